@@ -14,7 +14,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The minimum time between two system calls with which [`Cursor::is_finished`] asks whether the writer lives.
+/// The minimum time between two checks in [`Cursor::is_finished`] whether the writer lives. Each check is a system
+/// call.
 const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
 /// The time for which a cursor that has read everything checks only the slot of the next event. After this time, the
@@ -34,19 +35,20 @@ const LOOKS_PER_TIME: u32 = 16;
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
-    /// The counts of all gaps so far. The field `read` in it is unused; [`Cursor::read_count`] computes that count.
+    /// The counts of the seqnos in all gaps so far. The field `read` of this struct stays 0: [`Cursor::read_count`]
+    /// computes that count.
     missing: ReadStats,
     start: CursorStart,
     /// `next_seqno` less the number of events that were read.
     read_from: u64,
-    /// The last seqno that was handed out, as far as this cursor knows. If the cursor does not find an event up to
-    /// this seqno in its slot, it looks into the header at once for the reason.
+    /// The last seqno that was handed out, as far as this cursor knows. If an event up to this seqno is not in its
+    /// slot, the cursor loads the header at once to find out why.
     known_last: u64,
     /// The number of calls in a row that did not find the event `idle_seqno`.
     idle_looks: u32,
     idle_seqno: u64,
-    /// The time of the call at which `idle_looks` reached [`LOOKS_PER_TIME`], or, if later, the time at which the
-    /// cursor last loaded the header to ask why there is no event.
+    /// The start of the time without an event: the time of the call at which `idle_looks` reached [`LOOKS_PER_TIME`].
+    /// After each load of the header, this time starts again.
     idle_since_epoch_nanos: u64,
     /// The time at which [`Cursor::is_finished`] last asked the operating system whether the writer lives.
     state_asked: Cell<Option<Instant>>,
@@ -84,8 +86,7 @@ pub enum Seek {
     /// The oldest event that is still in the ring. If earlier events were overwritten, the next call of
     /// [`Cursor::next`] returns a gap from seqno 1 on, with the cause [`GapCause::OverwrittenBefore`].
     Oldest,
-    /// The position after the newest event. The next event that a writer records is then the first event to be
-    /// returned.
+    /// The position after the newest event. The cursor then returns the next event that a writer records.
     Newest,
     /// The position this many events before the end of the ring. If some of these events are gone, the next call of
     /// [`Cursor::next`] returns them as a gap with the cause [`GapCause::OverwrittenBefore`].
@@ -93,10 +94,10 @@ pub enum Seek {
     /// The event with this sequence number. If it is gone, the next call of [`Cursor::next`] returns a gap that begins
     /// at this number, with the cause [`GapCause::Overwritten`].
     Seqno(u64),
-    /// The event that the newest event names: the newest event holds a seqno in its extension word with this index (0
-    /// to 3). The word must be of the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word
-    /// names no event, the position is the newest event itself. In EXEC rings, word 0 names the first event of the
-    /// current block.
+    /// The event that the newest event names: the newest event holds the other event's seqno in its extension word
+    /// with this index (0 to 3). The word must be of the kind
+    /// [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the position is the
+    /// newest event itself. In EXEC rings, word 0 names the first event of the current block.
     NamedByWord(usize),
 }
 
@@ -120,11 +121,11 @@ impl Cursor {
 
     /// Returns the next event if it is there. Never waits.
     ///
-    /// If the next event will never come, returns a gap with the cause [`GapCause::NeverCommitted`] or
-    /// [`GapCause::GivenUp`]. It does so at once if the cursor knows that the event's seqno was handed out, for
-    /// example because a newer event existed at the last [`Self::seek`]. Otherwise it first returns [`Next::NotReady`]
-    /// for several calls, until about 100 µs have passed. In a sparse file, an event that was recorded since the last
-    /// [`Self::seek`] may need a second call to be found.
+    /// If the next event will never come, returns a gap. Its cause is [`GapCause::GivenUp`], or, if the ring has ended
+    /// before the event was committed, [`GapCause::NeverCommitted`]. The gap comes at once if the cursor knows that
+    /// the event's seqno was handed out, for example because a newer event existed at the last [`Self::seek`].
+    /// Otherwise the first calls return [`Next::NotReady`], until about 100 µs have passed. In a sparse file, an event
+    /// that was recorded since the last [`Self::seek`] may need a second call to be found.
     ///
     /// After [`Next::NotReady`], call [`Self::is_finished`] to find out whether another event can come.
     #[inline(always)]
@@ -145,9 +146,8 @@ impl Cursor {
     /// `None` if the event was overwritten while it was being read.
     #[inline(always)]
     pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
-        // These two functions are not inlined, so they return a gap and never an event. If one of them returned an
-        // event, it would return it through memory, and the compiler would then pass the events of the fast path
-        // through memory, too.
+        // These two functions return a gap and never an event. They are not inlined, so they would return an event
+        // through memory. The compiler would then pass all events of `next` through memory.
         let gap = match seen {
             Some(seen) => self.absent_or_not_ready(seen),
             None => self.absent(None),
@@ -163,9 +163,9 @@ impl Cursor {
 
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
-        // In a sparse file, a writer may have filled the slot since the file was mapped. In this case the call returns
-        // "not ready", and the next call finds the event. (A second check of the slot in this call would slow down all
-        // other events.)
+        // In a sparse file, a writer may have filled the slot since the file was mapped. In this case, this call
+        // returns "not ready", and the next call finds the event. (If this call checked the slot a second time, all
+        // other events would become slower.)
         if seen == 0 && self.source.slot_has_come(self.next_seqno) {
             self.look_closely();
             return None;
@@ -204,14 +204,14 @@ impl Cursor {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
-    /// Returns true if the next event is being recorded: a writer has its seqno and has not committed the event.
-    /// Before this, call [`Self::look_closely`], and then [`Self::next`], which must have found no event.
+    /// Returns true if the next event is being recorded: a writer has its seqno and has not committed the event. This
+    /// is known only after [`Self::look_closely`] and a call of [`Self::next`] that found no event.
     pub(super) fn awaits_commit(&self) -> bool {
         self.next_seqno <= self.known_last
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer`. After the copy, checks that no writer
-    /// has overwritten the payload meanwhile. If the payload is valid, `buffer` has its length.
+    /// has overwritten the payload meanwhile. If the payload is valid, `buffer` holds exactly the payload.
     #[inline(always)]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(descriptor, buffer)
@@ -313,8 +313,8 @@ impl Cursor {
         self.missing.missing()
     }
 
-    /// Returns how many sequence numbers the cursor has passed, by what became of them: read, overwritten before the
-    /// cursor began, lost, given up.
+    /// Returns how many sequence numbers the cursor has passed: how many were read, overwritten before the cursor
+    /// began, lost, and given up.
     pub fn stats(&self) -> ReadStats {
         ReadStats { read: self.read_count(), ..self.missing }
     }

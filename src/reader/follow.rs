@@ -62,7 +62,7 @@ impl Follower {
         &self.cursor
     }
 
-    /// Returns the cursor for changes, for example to call [`Cursor::seek`].
+    /// Returns the cursor, so that the caller can change its position with [`Cursor::seek`].
     pub fn cursor_mut(&mut self) -> &mut Cursor {
         &mut self.cursor
     }

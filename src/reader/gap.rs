@@ -15,9 +15,9 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum GapCause {
-    /// The events were overwritten before the reader read its first event. It had asked for the oldest events
-    /// ([`Seek::Oldest`](super::Seek::Oldest)) or the last events ([`Seek::Last`](super::Seek::Last)). They do not
-    /// count as lost by this reader.
+    /// The events were overwritten before the reader read its first event. The reader began with the oldest events
+    /// ([`Seek::Oldest`](super::Seek::Oldest)) or the last events ([`Seek::Last`](super::Seek::Last)). It has not lost
+    /// these events, because they were gone when it began.
     OverwrittenBefore,
     /// The events were overwritten before the reader reached them, because it was too slow. Events that the reader
     /// asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten have this cause, too.
@@ -27,11 +27,11 @@ pub enum GapCause {
     /// that a writer gave up.)
     NeverCommitted,
     /// The numbers stand for no event, because their writers gave them up. A writer gives a number up if another
-    /// writer is stalled in the slot, or if the other writers have recorded a whole lap before it takes the slot. It
-    /// then records its event under a later number. (If it is killed before that, its event is missing.)
+    /// writer is stalled in the slot, or if other writers have recorded a whole lap before it takes the slot. The
+    /// writer then records its event under a later number. (If it is killed before that, its event is missing.)
     GivenUp,
-    /// A shard whose events this reader could not read, because it could not open the shard. In most cases the
-    /// recorder made the shard and removed it again before the reader looked for new shards.
+    /// The events are in a shard that this reader could not open. In most cases, the recorder made the shard and
+    /// removed it again before the reader looked for new shards.
     NeverOpened,
 }
 
@@ -40,8 +40,7 @@ impl GapCause {
     pub const ALL: [Self; 5] =
         [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted, Self::GivenUp, Self::NeverOpened];
 
-    /// Returns true if events are missing. Returns false for numbers that stand for no event because writers gave them
-    /// up.
+    /// Returns true if events are missing. Returns false for numbers that a writer gave up: they stand for no event.
     #[must_use]
     pub fn is_loss(self) -> bool {
         self != Self::GivenUp
@@ -61,8 +60,7 @@ impl GapCause {
 }
 
 impl Gap {
-    /// Returns true if events are missing. Returns false for numbers that stand for no event because writers gave them
-    /// up.
+    /// Returns true if events are missing. Returns false for numbers that a writer gave up: they stand for no event.
     pub fn is_loss(&self) -> bool {
         self.cause.is_loss()
     }
@@ -74,8 +72,8 @@ impl Gap {
     }
 }
 
-/// Counts of the sequence numbers that a reader has passed, by what became of them: read, overwritten before the
-/// reader began, lost, given up. The sum of the four fields counts all numbers that the reader has passed.
+/// Counts of the sequence numbers that a reader has passed: how many were read, overwritten before the reader began,
+/// lost, and given up. The sum of the four counts is the number of all sequence numbers that the reader has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadStats {

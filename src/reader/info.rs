@@ -52,7 +52,7 @@ pub struct ExtensionInfo {
     pub shard_group: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
-    /// Number of claims that failed because another writer was stalled inside the slot.
+    /// Number of slot claims that failed because another writer was stalled inside the slot.
     pub refused_claims: u64,
     /// Number of seqnos that writers gave up because other writers recorded a whole lap before the slot was claimed.
     pub lapped_claims: u64,
@@ -69,8 +69,8 @@ pub struct ExtensionInfo {
     pub snapshot_lost: u64,
 }
 
-/// The clock calibration in a ring's header. It turns ticks into nanoseconds since the epoch: `epoch_nanos0` + ((ticks
-/// − `ticks0`) × `mult` >> `shift`).
+/// The clock calibration in a ring's header. It turns ticks into nanoseconds since the epoch:
+/// `epoch_nanos0 + ((ticks - ticks0) * mult >> shift)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClockInfo {
@@ -144,7 +144,7 @@ pub(super) fn shard_count(memory: &MappedMemory) -> u64 {
         return 0;
     }
     let limit = memory.header_value(ext::SHARD_LIMIT).min(ext::SHARDS_MAX as u64);
-    // Acquire, pairs with the release store with which the recorder counts a new shard. The recorder makes the shard's
+    // Acquire, pairs with the release store by which the recorder counts a new shard. The recorder makes the shard's
     // file before this store. So a reader that sees the count can open the file.
     memory.header_value_acquired(ext::SHARD_COUNT).min(limit)
 }
@@ -161,8 +161,8 @@ pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64>
 
 /// Returns true if the header says that the writer has ended the ring.
 pub(super) fn is_ended(memory: &MappedMemory) -> bool {
-    // Acquire, pairs with the release store with which the writer ends the ring. So a reader that sees the end also
-    // sees all events of the writer.
+    // Acquire, pairs with the release store by which the writer ends the ring. So a reader that sees the end also sees
+    // all events of the writer.
     memory.has_holes() && memory.header_value_acquired(ext::STATE) == ext::STATE_ENDED
 }
 
@@ -244,7 +244,8 @@ fn text(memory: &MappedMemory, offset: usize, bytes: usize) -> String {
     shown.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// Returns the schema text, or `None` if the file has none, or one that is not UTF-8 or has an impossible size.
+/// Returns the schema text. Returns `None` if the file has no schema text, if the text is not UTF-8, or if its size is
+/// impossible.
 pub(super) fn schema_text(memory: &MappedMemory) -> Option<String> {
     if !memory.has_holes() {
         return None;

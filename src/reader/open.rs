@@ -116,7 +116,7 @@ impl ReaderOptions {
         Ok(Reader::from_source(Arc::new(Source { opened_as, was_awaited, ..source })))
     }
 
-    /// Opens a ring from a file descriptor: of a memfd, or of a ring file that another process has opened and sent.
+    /// Opens a ring by a file descriptor: that of a memfd, or of a ring file that another process has opened and sent.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -253,7 +253,7 @@ pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
     ReaderError::new(ReaderErrorKind::NotARing, message)
 }
 
-/// Finds the ring's file where [`ReaderOptions::open`] looks for it.
+/// Opens the ring's file, from the places that [`ReaderOptions::open`] lists.
 fn find(name_or_path: &Path) -> Result<shm::RingFile, shm::ShmError> {
     let name = shm::RingName::new(name_or_path.as_os_str())?;
     let is_path = matches!(name, shm::RingName::Path(_));

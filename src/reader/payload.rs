@@ -6,7 +6,7 @@ use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
 
-/// The limit for a fast path: a payload smaller than this fits every ring, because a payload buffer has at least the
+/// The upper limit of a fast path. A payload of fewer bytes fits every ring, because a payload buffer has at least the
 /// size of a page. The copy of such a payload is inlined.
 const SMALL_PAYLOAD_BYTES: usize = 32;
 

@@ -16,8 +16,7 @@ pub enum WaitStrategy {
     Spin,
     /// Polling with 32 pause instructions between two polls. The latency is about a microsecond.
     Pause,
-    /// Pauses of 10 µs at first. While nothing comes, the reader then sleeps between polls, at last for a millisecond.
-    /// The default.
+    /// Pauses of 10 µs at first. If nothing comes, sleeps that grow to a millisecond. The default.
     #[default]
     Adaptive,
     /// Sleeping for this long between two polls.

@@ -1,6 +1,6 @@
 //! Numbers of 256 bits as decimal digits.
 
-/// The largest power of ten that fits a u64. The number is first split into digits of this base.
+/// The largest power of ten that fits a u64. A number is first split into digits of this base.
 const TEN_POW_19: u64 = 10_000_000_000_000_000_000;
 
 /// Returns the decimal digits of a number of 256 bits. `limbs` are its words of 64 bits, least significant first.

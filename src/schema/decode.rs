@@ -12,8 +12,8 @@ use super::value::Value;
 /// The largest number of values that the decoder makes from one payload. The limit bounds the memory that the decoder
 /// uses, even for a hostile schema.
 const MAX_VALUES: usize = 1 << 20;
-/// The length of a field's name, in bytes, that counts as one more value. Names count because output repeats the name
-/// with each value, so long names make the output as large as many values do.
+/// The number of bytes of a field's name that count as one value. Names count, too, because output repeats a field's
+/// name with each value: long names make the output as large as many values do.
 const NAME_BYTES_PER_VALUE: usize = 16;
 
 /// The name of the field with which a [`Value::Struct`] reports a problem of the whole payload. No field of a schema

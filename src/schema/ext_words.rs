@@ -21,8 +21,8 @@ pub enum ExtWordKind {
 }
 
 impl ExtWordKind {
-    /// Returns the name of the kind. Schema text has this name, and a [key](ExtWord::key) ends with it. Returns `None`
-    /// for `Number`: this kind is written without a name.
+    /// Returns the name of the kind. Schema text contains this name, and a [key](ExtWord::key) ends with it. Returns
+    /// `None` for `Number`: this kind is written without a name.
     pub(super) const fn name(self) -> Option<&'static str> {
         match self {
             Self::Number => None,
@@ -90,8 +90,8 @@ impl ExtWord {
 /// The extension words that a schema names.
 ///
 /// The attribute `#[event(ext(0 = order: seqno, 1 = line: index))]`, on an enum that derives
-/// [`EventType`](super::EventType), names extension words. Word 3 has the name `span` without being named there: it
-/// holds the id of the span in which an event was recorded. The attribute `no_span` switches this off.
+/// [`EventType`](super::EventType), names extension words. Word 3 is named `span` by default, and holds the id of the
+/// span in which an event was recorded. The attribute `no_span` switches this default off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtWords([Option<ExtWord>; WORDS]);
 

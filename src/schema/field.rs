@@ -7,10 +7,10 @@ use super::error::DecodeError;
 
 /// A type that can be a field of an event's payload: its size, alignment and bytes are the same on every machine.
 ///
-/// Implemented for the integers of fixed size, `bool`, `f32`, `f64`, arrays, [`Utf8`](super::Utf8), the numbers and
-/// byte strings of the schema [`exec`](super::exec), every struct with `#[derive(EventPayload)]`, and enums without
-/// fields and newtypes with `#[derive(PayloadField)]`. All numbers are little endian. Each field has the offset that a
-/// C compiler for x86-64 gives it.
+/// The integers of fixed size, `bool`, `f32`, `f64`, arrays, [`Utf8`](super::Utf8), and the numbers and byte strings
+/// of the schema [`exec`](super::exec) implement this trait. `#[derive(EventPayload)]` implements it for structs.
+/// `#[derive(PayloadField)]` implements it for enums without fields and for newtypes. All numbers are little endian.
+/// Each field has the offset that a C compiler for x86-64 gives it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of an event payload",
     label = "not a payload field",

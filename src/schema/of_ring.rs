@@ -27,8 +27,8 @@ fn published_schemas() -> impl Iterator<Item = &'static Schema> {
 
 /// Returns the names of the extension words of a ring. `model` is the ring's schema, or `None` if it is not known.
 ///
-/// Rings of the content types TEST and EXEC always have the words that `docs/FORMAT.md` names, even if the version of
-/// their schema is another one. This is safe, because a writer that does not know a word stores 0 there.
+/// Rings of the content types TEST and EXEC always have the words that `docs/FORMAT.md` names, even if they have
+/// another version of the schema. This is safe, because a writer that does not know a word stores 0 there.
 #[must_use]
 pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
     if let Some(schema) = published_schemas().find(|schema| schema.content_type() == content_type) {

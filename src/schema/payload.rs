@@ -216,7 +216,7 @@ pub trait EventType: Copy + Sized + 'static {
     }
 }
 
-/// A type that is the fixed struct of the event with the code `CODE` in the enum `E`. The type is `()` for an event
+/// A type that is the fixed struct in the payload of event `CODE` of the enum `E`. The type is `()` for an event
 /// without a fixed struct.
 ///
 /// `#[derive(EventType)]` implements this trait. It lets `record!` refuse the payload of another event at compile

@@ -130,7 +130,7 @@ pub struct RecordErrorView<'a> {
 }
 
 impl<'a> RecordErrorView<'a> {
-    /// Decodes a payload. An empty payload is valid: then `error` is `None`.
+    /// Decodes a payload. An empty payload is valid: `error` is then `None`.
     ///
     /// # Errors
     /// Its length is neither 0 nor the length that it states.

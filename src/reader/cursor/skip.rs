@@ -29,8 +29,8 @@ impl Cursor {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
                     return None;
                 }
-                // The writer may have committed the event after `next` read the slot, and ended only then. So the slot
-                // is read again, now that the ring is known to have finished.
+                // The writer may have committed the event after `next` read the slot and before the ring finished. So
+                // the slot is read again, now that the ring is known to have finished.
                 match observe::descriptor(self.source.memory(), self.next_seqno) {
                     // The event was committed after `next` had read the slot. The next call of `next` returns it.
                     Observation::Event(_) => None,
@@ -52,21 +52,22 @@ impl Cursor {
         self.gap_up_to(oldest.max(self.start.oldest_seqno).min(self.start.end_seqno), self.start.cause)
     }
 
-    /// Skips overwritten events. On a finished ring, moves to the oldest event. On a live ring, moves an eighth of the
-    /// ring further than the oldest event: the writer will overwrite the oldest events next, before the cursor could
-    /// read them.
+    /// Skips overwritten events. On a finished ring, moves to the oldest event. On a live ring, moves to a position an
+    /// eighth of the ring after the oldest event: the writer will overwrite the oldest events next, before the cursor
+    /// could read them.
     fn skip_overwritten(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         if self.next_seqno > last {
-            // The slot holds a larger seqno than any that was handed out, so the file is damaged. Skip nothing.
+            // The slot holds a larger seqno than any that was handed out, so the file is damaged. There is nothing to
+            // skip.
             return None;
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
-        // This is the case that the cursor has read no event since it began. Events that existed when it began are
-        // then reported with the cause of the start position (`start.cause`). This is right even if a fast writer
-        // overwrote some of them only afterwards, because a reader that has not begun is not too slow.
+        // If the cursor has read no event since it began, events that existed at that time get the cause of the start
+        // position (`start.cause`). This holds even for events that a fast writer has overwritten only since then: a
+        // cursor that has not read its first event was not too slow.
         if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
             return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
         }

@@ -14,7 +14,7 @@ pub(super) struct ShardedRecorder {
     /// Index of its shard 0 in the set.
     pub(super) ring: usize,
     pub(super) finder: ShardFinder,
-    /// The position from which the shards that the finder finds next are read.
+    /// The start position for the shards that `finder` finds next.
     shard_start: Seek,
 }
 
@@ -39,8 +39,8 @@ impl RingSet {
         self.add_recorder([reader], start)
     }
 
-    /// Adds a recorder, of which the caller has opened one or more shards: `shards`, beginning with shard 0. Returns
-    /// the index of shard 0 in the set.
+    /// Adds a recorder. `shards` are those of its shards that are already open, in order from shard 0. Returns the
+    /// index of shard 0 in the set.
     pub(crate) fn add_recorder(&mut self, shards: impl IntoIterator<Item = Reader>, start: Seek) -> usize {
         let ring = self.rings.len();
         self.rings.extend(shards.into_iter().enumerate().map(|(shard, reader)| {

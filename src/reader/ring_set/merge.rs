@@ -44,10 +44,10 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     if all_shown {
         return take(rings, first);
     }
-    // The oldest event is due, but not every ring has shown its next event. The oldest event may be handed out if
-    // those other rings are silent. So far their headers were not loaded, because writers store to the headers' cache
-    // lines for each event. Now each header is loaded once: the slot that is empty may belong to a seqno that its
-    // writer gave up, and events may follow it.
+    // The oldest event is due, but not every ring has shown its next event. The oldest event may be handed out if the
+    // rings without a next event are silent. So far their headers were not loaded, because writers store to the
+    // headers' cache lines for each event. Now each of these headers is loaded once: an empty slot may belong to a
+    // seqno that its writer gave up, and events may follow it.
     let mut all_silent = true;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };

@@ -86,7 +86,7 @@ pub struct RingSet {
     /// Gaps of missed shards that were not handed out yet.
     missed: VecDeque<RingItem>,
     slack_nanos: u64,
-    /// The index of the ring whose event was handed out last, and that event.
+    /// The last event that was handed out: the index of its ring, and its descriptor.
     last_event: (usize, Descriptor),
     waiter: Waiter,
 }
@@ -220,7 +220,7 @@ impl RingSet {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         // The rings are checked before `may_grow`. If all rings of a recorder have ended, the recorder makes no more
-        // shards, so the answer of `may_grow` then stays right.
+        // shards, so `may_grow` cannot become true after this check.
         self.rings.iter().all(SetRing::has_ended) && !self.may_grow() && self.missed.is_empty()
     }
 

@@ -14,8 +14,8 @@ impl RingSet {
     /// `timeout` until there is a new ring with the name of a ring that was read to its end. A new ring replaces the
     /// old ring and its shards, and is read from its first event on.
     ///
-    /// Returns the index of the first new ring in [`Self::rings`], or `None` if there is no new ring. The rings at
-    /// lower indices stay, but their indices may be smaller than before.
+    /// Returns the index of the first new ring in [`Self::rings`], or `None` if there is no new ring. The rings before
+    /// it were in the set before, but their indices may be smaller now.
     ///
     /// # Errors
     /// A new ring cannot be opened; see [`ReaderOptions::open`](crate::reader::ReaderOptions::open). After an error,

@@ -38,12 +38,13 @@ pub(super) struct Input {
     /// The payload of `head`. While there is no head, the payload of the event that was handed out last. The memory is
     /// reused.
     payload: Vec<u8>,
-    /// The result of copying the payload into `payload`, without the bytes. `None` if nothing was copied yet.
+    /// The result of the last copy to `payload`, without the bytes themselves. `None` if nothing was copied yet.
     payload_state: Option<PayloadRead<'static>>,
     /// The last time at which the reader found no next event in this ring. From now on, the ring brings no event with
     /// a stamp before this time less the slack.
     pub(super) silent_until_nanos: u64,
-    /// The seqno of an event that [`Self::look_closely`] found uncommitted, and the time at which it first did.
+    /// An event that [`Self::look_closely`] found uncommitted: its seqno, and the time of the first call that found
+    /// this.
     uncommitted: Option<(u64, Instant)>,
 }
 
@@ -95,14 +96,14 @@ impl SetRing {
         self.input().map(|input| &input.cursor)
     }
 
-    /// Returns the set's index of shard 0 of the same recorder, if this ring is another shard. Returns `None` for
+    /// Returns the index, in the set, of its recorder's shard 0, if this ring is another shard. Returns `None` for
     /// shard 0 and for rings that are not sharded.
     #[must_use]
     pub fn recorder(&self) -> Option<usize> {
         self.recorder
     }
 
-    /// Returns the number of this shard within its recorder. Returns 0 for shard 0 and for rings that are not sharded.
+    /// Returns the index of this shard in its recorder. Returns 0 for shard 0 and for rings that are not sharded.
     #[must_use]
     pub fn shard(&self) -> u32 {
         self.shard
@@ -118,8 +119,8 @@ impl SetRing {
         }
     }
 
-    /// Returns how many of the ring's sequence numbers were read, overwritten before, lost or given up so far. A shard
-    /// that could not be opened counts as one lost event if nobody knows how many events it held.
+    /// Returns how many of the ring's sequence numbers were read, overwritten before reading began, lost, and given up
+    /// so far. A shard that could not be opened counts as one lost event if nobody knows how many events it held.
     #[must_use]
     pub fn stats(&self) -> ReadStats {
         match &self.content {
@@ -223,8 +224,8 @@ impl Input {
         }
     }
 
-    /// Does the same as [`Self::look`], but if there is no next event, also loads the ring's header. Returns from this
-    /// which events the ring can still bring.
+    /// Does the same as [`Self::look`] if there is a next event. If there is none, loads the ring's header, and
+    /// returns which events the ring can still bring.
     pub(super) fn look_closely(&mut self) -> Result<Looked, RingSilence> {
         self.cursor.look_closely();
         if let Some(looked) = self.look() {
@@ -239,8 +240,8 @@ impl Input {
             _ => Instant::now(),
         };
         self.uncommitted = Some((seqno, since));
-        // For [`COMMIT_PATIENCE`], the merge waits for this event. After that the ring counts as silent, because a
-        // writer that stalls must not delay the events of other rings any longer.
+        // The merge waits for the uncommitted event for [`COMMIT_PATIENCE`]. After that the ring counts as silent,
+        // because a writer that stalls must not delay the events of other rings any longer.
         Err(if since.elapsed() < COMMIT_PATIENCE { RingSilence::Uncommitted } else { RingSilence::Sure })
     }
 

@@ -8,8 +8,8 @@ use crate::layout::Descriptor;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use std::time::{Duration, Instant};
 
-/// The size of the blocks that hold the payload bytes. A single vector would not do: whenever it grew, it would copy
-/// all of its bytes, and in that time a live writer would overwrite events that are not collected yet.
+/// The size of the blocks that hold the payload bytes. A single vector would copy all of its bytes whenever it grows.
+/// In that time, a live writer would overwrite events that are not collected yet.
 const BLOCK_BYTES: usize = 16 << 20;
 
 /// The total time that one snapshot may spend waiting for events that are being recorded.
@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// The events of a ring, in order.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// The descriptors as in the ring, but with a new `payload_buf_offset`: the offset of the payload in `payloads`.
+    /// The descriptors of the events. They are as in the ring, except that `payload_buf_offset` is the offset in
+    /// `payloads`.
     pub descriptors: Vec<Descriptor>,
     /// All payloads, each padded to [`PAYLOAD_ALIGN`].
     pub payloads: Blocks,
@@ -123,7 +124,7 @@ impl Collected {
     }
 }
 
-/// The time that is left for waiting for events that are being recorded. It begins to run at the first such event.
+/// The time that is left to wait for events that are being recorded. The first of these events starts the time.
 #[derive(Default)]
 struct Patience {
     end: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Fixed-size byte strings as payload fields: addresses, hashes, blooms.
+//! Byte strings of fixed size as payload fields: addresses, hashes, bloom filters.
 
 use std::fmt;
 use std::str::FromStr;

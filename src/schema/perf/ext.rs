@@ -34,8 +34,8 @@ pub mod flags {
 pub struct PerfExt {
     /// The span that the event is about, or lies in; 0 for none.
     pub span_id: u64,
-    /// A value that depends on the event. SPAN_NEW: the span id of the parent, or 0 for a root. SPAN_FOLLOWS_FROM: the
-    /// id of the followed span. COUNTER: the bits of the value. Otherwise 0.
+    /// A number with a meaning that depends on the event. SPAN_NEW: the span id of the parent, or 0 for a root.
+    /// SPAN_FOLLOWS_FROM: the id of the followed span. COUNTER: the bits of the counter's value. Otherwise 0.
     pub related: u64,
     /// The id of the call site, or 0 if there is none or it is not known. For an event about a span, this is the call
     /// site that created the span.

@@ -73,7 +73,7 @@ impl ValueType {
 pub enum NotFormatted {
     /// Formatting of `Debug` values is switched off.
     SwitchedOff = 1,
-    /// The value was recorded while other values were being formatted, and this was nested too deep.
+    /// The value was recorded while another value was being formatted, and such formatting was nested too deep.
     Nested = 2,
     /// The field is redacted, whatever its type.
     Redacted = 3,
@@ -160,10 +160,10 @@ pub enum Cut {
         /// The length of the whole value in bytes, or `None` if the length is not known.
         original_bytes: Option<u32>,
     },
-    /// The value's `Debug` or `Display` returned an error. The text that it wrote before the error was recorded.
+    /// The value's `Debug` or `Display` returned an error. The value is the text that it had written until then.
     Failed,
-    /// The value's `Debug` or `Display` panicked. The text that it wrote before the panic was recorded, as far as it
-    /// lies in the first 1,024 bytes of all fields together. Later fields were not recorded.
+    /// The value's `Debug` or `Display` panicked. The value is the text that it had written until then, as far as the
+    /// text lies in the first 1,024 bytes of all fields together. Later fields were not recorded.
     Panicked,
 }
 
@@ -346,7 +346,8 @@ mod tests {
         for cut in [limit(Some(0)), limit(Some(u32::MAX - 3)), limit(None), Cut::Failed, Cut::Panicked] {
             assert_eq!(Cut::from_code(cut.code()), cut);
         }
-        // This length in bytes is also the code of the reason `Failed`. So it is written as an unknown length.
+        // `u32::MAX - 1` is also the code of the reason `Failed`. So a value of this length is written as one of
+        // unknown length.
         assert_eq!(limit(Some(u32::MAX - 1)).code(), limit(None).code());
     }
 

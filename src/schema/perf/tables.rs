@@ -15,7 +15,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
 /// The offset of [`MAGIC`]. All offsets in this file are in bytes, from the start of the context area. All words are
 /// u64.
 pub const MAGIC_OFFSET: u64 = 0;
-/// The offset of the word that counts shards that could not be made. Threads share other shards in their place.
+/// The offset of the word that counts shards that could not be made. Threads that would have used them share other
+/// shards.
 pub const SHARD_FAILURES_OFFSET: u64 = 0x08;
 /// The offset of the word that counts spans that were not recorded, because too many spans were open.
 pub const LOST_SPANS_OFFSET: u64 = 0x10;
