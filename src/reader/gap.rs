@@ -26,9 +26,9 @@ pub enum GapCause {
     /// them, or had not finished when the ring ended. (In capture files of version 1, this cause also covers numbers
     /// that a writer gave up.)
     NeverCommitted,
-    /// The numbers stand for no event, because their writers gave them up. A writer gives a number up if another
-    /// writer is stalled in the slot, or if other writers have recorded a whole lap before it takes the slot. The
-    /// writer then records its event under a later number. (If it is killed before that, its event is missing.)
+    /// The numbers stand for no event, because their writers gave them up. A writer gives a number up in two cases:
+    /// another writer is stalled in the slot, or other writers have recorded a whole lap meanwhile. The writer then
+    /// records its event under a later number. (If it is killed before that, its event is missing.)
     GivenUp,
     /// The events are in a shard that this reader could not open. In most cases, the recorder made the shard and
     /// removed it again before the reader looked for new shards.

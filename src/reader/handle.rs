@@ -151,8 +151,8 @@ impl Reader {
     }
 
     /// Returns the pid of the process that holds the writer's lock on the file. Returns `None` if no process holds it,
-    /// or if the system does not show which one. Use this for rings of other writers, whose headers do not name the
-    /// writer. For eventring's own rings, see [`RingInfo`].
+    /// or if the system does not show which one. Use this for rings of other implementations, because their headers do
+    /// not name the writer. For eventring's own rings, see [`RingInfo`].
     pub fn lock_owner_pid(&self) -> Option<u32> {
         if self.source.saved_as.is_some() {
             return None;

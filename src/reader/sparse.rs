@@ -15,8 +15,8 @@ impl Source {
         HEADER_SECTION_BYTES + slot * DESCRIPTOR_BYTES
     }
 
-    /// Returns true if the slot of `seqno` was in a hole of a sparse file when the reader last asked, and a writer has
-    /// filled the hole since. Maps the slot again in this case.
+    /// Returns true if the slot of `seqno` was in a hole of a sparse file, and a writer has filled the hole since the
+    /// reader last asked. In this case, also maps the slot again.
     #[cold]
     #[inline(never)]
     pub(super) fn slot_has_come(&self, seqno: u64) -> bool {

@@ -24,9 +24,9 @@ impl SchemaModel {
     /// Decodes the payload of event `code`.
     ///
     /// Never fails. If the schema has no event `code`, returns [`Value::Malformed`] with all bytes. If the payload is
-    /// too short or too long for its event, returns the fields that could be decoded, and then a field `$malformed`
-    /// with the other bytes as a [`Value::Malformed`]. Decodes about a million values at most; the bytes after that
-    /// are [`Value::Malformed`], too. Byte strings and valid text are borrowed from the payload.
+    /// too short or too long for its event, returns the fields that could be decoded. A field `$malformed` follows
+    /// them, with the other bytes as a [`Value::Malformed`]. Decodes about a million values at most; the bytes after
+    /// that are [`Value::Malformed`], too. Byte strings and valid text are borrowed from the payload.
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {

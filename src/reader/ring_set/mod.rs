@@ -43,13 +43,13 @@ const CLOCK_ERROR_NANOS: u64 = 20_000;
 
 /// A set of rings, with all shards of sharded recorders, that is read as one stream in the order of time.
 ///
-/// The set hands out an event when no other ring can still bring an earlier event. This is certain in two cases: if
-/// the set knows the next event of every ring that has not ended, or if the event is older than the *slack* (2 ms by
-/// default) and nothing came from the other rings during that time.
+/// The set hands out an event when no other ring can still bring an earlier event. This is certain in two cases.
+/// Either the set knows the next event of every ring that has not ended. Or the event is older than the *slack* (2 ms
+/// by default), and nothing came from the other rings in that time.
 ///
-/// If an event is just being recorded in another ring, the set waits for this event, at most 20 ms. If the writer
-/// takes longer, its event and the events after it in the same ring are handed out late, after events with later time
-/// stamps. No event is lost.
+/// If an event is being recorded in another ring at that moment, the set waits for this event, at most 20 ms. If the
+/// writer takes longer, its event and the events after it in the same ring are handed out late, after events with
+/// later time stamps. No event is lost.
 ///
 /// The set hands out the events of one ring in the order of their seqnos. It does so even if their time stamps are
 /// equal or in another order, which happens because threads race by nanoseconds.

@@ -25,7 +25,7 @@ pub(super) struct Collected {
     pub payloads: Blocks,
     /// The number of sequence numbers in the requested range that have no event in `descriptors`.
     pub lost: u64,
-    /// The number of `lost` events that had a descriptor, but whose payload was overwritten or malformed.
+    /// The number of `lost` events that had a descriptor but no valid payload: it was overwritten or malformed.
     pub expired: u64,
     /// The number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,

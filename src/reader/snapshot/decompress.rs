@@ -19,7 +19,8 @@ const MISSING_BYTES_MAX: u64 = 15;
 /// memory.
 ///
 /// A few kilobytes can decompress to terabytes, so the size of the compressed file limits nothing. Therefore the first
-/// bytes must be the header of a ring whose size is allowed, and the function fails if more bytes than this size come.
+/// bytes must be the header of a ring, and this header must give an allowed size. The function fails if more bytes
+/// than this size come.
 pub(in super::super) fn decompress(
     file: impl AsFd,
     bytes_max: u64,

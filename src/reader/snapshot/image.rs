@@ -14,8 +14,8 @@ use std::ops::Range;
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// The parts of the header's extension that a snapshot takes from its ring, because they describe the events and their
-/// writer. The other parts do not fit a snapshot: state, window and chunks belong to a live ring, the schema text may
-/// get another offset, a snapshot has no shards, and its events are numbered without holes.
+/// writer. The other parts do not fit a snapshot. State, window and chunks belong to a live ring, and the schema text
+/// may get another offset. A snapshot has no shards, and numbers its events without holes.
 const KEPT: [Range<usize>; 4] = [
     ext::WRITER_PID..ext::STATE,
     ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,

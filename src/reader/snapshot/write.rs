@@ -59,7 +59,7 @@ pub struct SnapshotSummary {
     /// Number of seqnos in the requested range that are not in the snapshot. Their events were overwritten before or
     /// during the copy, were never committed, or have lost their payloads. `events + lost` is the length of the range.
     pub lost: u64,
-    /// Number of `lost` events that had a descriptor, but whose payload was overwritten or malformed.
+    /// Number of `lost` events that had a descriptor but no valid payload: it was overwritten or malformed.
     pub expired: u64,
     /// Number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,
