@@ -19,7 +19,7 @@ pub(super) const MAX_NAME_BYTES: usize = 256;
 
 /// A schema, read from schema text by [`SchemaModel::parse`].
 ///
-/// The offsets, sizes and references in a model are consistent, whatever the text was.
+/// The offsets, sizes and references in a model are consistent, whatever the schema text holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaModel {
     pub(super) content_type: u16,

@@ -47,7 +47,7 @@ const CLOCK_ERROR_NANOS: u64 = 20_000;
 /// Either the set knows the next event of every ring that has not ended. Or the event is older than the *slack* (2 ms
 /// by default), and nothing came from the other rings in that time.
 ///
-/// If an event is being recorded in another ring at that moment, the set waits for this event, at most 20 ms. If the
+/// Before the set hands out an event, it waits for events that are being recorded in other rings, at most 20 ms. If a
 /// writer takes longer, its event and the events after it in the same ring are handed out late, after events with
 /// later time stamps. No event is lost.
 ///
