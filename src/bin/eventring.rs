@@ -1,7 +1,7 @@
 //! The program `eventring`.
 //!
-//! The program's modules are compiled with this binary and not with the library, so the compiler makes sure that the
-//! program uses only the public API.
+//! The command line (`src/cli`) is compiled as a part of this binary and not of the library. So it can use only the
+//! library's public API: the compiler refuses everything else.
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 #[path = "../cli/mod.rs"]
@@ -12,7 +12,7 @@ fn main() -> std::process::ExitCode {
     cli::main()
 }
 
-/// Ends with the exit code for "not supported", because this system has no event rings.
+/// Prints an error and ends with the exit code for "not supported", because this build has no event rings.
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 fn main() -> std::process::ExitCode {
     const UNSUPPORTED: u8 = 15;

@@ -1,4 +1,4 @@
-//! The end of a capture file: why it ended, and the counts of its rings.
+//! The end of a capture file: why the file ended, and the counts of each ring's events.
 
 use super::stats::{CaptureStats, RingStats};
 use super::wire::{Bytes, put_u64};
@@ -18,11 +18,12 @@ pub enum EndReason {
     Interrupted,
     /// This file was full. The capture goes on in the next file.
     Rotated,
-    /// The file of a ring was truncated. Its writer may go on recording, but the later events cannot be read. The
-    /// writers of the other rings had ended.
+    /// The file of a ring was truncated, so its later events cannot be read, even if its writer goes on to record. The
+    /// writers of all other rings had ended.
     Truncated,
-    /// Pages of a ring's file could not be read, because there was no memory for them or because of an I/O error. As
-    /// with [`Self::Truncated`], the ring's writer may go on recording, and the writers of the other rings had ended.
+    /// Pages of a ring's file could not be read, because there was no memory for them or because of an I/O error. The
+    /// later events of this ring cannot be read, even if its writer goes on to record. The writers of all other rings
+    /// had ended.
     Unreadable,
 }
 
@@ -47,7 +48,7 @@ const RING_WORDS: usize = 18;
 pub struct CaptureEnd {
     /// The reason why the file ends.
     pub reason: EndReason,
-    /// The time at which the capture ended, in nanoseconds since the epoch.
+    /// The time at which this file ended, in nanoseconds since the epoch.
     pub ended_epoch_nanos: u64,
     /// Counts of each ring's events in this file.
     pub stats: CaptureStats,
@@ -72,12 +73,13 @@ impl CaptureEnd {
         out
     }
 
-    /// Returns the number of bytes that the end of a file with this many rings takes.
+    /// Returns the size in bytes of the encoded end of a file with this many rings.
     pub(super) fn encoded_bytes(rings: usize) -> usize {
         16 + rings * 8 * RING_WORDS
     }
 
-    /// Decodes the end of a capture file. `version` is the version in the file's header.
+    /// Decodes the end of a capture file. `version` is the version in the file's header. Returns `None` if the bytes
+    /// are damaged.
     pub(super) fn decode(bytes: &[u8], version: u32) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
         let causes = if version == 1 { 3 } else { GapCause::ALL.len() };
@@ -86,8 +88,9 @@ impl CaptureEnd {
         let ended_epoch_nanos = bytes.u64()?;
         let mut stats = CaptureStats::default();
         while !bytes.is_empty() {
-            // Files of earlier versions have fewer words for each ring. Version 1 counts missing events for only three
-            // causes, and versions 1 and 2 have no count of removed events. The words that such a file lacks stay 0.
+            // Files of earlier versions have fewer words for each ring. In version 1, the missing events have only
+            // three causes. Versions 1 and 2 have no count of removed events. Words that the file does not have stay
+            // 0.
             let mut words = [0; RING_WORDS];
             let (counts, rest) = words.split_at_mut(4 + GapCause::ALL.len());
             let rest = if version < 3 { &mut rest[..RING_WORDS - 1 - 4 - GapCause::ALL.len()] } else { rest };

@@ -38,13 +38,14 @@ pub enum CaptureErrorKind {
     NoSpace,
     /// The output file exists already.
     Exists,
-    /// The output is of a kind that is never replaced: a file that is read, a link, a directory.
+    /// The output has the name of something that is never replaced, for example a file that is read, a link or a
+    /// directory.
     NotReplaceable,
     /// The options contradict each other, or a value is out of range.
     BadOptions,
     /// The capture holds no spans, where spans are needed.
     NoSpans,
-    /// The capture's events have another schema than this program knows.
+    /// The capture's events have another schema than the one that this program knows.
     WrongSchema,
     /// A ring could not be opened; see [`CaptureError::reader_error`].
     Ring,
@@ -59,7 +60,8 @@ impl CaptureError {
         Self(Box::new(Inner { kind, path: None, message: message.into(), source: None }))
     }
 
-    /// Makes the error that a file could not be read. `operation` completes "cannot …", as in "cannot open it".
+    /// Makes the error for a file that could not be read. `operation` completes the message "cannot …", for example
+    /// with "open it".
     pub(crate) fn io(operation: &str, error: io::Error) -> Self {
         Self::io_with(operation, error, |kind| match kind {
             CaptureErrorKind::NotFound => "; check its name",
@@ -68,7 +70,8 @@ impl CaptureError {
         })
     }
 
-    /// Makes the error that a file could not be written. `operation` completes "cannot …", as in "cannot write it".
+    /// Makes the error for a file that could not be written. `operation` completes the message "cannot …", for example
+    /// with "write it".
     pub(crate) fn io_writing(operation: &str, error: io::Error) -> Self {
         Self::io_with(operation, error, |kind| match kind {
             CaptureErrorKind::NotFound => "; make its directory first, or choose another path",
@@ -125,7 +128,7 @@ impl CaptureError {
         }
     }
 
-    /// Returns the operating system's error, if such an error was the cause.
+    /// Returns the operating system's error that caused this error, or `None` if there was no such cause.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
         match &self.0.source {

@@ -7,17 +7,18 @@ use super::record::{CapturedContent, CapturedPayload, CapturedRecord, GAP_BYTES,
 use super::wire::Bytes;
 use std::collections::BTreeMap;
 
-/// The limit of the memory for records that wait to be sorted, in bytes. When the limit is reached, the reader adds no
-/// further block before it has handed out records. Real captures stay far below the limit, because the times of their
-/// blocks overlap by little.
+/// The limit of the memory for `waiting` records, in bytes. At the limit, no further block is loaded until records
+/// have been returned, even if a later block may hold an earlier record. Real captures stay far below the limit,
+/// because the times of their blocks overlap by little.
 const WAITING_BYTES_MAX: usize = 1 << 26;
-/// The largest number of records in a block. A block is written once it is full, however large its last payload is.
+/// An upper bound of the number of records in a block. A block is written as soon as it has [`BLOCK_BYTES_TARGET`]
+/// bytes, and no record is smaller than a gap.
 const RECORDS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 
-/// The events and gaps of a [`CaptureFile`] in the order of time. The events of one ring are always in the order of
-/// their sequence numbers, even if their time stamps are in another order.
+/// An iterator over the events and gaps of a [`CaptureFile`], in the order of time. The events of one ring always come
+/// in the order of their sequence numbers, even if their time stamps are in another order.
 ///
-/// Damaged blocks are left out. At the end, [`Self::problems`] names them.
+/// Damaged blocks are left out. After the last event, [`Self::problems`] has a line for each of them.
 #[derive(Debug)]
 pub struct CaptureEvents<'f> {
     /// The blocks of events, each with its file.
@@ -25,7 +26,7 @@ pub struct CaptureEvents<'f> {
     next_block: usize,
     /// For each block, the earliest time in it and in later blocks.
     earliest: Vec<u64>,
-    /// The records that wait, by sort time, then by their order in the file.
+    /// The records that were loaded and not returned yet, ordered by sort time and then by the order of loading.
     waiting: BTreeMap<(u64, u64), CapturedRecord>,
     waiting_bytes: usize,
     keys: Vec<SortKey>,

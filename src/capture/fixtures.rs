@@ -25,7 +25,7 @@ pub(crate) struct CaptureFixture {
     perf_ring: usize,
 }
 
-/// The ring of [`CaptureFixture::sharded`] that is the second shard.
+/// The index of the ring that [`CaptureFixture::sharded`] adds: another shard of the recorder of ring 0.
 pub(crate) const SHARD_1: usize = 2;
 
 fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) -> CapturedRing {

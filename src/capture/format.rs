@@ -6,8 +6,8 @@ use super::wire::{Bytes, put_u32, put_u64};
 pub(super) const MAGIC: [u8; 8] = *b"EVRCAPT1";
 /// The last bytes of every complete capture file.
 pub(super) const FOOTER_MAGIC: [u8; 8] = *b"EVRCEND1";
-/// The version of the format. Version 1 has three causes of gaps. Versions before 3 do not count removed events, and do
-/// not have the end reason for truncated rings.
+/// The version of the format that is written. Version 1 knows only three causes of gaps. Versions 1 and 2 have no
+/// count of removed events, and no end reason for truncated rings.
 pub(super) const VERSION: u32 = 3;
 /// The oldest version that can be read.
 pub(super) const VERSION_MIN: u32 = 1;
@@ -21,12 +21,12 @@ pub(super) const BLOCK_HEADER_BYTES: u64 = 48;
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"EVRB");
 /// The size at which a block of events is written.
 pub(super) const BLOCK_BYTES_TARGET: usize = 1 << 20;
-/// The size of the largest payload that a capture takes. A larger payload is left out, and the capture counts it.
+/// The size of the largest payload that a capture takes. The capture leaves out a larger payload, and counts it.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
-/// The largest size of a decompressed block: a full block and one payload of the largest size.
+/// The largest size of a block before compression: a full block of events and one payload of the largest size.
 pub(super) const BLOCK_BYTES_MAX: u64 = (PAYLOAD_BYTES_MAX + 2 * BLOCK_BYTES_TARGET) as u64;
-/// The largest size of a compressed block. It is larger than [`BLOCK_BYTES_MAX`], because bytes that cannot be
-/// compressed take a little more room in a zstd frame.
+/// The largest size of a compressed block. It is larger than [`BLOCK_BYTES_MAX`], because zstd makes bytes that cannot
+/// be compressed a little longer.
 pub(super) const COMPRESSED_BYTES_MAX: u64 = BLOCK_BYTES_MAX + (BLOCK_BYTES_MAX >> 7) + 1024;
 /// The largest number of rings in a capture.
 pub(super) const RINGS_MAX: usize = 1 << 13;
@@ -50,7 +50,7 @@ impl BlockKind {
 /// The file header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct FileHeader {
-    /// Number of the file in a rotated capture, from 1. The number is 0 if the capture is not rotated.
+    /// The number of the file in a rotated capture, from 1, or 0 if the capture is not rotated.
     pub(super) part: u32,
     /// Time at which the file was begun.
     pub(super) started_epoch_nanos: u64,
@@ -93,8 +93,8 @@ pub(super) struct BlockHeader {
     pub(super) compressed_bytes: u64,
     pub(super) bytes: u64,
     pub(super) records: u64,
-    /// The smallest and the largest sort time of the block's records. (Records are sorted by these times, which are not
-    /// always their time stamps.)
+    /// The smallest and the largest sort time in the block. A record's sort time is the largest time stamp among the
+    /// record and the earlier records of its ring.
     pub(super) first_nanos: u64,
     pub(super) last_nanos: u64,
 }
@@ -110,7 +110,8 @@ impl BlockHeader {
         out
     }
 
-    /// Decodes a header. Returns `None` if this is no header, or if it states sizes that no block has.
+    /// Decodes the header of a block. Returns `None` if the bytes are not such a header, or if they state sizes that
+    /// no block can have.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
         if bytes.u32()? != BLOCK_MAGIC {
@@ -152,8 +153,8 @@ pub(super) fn encode_index(blocks: &[BlockRef]) -> Vec<u8> {
     out
 }
 
-/// Decodes an index whose block begins at `end`. Returns `None` if its blocks do not follow one another from the file
-/// header to `end`.
+/// Decodes the index of a file. `end` is the offset of the block that holds the index. Returns `None` if the blocks in
+/// the index do not follow one another directly, from the file header to `end`.
 pub(super) fn decode_index(bytes: &[u8], end: u64) -> Option<Vec<BlockRef>> {
     let mut bytes = Bytes::new(bytes);
     let mut blocks = Vec::new();
@@ -181,7 +182,7 @@ pub(super) fn encode_footer(index_offset: u64, file_bytes: u64) -> Vec<u8> {
     out
 }
 
-/// Returns the offset of the index, if this is the footer of a file of this size.
+/// Returns the offset of the index if `bytes` are the footer of a file of `file_bytes` bytes, and otherwise `None`.
 pub(super) fn decode_footer(bytes: &[u8], file_bytes: u64) -> Option<u64> {
     let mut bytes = Bytes::new(bytes);
     let (index_offset, stated_bytes, _) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);

@@ -1,30 +1,31 @@
-//! Captures: the events of one or more rings, those that the rings hold and those that they go on to record, in one
-//! compressed file.
+//! Captures: compressed files with the events of one or more rings. A capture takes the events that the rings hold
+//! when it begins, and the events that are recorded while it runs.
 //!
-//! [`capture`] writes a file, or a row of files, from live rings or from rings of dead programs. [`CaptureFile`] reads
-//! such a file, whole or truncated, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the bytes.
+//! [`capture`] writes one file, or several numbered files, from the rings of live or dead programs. [`CaptureFile`]
+//! reads such a file, even a truncated one, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the
+//! bytes.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `format` | constants, file header, block header, footer |
-//! | `wire` | taking numbers and texts out of untrusted bytes |
+//! | `wire` | decoding numbers and texts from untrusted bytes |
 //! | `ring` | the description of a ring: identity, sizes, schema, clock |
-//! | `record` | an event or a gap |
-//! | `tables` | call sites and threads |
-//! | `stats` | the number of events that each ring gave and lost |
-//! | `end` | the reason why a file ends, and the counts of its rings |
-//! | `write` | blocks, index, footer |
-//! | `output_entry` | making a file under a name, and which files are never replaced |
-//! | `read_files` | the files that are read, which are never written over |
-//! | `parts` | the files of a capture that is rotated |
-//! | `overlaps` | refusing payloads that share bytes with others, which no sound ring has |
-//! | `sources` | the rings that are read, with shards that appear later |
+//! | `record` | a record of a capture: an event or a gap |
+//! | `tables` | the tables of call sites and threads |
+//! | `stats` | counts of each ring's events: captured, lost and so on |
+//! | `end` | the last block of a file: why the file ended, and the counts of its rings |
+//! | `write` | writing blocks, index and footer |
+//! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
+//! | `read_files` | the files that this program reads, and so never writes over |
+//! | `parts` | the files of a rotated capture: their names, and removing the oldest |
+//! | `overlaps` | refusing payloads that share bytes with other payloads, as only a damaged ring has them |
+//! | `sources` | the rings that are captured, also those that are made during the capture |
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
-//! | `run` | from rings to files: when to look, when to stop |
-//! | `stop` | when a capture that is to end is complete |
-//! | `output` | the file that is being written: its limits, its waiting tables, its end |
-//! | `read` | opening a file, or the readable part of a truncated file |
-//! | `events` | the events of a file, in the order of time |
+//! | `run` | the loop that copies events from rings to files: when to read, when to stop |
+//! | `stop` | after the end of a capture is decided: when all events before this end are captured |
+//! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
+//! | `read` | opening a capture file, or the readable part of a truncated one |
+//! | `events` | iterating over the events of a capture file in the order of time |
 
 mod end;
 mod error;
@@ -54,7 +55,7 @@ pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
 pub use options::CaptureOptions;
-// The program `eventring` makes its other files in the same way.
+// Public for the program `eventring`, which makes its other files (exports and snapshots) in the same way.
 #[doc(hidden)]
 pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile, nameless_file};
 pub use read::CaptureFile;

@@ -23,8 +23,8 @@ impl Default for CaptureOptions {
 }
 
 impl CaptureOptions {
-    /// Makes options that take all events that the rings hold and go on to record, until their writers end, into one
-    /// file that must not exist yet.
+    /// Makes options for a capture into one file, which must not exist yet. The capture takes the events that the
+    /// rings hold and the events that are recorded while it runs. It ends when all writers have ended.
     pub fn new() -> Self {
         Self {
             level: 3,
@@ -44,16 +44,16 @@ impl CaptureOptions {
         self
     }
 
-    /// Stops the capture after this time. If the time is 0, the capture takes everything that was recorded before it
-    /// began. Default: no limit.
+    /// Stops the capture after this time. With the time 0, the capture takes only what was recorded before it began.
+    /// Default: no limit.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
     /// Stops the capture before all of its files together have more than this many bytes, including their ends and
-    /// indexes. The descriptions of the rings that exist at the start of a file are written even if they exceed the
-    /// limit. Files that were removed again ([`Self::keep_files`]) count, too. Default: no limit.
+    /// indexes. Only the descriptions of the rings at the start of a file may exceed the limit. Files that were
+    /// removed again ([`Self::keep_files`]) count, too. Default: no limit.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
@@ -61,26 +61,28 @@ impl CaptureOptions {
 
     /// Begins a new file before the current file has more than this many bytes, including its end and index. Each file
     /// can be read alone. Each file holds at least one event, even if that event and the descriptions of the rings
-    /// exceed the limit. `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
+    /// exceed the limit. The names get numbers: `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
     pub fn rotate_bytes(mut self, bytes: u64) -> Self {
         self.rotate_bytes = Some(bytes);
         self
     }
 
-    /// Begins a new file after this time, as [`Self::rotate_bytes`] does. Default: one file.
+    /// Begins a new file when the current file has been written for this time. The files get the names that
+    /// [`Self::rotate_bytes`] describes. Default: one file.
     pub fn rotate_every(mut self, time: Duration) -> Self {
         self.rotate_every = Some(time);
         self
     }
 
-    /// Keeps only the last `files` of the rotated files. Events in removed files do not count as lost. They are counted
-    /// in [`RingStats::removed`](super::RingStats::removed). Default: all files are kept.
+    /// Keeps only the last `files` files of a rotated capture, and removes the earlier ones. The events in removed
+    /// files do not count as lost: [`RingStats::removed`](super::RingStats::removed) counts them. Default: all files
+    /// are kept.
     pub fn keep_files(mut self, files: usize) -> Self {
         self.keep_files = Some(files);
         self
     }
 
-    /// Leaves out the events that the rings hold already. Default: false.
+    /// Leaves out the events that the rings hold when the capture begins. Default: false.
     pub fn only_new(mut self, only_new: bool) -> Self {
         self.only_new = only_new;
         self

@@ -1,4 +1,5 @@
-//! The file that is being written: its limits, the tables that wait for it, and its end.
+//! The output of a capture: the file that is being written, its size limits, the table entries that are not written
+//! yet, and the file's end.
 
 use super::end::{CaptureEnd, EndReason};
 use super::error::{CaptureError, CaptureErrorKind};
@@ -13,10 +14,10 @@ use crate::shm;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The longest time for which events wait for the next block to be written.
+/// The longest time that events wait until they are written as a block.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// The smallest room in a file with a size limit for which another block is written. Without this bound, the last
-/// blocks before the limit would become smaller and smaller.
+/// The smallest free room in a file with a size limit that another block of events may use. Without this bound, the
+/// last blocks before the limit would become smaller and smaller.
 const LAST_BLOCK_BYTES: usize = 4096;
 
 /// The files of a capture, and the file that is being written.
@@ -33,16 +34,17 @@ pub(super) struct Output<'o> {
     has_records: bool,
     /// Number of rings that the current file describes.
     described: usize,
-    /// Encoded entries of call sites and threads that have not been written to the current file yet.
+    /// The encoded entries of call sites and threads that the current file does not hold yet.
     tables: Vec<u8>,
     table_entries: u64,
     /// Bytes of all tables in the current file, before compression.
     table_bytes: usize,
     /// Bytes of the files before the current one.
     pub(super) finished_bytes: u64,
-    /// Sum of the counts of the files before the current one, without the events of removed files.
+    /// The counts of all finished files together. The events of files that were removed again are subtracted.
     pub(super) finished: CaptureStats,
-    /// Counts and bytes of each file before the current one that still exists and may be removed.
+    /// The counts and the size in bytes of each finished file that has not been removed, oldest first. Empty if no
+    /// file is ever removed.
     removable: VecDeque<(CaptureStats, u64)>,
     pub(super) removed_files: u32,
     pub(super) removed_bytes: u64,
@@ -86,15 +88,16 @@ impl<'o> Output<'o> {
         self.limit = left.unwrap_or(u64::MAX).min(self.options.rotate_bytes.unwrap_or(u64::MAX));
     }
 
-    /// Describes the rings in the new file, even if the descriptions exceed its limit: without them the file cannot be
-    /// read.
+    /// Writes the descriptions of all rings to the new file, even if they exceed its size limit. Without them, the
+    /// file could not be read.
     fn describe_at_begin(&mut self, rings: &[SourceRing]) -> Result<(), CaptureError> {
         rings.iter().try_for_each(|ring| self.writer.ring(&ring.described))?;
         self.described = rings.len();
         Ok(())
     }
 
-    /// Writes the descriptions of rings that the current file does not describe yet. Returns false if there is no room.
+    /// Writes the descriptions of the rings that the current file does not describe yet. Returns false if there is no
+    /// room for them in the files.
     pub(super) fn describe(
         &mut self,
         rings: &mut [SourceRing],
@@ -105,7 +108,8 @@ impl<'o> Output<'o> {
             if !self.make_room(bytes, rings, recorders)? {
                 return Ok(false);
             }
-            // If `make_room` has begun a new file, the new file describes the ring already.
+            // If `make_room` has begun a new file, that file describes all `rings` already, and nothing is left to
+            // write.
             if let Some(ring) = rings.get(self.described) {
                 self.writer.ring(&ring.described)?;
                 self.described += 1;
@@ -114,8 +118,8 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Makes sure that this many more bytes fit into the current file. If they do not fit, begins a new file. Returns
-    /// false if no file may take the bytes, because of the limit of all files together.
+    /// Makes sure that this many more bytes fit into the current file, and begins a new file if they do not fit.
+    /// Returns false if no file may take the bytes, because all files together would exceed their limit.
     #[inline]
     pub(super) fn make_room(
         &mut self,
@@ -140,8 +144,8 @@ impl<'o> Output<'o> {
         rings: &mut [SourceRing],
         recorders: &mut [SourceRecorder],
     ) -> Result<bool, CaptureError> {
-        // Until the events are written, their compressed size is not known, and `has_room` reckons with the largest
-        // possible size. The real size may leave enough room.
+        // The compressed size of waiting events is known only after they are written. Until then, `has_room` reckons
+        // with the largest possible size. So after the flush there may be room enough.
         self.flush(rings, recorders)?;
         if self.has_room(bytes.max(LAST_BLOCK_BYTES), rings.len()) {
             return Ok(true);
@@ -149,7 +153,8 @@ impl<'o> Output<'o> {
         if self.options.rotate_bytes.is_none() {
             return Ok(false);
         }
-        // If the current file has no record, a new file would have no more room, so no new file is begun.
+        // If the current file has no record yet, a new file would have no more room than the current one. So no new
+        // file is begun.
         if self.has_records && !self.rotate(bytes, rings, recorders)? {
             return Ok(false);
         }
@@ -157,7 +162,7 @@ impl<'o> Output<'o> {
         Ok(self.finished_bytes.saturating_add(self.bytes_if_finished(bytes, rings.len())) <= max)
     }
 
-    /// Returns true if the file would keep its limit with this many more bytes and its end.
+    /// Returns true if the finished file would keep its size limit with this many more bytes of events.
     fn has_room(&self, bytes: usize, rings: usize) -> bool {
         self.bytes_if_finished(bytes, rings) <= self.limit
     }
@@ -166,7 +171,8 @@ impl<'o> Output<'o> {
         self.writer.bytes_if_finished(self.tables.len(), bytes, rings)
     }
 
-    /// Returns the largest possible size of a new file with one record of this many bytes.
+    /// Returns the largest possible size of a new file that holds all descriptions, all tables and one record of this
+    /// many bytes.
     fn new_file_bytes(&self, bytes: usize, rings: &[SourceRing]) -> u64 {
         let descriptions = rings.iter().map(|ring| block_bytes_max(ring.described.encode().len()));
         let tables = block_bytes_max(self.table_bytes + self.tables.len());
@@ -174,7 +180,8 @@ impl<'o> Output<'o> {
         HEADER_BYTES + descriptions.sum::<u64>() + tables + fresh
     }
 
-    /// Ends the current file and begins another file. Returns false if all files together would become too large.
+    /// Ends the current file and begins another one. Returns false, and changes nothing, if all files together would
+    /// then exceed their limit.
     fn rotate(
         &mut self,
         bytes: usize,
@@ -204,8 +211,8 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Moves the counts of files that were removed when the current file was begun from the captured to the removed
-    /// events.
+    /// Counts the events in files that were removed when the current file was begun as removed, and no longer as
+    /// captured.
     fn count_removed(&mut self, rings: &mut [SourceRing]) {
         while self.removed_files < self.parts.removed() {
             let Some((stats, bytes)) = self.removable.pop_front() else { return };
@@ -218,8 +225,8 @@ impl<'o> Output<'o> {
         }
     }
 
-    /// Writes the waiting events if they have waited long enough, and begins a new file if it is time. Returns false if
-    /// all files together would become too large.
+    /// Writes the waiting events if they have waited for [`FLUSH_INTERVAL`], and begins a new file if the current file
+    /// is old enough. Returns false if the new file would make all files together too large.
     pub(super) fn tick(
         &mut self,
         now: Instant,
@@ -239,7 +246,8 @@ impl<'o> Output<'o> {
             if let Some(shard0) = &rings[recorder.shard0 as usize].reader {
                 self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0);
             }
-            // All entries together may be too large for one block, so they are written in parts.
+            // The entries of all recorders together may be too large for one block, so they are written as several
+            // blocks.
             if self.tables.len() > PAYLOAD_BYTES_MAX / 2 {
                 self.write_tables()?;
             }
@@ -247,11 +255,12 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Writes the waiting tables and events. Tables are written before the events that refer to their entries.
+    /// Writes the waiting table entries, and then the waiting events, which refer to these entries.
     pub(super) fn flush(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
         self.last_flush = Instant::now();
-        // Without a size limit, the tables' new entries are collected here. With a limit, `make_room` collects them
-        // before each record and reserves room for them; entries that are newer have no reserved room and must wait.
+        // Without a size limit, the new table entries are collected here. With a limit, `make_room` has collected them
+        // before each record, and has made sure that there is room for them. For entries that are newer than the last
+        // record there may be no room, so they wait.
         if self.limit == u64::MAX {
             self.collect_tables(rings, recorders)?;
         }
@@ -297,7 +306,7 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Returns the number of bytes written, including earlier files.
+    /// Returns the number of bytes that were written so far, to the current file and to earlier files.
     pub(super) fn bytes(&self) -> u64 {
         self.finished_bytes + self.writer.bytes()
     }

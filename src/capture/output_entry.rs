@@ -1,8 +1,8 @@
-//! Making a file under a given name, and the rules of which files it may replace.
+//! Making a file under a given name, and the rules about which existing files it may replace.
 //!
-//! No existing file is opened for writing, except a device or a pipe that the user has named. A file is made under a
-//! temporary name in its directory, which is held open, and is then given the requested name. So no link is followed,
-//! and a replaced file keeps its content under its other names.
+//! A new file is made under a temporary name, in the directory of the requested name. Then it gets the requested name.
+//! The directory is held open meanwhile. So no link is followed, and a replaced file keeps its content under its other
+//! names (hard links). No existing file is opened for writing, except a device or a pipe that the user has named.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::read_files::{IS_READ, ReadFiles, directory_of};
@@ -16,10 +16,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The mode of new files: the owner may read and write, the group may read. Rings have the same mode by default.
+/// The permissions of new files: the owner may read and write, the group may read. Rings have the same permissions by
+/// default.
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
-/// The directory entry of a file that shall be written: a directory, which is held open, and a name in it.
+/// The place of a file that is to be written: a directory, which is held open, and a name in it.
 #[derive(Debug)]
 pub struct OutputEntry {
     directory: OwnedFd,
@@ -57,9 +58,10 @@ impl OutputEntry {
         &self.path
     }
 
-    /// Finds out whether a file can be made under the name. A device or a pipe is opened instead, also through a link
-    /// (`/dev/stdout` is a link). A regular file may be replaced if `overwrite` is true and the file is not among those
-    /// that are read. Nothing else is ever replaced.
+    /// Finds out whether the output is a file that can be made, or a stream. A device or a pipe is a stream and is
+    /// opened here, even through a link (`/dev/stdout` is a link). A file can be made if the name is free. If
+    /// `overwrite` is true, it may also replace a regular file that is not in `read` and that no living process writes
+    /// as a ring. Nothing else is ever replaced.
     ///
     /// # Errors
     /// Something exists under the name that is not replaced.
@@ -72,8 +74,8 @@ impl OutputEntry {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let stream = rustix::fs::open(&self.path, flags, Mode::empty());
             let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // Since the check, another file may have got this name. A regular file was not checked, so it must not be
-            // written to.
+            // The name may have got another file since its kind was looked up. If it is a regular file now, it is not
+            // written to: the check below decides about it.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
                 return Ok(OutputKind::Stream(stream.into()));
@@ -83,18 +85,19 @@ impl OutputEntry {
         Ok(OutputKind::File)
     }
 
-    /// Checks that the name does not lead to a device or a pipe. A rotated capture needs names for several files, but a
-    /// device or a pipe takes only one stream.
+    /// Checks that the name does not lead to a device or a pipe. A rotated capture makes several files, and a device
+    /// or a pipe takes only one stream.
     pub(super) fn check_no_stream(&self) -> Result<(), CaptureError> {
         if self.kind_behind_links().is_some_and(is_stream) { Err(refused(IS_STREAM).at(&self.path)) } else { Ok(()) }
     }
 
-    /// Returns the kind of the existing file, after following links.
+    /// Returns the kind of the file to which the name leads, after following links. Returns `None` if there is no such
+    /// file.
     fn kind_behind_links(&self) -> Option<FileType> {
         Some(FileType::from_raw_mode(rustix::fs::stat(&self.path).ok()?.st_mode))
     }
 
-    /// Checks that the name is free, or leads to a regular file that may be replaced.
+    /// Checks that the name is free, or that it is the name of a regular file that may be replaced.
     fn check(&self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
         self.check_what_is_there(overwrite, read).map_err(|error| error.at(&self.path))
     }
@@ -130,12 +133,12 @@ impl OutputEntry {
         }
     }
 
-    /// Checks that the existing file is not a ring with a living writer. If such a ring were replaced, its writer would
-    /// go on to record to a file that has no name any more.
+    /// Checks that the existing file is not a ring with a living writer. If it were replaced, that writer would go on
+    /// to record to a file that has no name any more.
     fn check_that_nobody_writes_it(&self) -> Result<(), CaptureError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // If the user may not read the file, the check is left out. The directory's mode decides whether the user may
-        // replace the file.
+        // A user who may not read the file may still be allowed to replace it: the directory's permissions decide. So
+        // if the file cannot be opened, this check is left out.
         let Ok(file) = rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty()) else { return Ok(()) };
         match lock_state(&file) {
             LockState::Held { pid } => {
@@ -146,7 +149,7 @@ impl OutputEntry {
         }
     }
 
-    /// Makes a file that has its name from the start, so that it can be read while it grows.
+    /// Makes an empty file that has its requested name from the start, so that it can be read while it grows.
     pub(super) fn create(&self, overwrite: bool, read: &ReadFiles) -> Result<File, CaptureError> {
         let unfinished = self.create_unfinished()?;
         let file = unfinished.file.try_clone().map_err(|error| io_failed(&self.path, error))?;
@@ -154,7 +157,8 @@ impl OutputEntry {
         Ok(file)
     }
 
-    /// Makes a file that has another name until it is [published](UnfinishedFile::publish).
+    /// Makes a file under a temporary name. It gets the requested name when it is
+    /// [published](UnfinishedFile::publish).
     ///
     /// # Errors
     /// The operating system refuses.
@@ -180,10 +184,10 @@ impl UnfinishedFile<'_> {
         &self.file
     }
 
-    /// Syncs the file to disk, and then gives it its name. The name is checked again, as [`OutputEntry::look`] does.
+    /// Syncs the file to disk, checks once more that it may have the requested name, and gives it this name.
     ///
     /// # Errors
-    /// Something exists under the name that is not replaced, or the operating system refuses.
+    /// The name belongs to something that may not be replaced, or the operating system refuses.
     pub fn publish(self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
         self.file.sync_all().map_err(|error| io_failed(self.place.path(), error))?;
         self.take_place(overwrite, read)
@@ -193,29 +197,30 @@ impl UnfinishedFile<'_> {
         let OutputEntry { directory, name, path, .. } = self.place;
         self.place.check(overwrite, read)?;
         if !overwrite {
-            // The file gets its name by a link, because a rename would replace a file that has been made under this
-            // name since the check. The drop of `self` removes the temporary name.
+            // Another file may have got this name since the check. A rename would replace that file, but a link fails.
+            // The drop of `self` removes the temporary name.
             match rustix::fs::linkat(directory, &self.name, directory, name, AtFlags::empty()) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => return self.place.check(false, read).and(Err(failed(path, Errno::EXIST))),
-                // Some file systems have no hard links. Then the name is checked again, and the file is renamed below.
+                // Some file systems have no hard links. There the name is checked once more, and the rename below
+                // gives the file its name.
                 Err(_) => self.place.check(false, read)?,
             }
         }
-        // If a file is made under this name between the check and the rename, the rename replaces it. A link there is
-        // not followed.
+        // If another file has got this name since the check, the rename replaces it. If the name is a symbolic link
+        // now, the rename replaces the link itself and does not follow it.
         rustix::fs::renameat(directory, &self.name, directory, name).map_err(|errno| failed(path, errno))
     }
 }
 
 impl Drop for UnfinishedFile<'_> {
     fn drop(&mut self) {
-        // After a rename the temporary name does not exist any more, so the error is of no interest.
+        // After a rename, the temporary name does not exist any more, so this call fails, and its error is ignored.
         let _ = rustix::fs::unlinkat(&self.place.directory, &self.name, AtFlags::empty());
     }
 }
 
-/// Makes a file without a name in `directory`, for reading and writing. No other user may open it.
+/// Makes a file in `directory`, open for reading and writing, and removes its name. Other users may not open it.
 ///
 /// # Errors
 /// The operating system refuses.
@@ -226,8 +231,8 @@ pub fn nameless_file(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a file with an unpredictable name. So nobody can have put a file or a link there before, even in a directory
-/// where everybody may write.
+/// Makes a file with an unpredictable name. So nobody can have put a file or a link under this name before, even in a
+/// directory in which everybody may write.
 fn create_new(directory: &OwnedFd, mode: Mode) -> Result<(File, OsString), Errno> {
     const ATTEMPTS: u32 = 16;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

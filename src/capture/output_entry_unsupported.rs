@@ -1,4 +1,4 @@
-//! The stand-in for systems other than Linux: no capture is written here.
+//! The stand-in for systems other than Linux, on which no capture is written.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::read_files::ReadFiles;
@@ -12,7 +12,7 @@ fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "captures need Linux")
 }
 
-/// The directory entry of a file that is to be written. There is none on this system.
+/// The directory entry of a file that is to be written. On this system, there can be no value of this type.
 #[derive(Debug)]
 pub struct OutputEntry(Infallible);
 
@@ -65,7 +65,7 @@ impl OutputEntry {
     }
 }
 
-/// A file that is not published yet. There is none on this system.
+/// A file that is not published yet. On this system, there can be no value of this type.
 #[derive(Debug)]
 pub struct UnfinishedFile<'p> {
     never: Infallible,

@@ -1,25 +1,27 @@
-//! Refusing payloads of one ring that share bytes with others. In a damaged or hostile ring, each of a million
-//! descriptors could name the same huge payload, and the capture of a small file would fill the disk.
+//! A check that refuses payloads which share bytes with other payloads of their ring. In a damaged or hostile ring,
+//! each of a million descriptors could name the same huge payload, and the capture of this small ring would fill the
+//! disk.
 
 use crate::reader::{Descriptor, PayloadRead, Reader};
 
-/// The range and the sum of a ring's valid payloads. In a sound ring, no two payloads share a byte, and each payload
-/// ends at most one buffer length after the start of the buffer window. So the payloads of a ring without a writer
-/// never take more bytes than its buffer. The payloads of any ring take at most as many bytes as its writer has moved
-/// the window, plus the buffer.
+/// The range and the total size of the payloads that were taken from one ring. In a sound ring, no two payloads share
+/// a byte, so their total size is at most the length of their range. Each payload also ends at most one buffer length
+/// after the start of the buffer window. So a ring without a writer never gives more bytes than its buffer has. A live
+/// writer can raise this limit only by moving the window.
 #[derive(Debug, Default)]
 pub(super) struct PayloadExtent {
-    /// The offsets of the first byte of all payloads and of the byte after the last, unwrapped.
+    /// The range of all payloads: the smallest offset at which one begins, and the largest at which one ends. These
+    /// offsets count on from lap to lap of the payload buffer. `None` before the first payload.
     bytes: Option<(u64, u64)>,
     taken: u64,
-    /// Upper bound of the payload offsets in the buffer window, when the ring's header was last read.
+    /// The largest offset at which a payload may end, by the ring's header when it was last read.
     end_max: u64,
     /// Number of payloads that were refused.
     pub(super) refused: u64,
 }
 
 impl PayloadExtent {
-    /// Returns the payload, or [`PayloadRead::Malformed`] if no sound ring can have it.
+    /// Returns `payload` itself, or [`PayloadRead::Malformed`] if no sound ring can have this payload.
     #[inline]
     pub(super) fn check<'p>(
         &mut self,
@@ -38,7 +40,7 @@ impl PayloadExtent {
     fn admits(&mut self, offset: u64, bytes: u64, look: impl FnOnce() -> u64) -> bool {
         let Some(end) = offset.checked_add(bytes) else { return false };
         if end > self.end_max {
-            // The payload may nevertheless be sound: the writer of a live ring may have moved the window since the
+            // The payload may nevertheless be sound: a live writer may have moved the buffer window since the ring's
             // header was last read. So the header is read again.
             self.end_max = look();
         }
@@ -54,8 +56,8 @@ impl PayloadExtent {
     }
 }
 
-/// Returns the upper bound of the payload offsets in the ring's present buffer window. A writer moves the window before
-/// it writes, so no payload ends after this offset.
+/// Returns the largest offset at which a payload may end, by the ring's present header. A writer moves the buffer
+/// window before it writes a payload, so no payload ends after this offset.
 fn end_max(reader: &Reader) -> u64 {
     let info = reader.info();
     info.buffer_window_start.saturating_add(info.geometry.payload_buf_bytes())

@@ -24,12 +24,13 @@ pub(super) struct PathParts {
     pub(super) keep: Option<usize>,
     pub(super) overwrite: bool,
     pub(super) written: VecDeque<PathBuf>,
-    /// Number of files that were removed so that only the last `keep` remain.
+    /// The number of files that were removed because only the last `keep` files are kept.
     pub(super) removed: u32,
 }
 
 impl Parts {
-    /// Opens file `part` (from 1). It never replaces a file that is read.
+    /// Opens the next output. In a rotated capture, it is the file with the number `part`, from 1. A file in `read` is
+    /// never replaced.
     pub(super) fn next(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
         match self {
             Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
@@ -90,7 +91,7 @@ impl PathParts {
     }
 }
 
-/// Returns the path of a part: `trace.evc` becomes `trace.0001.evc`.
+/// Returns the path of the file with the number `part`: `trace.evc` becomes `trace.0001.evc`.
 fn part_path(output: &Path, part: u32) -> PathBuf {
     let mut name = output.file_stem().unwrap_or_default().to_os_string();
     name.push(format!(".{part:04}"));

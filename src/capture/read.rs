@@ -1,4 +1,4 @@
-//! Opening a capture file, or the readable part of a truncated one.
+//! Opening a capture file. If the file is truncated, its readable part is opened.
 
 use super::end::CaptureEnd;
 use super::error::{CaptureError, CaptureErrorKind};
@@ -17,7 +17,8 @@ use std::path::Path;
 
 /// A capture file, opened for reading.
 ///
-/// The rings and tables of the capture are in memory. Each call of [`Self::events`] reads the events from the file.
+/// The rings and tables of the capture are in memory. Its events are not: each call of [`Self::events`] reads them
+/// from the file.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
@@ -26,7 +27,7 @@ pub struct CaptureFile {
     file_bytes: u64,
     blocks: Vec<BlockRef>,
     rings: Vec<CapturedRing>,
-    /// The catalog of each ring. Only the catalogs of rings that are shard 0 of a recorder have content.
+    /// The catalog of call sites and threads for each ring. It is empty unless the ring is shard 0 of a perf recorder.
     catalogs: Vec<Catalog>,
     end: Option<CaptureEnd>,
     is_truncated: bool,
@@ -53,11 +54,12 @@ impl CaptureFile {
         }
     }
 
-    /// Opens a capture. A capture is truncated if its program was killed or the disk was full. Such a capture is read
-    /// as far as it has whole blocks, and [`Self::problems`] reports the truncation.
+    /// Opens a capture. A capture is truncated if the program that wrote it was killed, or if the disk was full. Of a
+    /// truncated capture, all whole blocks can be read, and [`Self::problems`] reports the truncation.
     ///
     /// # Errors
-    /// The file does not exist, is not a capture or is of a later version, or the description of a ring is damaged.
+    /// The file does not exist, is not a capture, or has a later version of the format. Or the description of a ring
+    /// in it is damaged.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         let file = shm::open_for_reading(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
         Self::from_file(file).map_err(|error| error.at(path))
@@ -116,11 +118,11 @@ impl CaptureFile {
         Ok(capture)
     }
 
-    /// Opens the files of a rotated capture as one capture. They may be named in any order. The first and the last
-    /// files of the capture may be missing, but none in between.
+    /// Opens the files of a rotated capture as one capture. `paths` may be in any order. Files may be missing at the
+    /// start and at the end of the capture, but not in between.
     ///
     /// # Errors
-    /// As [`Self::open`]; or the files are not of one capture, or a file in between is missing.
+    /// An error of [`Self::open`]; or the files are not of one capture, or a file between them is missing.
     pub fn open_parts(paths: &[impl AsRef<Path>]) -> Result<Self, CaptureError> {
         let open = |path: &_| Ok((Self::open(AsRef::<Path>::as_ref(path))?, AsRef::<Path>::as_ref(path).to_path_buf()));
         let mut parts = paths.iter().map(open).collect::<Result<Vec<_>, CaptureError>>()?;
@@ -141,7 +143,8 @@ impl CaptureFile {
         Ok(whole)
     }
 
-    /// Checks that `part` continues this capture, whose last file is number `before`.
+    /// Checks that `part` is the next file of this capture. The last file so far has the number `before` and the path
+    /// `path_before`.
     fn check_next(&self, part: &Self, before: u32, path_before: &Path) -> Result<(), CaptureError> {
         let refuse = |what: String| Err(CaptureError::new(CaptureErrorKind::BadOptions, what));
         let shown = path_before.display();
@@ -225,14 +228,15 @@ impl CaptureFile {
         Ok(block.filter(|block| block.end() <= self.file_bytes))
     }
 
-    /// Reads and decompresses a block. The result has at most as many bytes as the block's header states, and no header
-    /// may state more than [`BLOCK_BYTES_MAX`](super::format::BLOCK_BYTES_MAX).
+    /// Reads and decompresses a block. The result has exactly the size that the block's header states. No header may
+    /// state more than [`BLOCK_BYTES_MAX`](super::format::BLOCK_BYTES_MAX).
     pub(super) fn block_bytes(&self, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
         let damaged = |problem: String| {
             let message = format!("the block at byte {} is damaged: {problem}", block.offset);
             CaptureError::new(CaptureErrorKind::Damaged, message)
         };
-        // The header was checked: both sizes are bounded, and the compressed bytes are in the file.
+        // Both sizes in the header were checked when it was decoded: they are bounded, and the compressed bytes lie
+        // within the file.
         let mut compressed = vec![0; block.header.compressed_bytes as usize];
         shm::read_exact_at(&self.file, &mut compressed, block.offset + BLOCK_HEADER_BYTES)
             .map_err(|error| CaptureError::io("read it", error))?;
@@ -247,8 +251,9 @@ impl CaptureFile {
 
     /// Reads the rings, the tables and the end.
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
-        // The limit of all descriptions together, in bytes: a constant, and an amount for each byte of the file. No
-        // real tables are larger. The catalogs that are made from them take up to twenty times as much memory.
+        // The limit of the size of all rings, tables and ends together, in bytes before compression: a constant, and
+        // an amount for each byte of the file. Real captures stay below it. Without the limit, a damaged file could
+        // use up the memory: catalogs take up to twenty times as much memory as the tables from which they are made.
         const DESCRIPTIONS_BYTES_FREE: u64 = 8 << 20;
         const DESCRIPTIONS_BYTES_PER_BYTE: u64 = 8;
         let damaged = |what: &str| {
@@ -302,14 +307,14 @@ impl CaptureFile {
         &self.rings
     }
 
-    /// Returns the call sites and threads of the recorder whose shard 0 is the ring with this index. For any other
-    /// ring, returns an empty catalog.
+    /// Returns the call sites and threads of a perf recorder. `ring` is the index of its shard 0. For any other ring,
+    /// returns an empty catalog.
     #[must_use]
     pub fn catalog(&self, ring: u32) -> Catalog {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()
     }
 
-    /// Returns the events and gaps of all rings in the order of time, from the first.
+    /// Returns an iterator over the events and gaps of all rings in the order of time, from the first.
     #[must_use]
     pub fn events(&self) -> CaptureEvents<'_> {
         let files = std::iter::once(self).chain(&self.later);
@@ -328,7 +333,7 @@ impl CaptureFile {
         std::iter::once(&self.file).chain(self.later.iter().map(|part| &part.file))
     }
 
-    /// Returns the end of the capture. Returns `None` if the capture is truncated.
+    /// Returns the end of the capture: why it ended, and its counts. Returns `None` if the end is missing or damaged.
     #[must_use]
     pub fn end(&self) -> Option<&CaptureEnd> {
         self.end.as_ref()
@@ -340,32 +345,32 @@ impl CaptureFile {
         self.is_truncated
     }
 
-    /// Returns the problems that were found when the capture was opened, one line for each problem.
-    /// [`CaptureEvents::problems`] has the problems that are found while events are read.
+    /// Returns the problems that were found when the capture was opened, one line for each problem. Problems that are
+    /// found later, while events are read, are in [`CaptureEvents::problems`].
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// Returns the start time of the capture, nanoseconds since the epoch.
+    /// Returns the start time of the capture, in nanoseconds since the epoch.
     #[must_use]
     pub fn started_epoch_nanos(&self) -> u64 {
         self.header.started_epoch_nanos
     }
 
-    /// Returns CLOCK_BOOTTIME of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
+    /// Returns the capturing machine's CLOCK_BOOTTIME at [`Self::started_epoch_nanos`], in nanoseconds.
     #[must_use]
     pub fn started_boot_nanos(&self) -> u64 {
         self.header.started_boot_nanos
     }
 
-    /// Returns CLOCK_MONOTONIC of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
+    /// Returns the capturing machine's CLOCK_MONOTONIC at [`Self::started_epoch_nanos`], in nanoseconds.
     #[must_use]
     pub fn started_monotonic_nanos(&self) -> u64 {
         self.header.started_monotonic_nanos
     }
 
-    /// Returns the number of this file in a rotated capture, from 1. Returns 0 if the capture was not rotated.
+    /// Returns the number of this file in a rotated capture, from 1, or 0 if the capture was not rotated.
     #[must_use]
     pub fn part(&self) -> u32 {
         self.header.part

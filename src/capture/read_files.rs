@@ -1,4 +1,4 @@
-//! The files that a program reads, and so never replaces or writes to.
+//! The files that a program reads. It never replaces them or writes to them.
 
 use super::error::CaptureError;
 use super::output_entry::refused;
@@ -12,16 +12,17 @@ use std::path::Path;
 
 pub(super) const IS_READ: &str = "it is a file that is read, which is not written over; choose another name";
 
-/// The set of files that are read, which are never written over.
+/// A set of files that are read, so that no output may replace them.
 #[derive(Debug, Default)]
 pub struct ReadFiles {
     files: Vec<FileId>,
-    /// Directory and name of each shard 0: its recorder may make further shards there.
+    /// The directory and the file name of each shard 0. Its recorder may make further shards in this directory.
     recorders: Vec<(FileId, OsString)>,
 }
 
 impl ReadFiles {
-    /// Adds a ring, with the shards that its recorder has made, and the names of shards that it may make.
+    /// Adds a ring. If the ring is shard 0 of a recorder, also adds the recorder's other shards, and the names of
+    /// shards that it may make later.
     pub fn add_ring(&mut self, ring: &Reader) {
         let path = ring.path().unwrap_or("".as_ref());
         self.files.push(ring.file_id());
@@ -42,10 +43,10 @@ impl ReadFiles {
         self.files.extend(stats.map(|stat| FileId::of(&stat)));
     }
 
-    /// Checks that an open stream is none of the files that are read.
+    /// Checks that an open stream is not one of the files that are read.
     ///
     /// # Errors
-    /// The stream is one of these files: [`NotReplaceable`](super::CaptureErrorKind::NotReplaceable).
+    /// The stream is one of the files that are read: [`NotReplaceable`](super::CaptureErrorKind::NotReplaceable).
     pub fn check_stream(&self, stream: impl AsFd, name: &str) -> Result<(), CaptureError> {
         match rustix::fs::fstat(stream) {
             Ok(stat) if self.holds(&stat) => Err(refused(IS_READ).at(name.as_ref())),
@@ -57,7 +58,8 @@ impl ReadFiles {
         FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
     }
 
-    /// Returns the name of the shard 0 whose recorder may make a shard with this name.
+    /// Returns the file name of a shard 0 in `directory` if its recorder may give the name `name` to a further shard.
+    /// Returns `None` if no recorder may.
     pub(super) fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
         let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
         let is_its = |(place, first): &&(FileId, OsString)| {

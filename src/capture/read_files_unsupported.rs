@@ -1,4 +1,4 @@
-//! The stand-in for systems other than Linux: no capture reads files here.
+//! The stand-in for systems other than Linux, on which no capture reads files.
 
 use super::error::CaptureError;
 use super::read::CaptureFile;

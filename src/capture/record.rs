@@ -30,8 +30,8 @@ pub enum CapturedContent {
         first_seqno: u64,
         /// Number of missing events.
         count: u64,
-        /// The reason why they are missing. [`GapCause::OverwrittenBefore`] means that they were overwritten before the
-        /// capture began.
+        /// The reason why the events are missing. [`GapCause::OverwrittenBefore`] means that they were overwritten
+        /// before the capture began.
         cause: GapCause,
     },
 }
@@ -45,12 +45,13 @@ pub enum CapturedPayload {
     Expired,
     /// The descriptor names a payload that its ring cannot have.
     Malformed,
-    /// The payload is larger than 64 MiB, which is the limit of a capture.
+    /// The payload is larger than 64 MiB, the limit for payloads in a capture.
     Omitted,
 }
 
 impl CapturedPayload {
-    /// Returns the payload as a reader returns it. An omitted payload counts as expired.
+    /// Returns the payload in the form in which a ring's reader returns payloads. An omitted payload counts as
+    /// expired.
     #[must_use]
     pub fn as_read(&self) -> PayloadRead<'_> {
         match self {
@@ -76,8 +77,8 @@ pub(super) fn event_bytes(payload: PayloadRead<'_>) -> usize {
     8 + 8 * DESCRIPTOR_WORDS + if payload_bytes > PAYLOAD_BYTES_MAX { 0 } else { payload_bytes }
 }
 
-/// Encodes an event. `ring` is the index of its ring, which fits 16 bits because a capture has a limited number of
-/// rings.
+/// Encodes an event. `ring` is the index of its ring. The index fits 16 bits, because a capture has at most
+/// `RINGS_MAX` rings.
 pub(super) fn put_event(out: &mut Vec<u8>, ring: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) {
     let (tag, bytes): (u8, &[u8]) = match payload {
         PayloadRead::Valid(bytes) if bytes.len() > PAYLOAD_BYTES_MAX => (OMITTED, &[]),
@@ -130,8 +131,8 @@ pub(super) fn take_record(bytes: &mut Bytes<'_>) -> Option<CapturedRecord> {
     })
 }
 
-/// The sort time of one ring's records among the records of other rings. It never falls from one record to the next, so
-/// that the records of the ring stay in the order of their seqnos.
+/// The sort time of one ring's records. By this time, they are merged with the records of other rings. It never falls
+/// from one record to the next, so the records of the ring stay in the order of their seqnos.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SortKey(u64);
 

@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct CapturedRing {
     /// Name of its file.
     pub name: String,
-    /// Index of the process that wrote the ring. Rings with the same index were written by the same process.
+    /// The index of the process that wrote the ring. Rings that the same process wrote have the same index.
     pub process: u32,
     /// Its role among the rings of that process.
     pub role: RingRole,
@@ -21,8 +21,8 @@ pub struct CapturedRing {
     pub content_name: String,
     /// Schema hash.
     pub schema_hash: [u8; 32],
-    /// Schema text, empty if it has none. It comes from the file: parse it with
-    /// [`SchemaModel::of_ring`](crate::schema::SchemaModel::of_ring).
+    /// The schema text of the ring, or an empty string if it has none. The text comes from the file and was not
+    /// checked: parse it with [`SchemaModel::of_ring`](crate::schema::SchemaModel::of_ring).
     pub schema_text: String,
     /// Number of descriptors that it can hold.
     pub descriptor_capacity: u64,
@@ -34,12 +34,13 @@ pub struct CapturedRing {
     pub pid: u32,
     /// Name of the writing program, empty if not known.
     pub program_name: String,
-    /// Time of its creation, nanoseconds since the epoch; 0 if not known.
+    /// The time at which the ring was created, in nanoseconds since the epoch, or 0 if not known.
     pub created_epoch_nanos: u64,
-    /// The clock's calibration at the start of the capture: kind, ticks0, epoch_nanos0, mult, shift, ticks per second.
+    /// The ring's clock calibration at the start of the capture: kind, ticks0, epoch_nanos0, mult, shift, ticks per
+    /// second.
     pub clock: [u64; 6],
-    /// First seqno that the capture was asked to take. It is 1, or, if only new events were requested, the next seqno
-    /// at the start of the capture.
+    /// The first seqno that this file accounts for. It is 1, or, if only new events were requested, the next seqno at
+    /// the start of the capture. In a later file of a rotated capture, it follows the last seqno of the file before.
     pub first_seqno: u64,
 }
 
@@ -50,7 +51,7 @@ pub enum RingRole {
     Single,
     /// A shard of a perf recorder.
     Shard {
-        /// Index of the recorder's shard 0 among the rings of the capture.
+        /// The index of the recorder's shard 0 among the rings of the capture.
         recorder: u32,
         /// Index of the shard.
         shard: u32,
@@ -84,8 +85,8 @@ impl CapturedRing {
         }
     }
 
-    /// Makes the description of a shard that could not be opened, from this description of its recorder's shard 0. Only
-    /// the fields that all shards of a recorder have in common are filled.
+    /// Makes the description of a shard that could not be opened. `self` describes shard 0 of the same recorder, and
+    /// most fields are copied from it.
     pub(super) fn missed_shard(&self, recorder: u32, shard: u32) -> Self {
         Self {
             name: format!("{}.{shard}", self.name),

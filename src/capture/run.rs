@@ -18,29 +18,30 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The time between two checks of the time limits, of the writers' liveness, and (by `progress`) of the caller's wish
-/// to end.
+/// The time between two checks of three things: the time limits, whether the writers live, and (by `progress`) whether
+/// the caller wants to end the capture.
 const TICK: Duration = Duration::from_millis(100);
-/// Number of records that are copied before the clock is read again.
+/// The largest number of records that are copied before the clock is read again.
 const RECORDS_PER_LOOK: u32 = 1 << 10;
-/// Number of payload bytes that are copied before the clock is read again.
+/// A number of payload bytes. When more were copied, the clock is read again.
 const PAYLOAD_BYTES_PER_LOOK: u64 = 64 << 20;
 /// The pause between two reads of the rings while no event comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
-/// The time for which a capture that shall end waits for events whose recording began before the end.
+/// The time for which a capture waits after its end was decided. Events whose recording began before the end may still
+/// come during this time.
 const END_GRACE: Duration = Duration::from_millis(50);
 
-/// Copies the events of the rings with these names or paths, live or dead, into a file. All shards of a perf recorder
-/// are taken, also those that it makes meanwhile. The events of a shard that was removed before it could be opened
-/// count as lost.
+/// Copies the events of the rings with these names or paths into a file, even if their programs are dead. All shards
+/// of a perf recorder are taken, even those that it makes during the capture. If a shard was removed before it could
+/// be opened, its events count as lost.
 ///
-/// `progress` is called about ten times a second. It ends the capture in good order by returning
-/// [`ControlFlow::Break`]. Everything that was recorded before the end is taken. Without an end in the options, the
-/// capture lasts until the writers end.
+/// `progress` is called about ten times a second. By returning [`ControlFlow::Break`], it ends the capture in good
+/// order: everything that was recorded before this end is still taken. If the options set no end, the capture lasts
+/// until all writers have ended.
 ///
 /// # Errors
-/// A ring cannot be opened, or is a perf ring of another schema; a file cannot be written. The part that was written
-/// until then can be read.
+/// A ring cannot be opened or is a perf ring of another schema, or a file cannot be written. The part of the capture
+/// that was written before the error can be read.
 pub fn capture(
     names: &[PathBuf],
     output: &Path,
@@ -51,7 +52,7 @@ pub fn capture(
     capture_rings(&mut || next_of(&mut readers), output, options, progress)
 }
 
-/// Captures as [`capture`] does, into a writer that the caller has opened. The output is not rotated.
+/// Captures as [`capture`] does, but into a writer that the caller has opened. The output is not rotated.
 ///
 /// # Errors
 /// As [`capture`].
@@ -74,13 +75,14 @@ fn next_of(readers: &mut std::vec::IntoIter<Reader>) -> NextRing {
     readers.next().map_or(NextRing::NoMore, NextRing::Ring)
 }
 
-/// Captures as [`capture`] does, from rings that the caller has opened, or opens while the capture runs. A ring that is
+/// Captures as [`capture`] does, but from rings that the caller opens, before or during the capture. A ring that is
 /// open is read to its end even if its file is removed.
 ///
-/// At the start, `next_ring` is called until it has no ring for now; it must have given at least one ring by then.
-/// After that it is called up to two thousand times a second, until it answers [`NextRing::NoMore`], so it should be
-/// quick. A ring that comes later is new as a whole, whatever [`CaptureOptions::only_new`] says. If such a ring cannot
-/// be captured, the error is among the problems.
+/// At the start, `next_ring` is called until it has no ring for now. By then it must have given at least one ring.
+/// During the capture it is called again and again, thousands of times a second, until it returns
+/// [`NextRing::NoMore`]. So it should be quick. A ring that it gives during the capture is captured from its first
+/// event on, even with [`CaptureOptions::only_new`]. If such a ring cannot be captured, the error is among the
+/// problems in the summary.
 ///
 /// # Errors
 /// As [`capture`]; or there is no ring at the start.
@@ -108,7 +110,7 @@ pub fn capture_rings(
     Capture::begin(next_ring, parts, options)?.run(progress)
 }
 
-/// Captures as [`capture_rings`] does, into a writer that the caller has opened. The output is not rotated.
+/// Captures as [`capture_rings`] does, but into a writer that the caller has opened. The output is not rotated.
 ///
 /// # Errors
 /// As [`capture_rings`].
@@ -215,7 +217,8 @@ impl<'o> Capture<'o> {
         Ok(CaptureSummary {
             reason,
             elapsed,
-            // Only captured rings are named. A ring for whose description no file had room is not captured.
+            // Names only the captured rings. The last rings were not captured if no file had room for their
+            // descriptions.
             rings: rings.take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
@@ -259,8 +262,8 @@ impl<'o> Capture<'o> {
                 next_tick = now + TICK;
                 if is_idle {
                     self.sources.set.check_liveness();
-                    // A writer may have recorded its last events after the rings were read and before it was found to
-                    // have ended. So the rings are read once more before the capture may end.
+                    // A writer may have recorded its last events after the rings were read and before this check found
+                    // that the writer has ended. So the rings are read once more before the capture may end.
                     is_idle = false;
                 }
                 if !self.output.tick(now, &mut self.sources.rings, &mut self.sources.recorders)? {
@@ -269,8 +272,8 @@ impl<'o> Capture<'o> {
                 let wants_end = progress(&self.progress()).is_break();
                 let reason = self.reason_to_end(now, wants_end);
                 stop = stop.or_else(|| reason.map(|reason| Stop::new(reason, now_epoch_nanos(), now + END_GRACE)));
-                // The capture does not end before the deadline, because events whose recording began before the end may
-                // come until then.
+                // Events whose recording began before the end may come until the deadline. So the capture does not end
+                // before the deadline.
                 if let Some(stop) = &mut stop
                     && stop.is_reached(&self.sources.rings)
                     && now >= stop.deadline

@@ -20,7 +20,7 @@ pub(super) struct Sources {
     pub(super) recorders: Vec<SourceRecorder>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
-    /// Number of the ring set's shard errors that are already among the problems.
+    /// The number of the ring set's shard errors that are already in `problems`.
     known_shard_errors: usize,
     /// Failures that do not end the capture, for example shards that could not be opened.
     pub(super) problems: Vec<String>,
@@ -31,7 +31,8 @@ pub(super) struct SourceRing {
     /// `None` for a shard that could not be opened.
     pub(super) reader: Option<Reader>,
     pub(super) described: CapturedRing,
-    /// The gap of a shard that could not be opened. It is kept here until it is written.
+    /// The gap that stands for all events of a shard that could not be opened. `None` for other rings, and after the
+    /// gap was written.
     pub(super) missing: Option<Gap>,
     pub(super) key: SortKey,
     pub(super) stats: RingStats,
@@ -53,7 +54,8 @@ impl SourceRing {
 }
 
 impl Sources {
-    /// Makes an empty set of rings. With `only_new`, events are left out that the rings hold at the start.
+    /// Makes an empty set of rings. With `only_new`, the capture leaves out the events that the rings hold at the
+    /// start.
     pub(super) fn new(only_new: bool) -> Self {
         Self {
             set: RingSet::options().from_readers([]),
@@ -66,7 +68,7 @@ impl Sources {
         }
     }
 
-    /// Adds a ring that exists at the start. A ring that is named twice counts once.
+    /// Adds a ring that exists at the start of the capture. A ring that was added before is not added again.
     pub(super) fn add_first(&mut self, reader: Reader) -> Result<(), CaptureError> {
         self.add_ring(reader, if self.only_new { Seek::Newest } else { Seek::Oldest })
     }
@@ -77,8 +79,8 @@ impl Sources {
         self.take_new()
     }
 
-    /// Adds a ring that was made later, and is new as a whole. A ring that cannot be captured is left out, and is among
-    /// the problems.
+    /// Adds a ring that was made during the capture, with all of its events. If the ring cannot be captured, it is
+    /// left out, and the error is added to `problems`.
     pub(super) fn add_later(&mut self, reader: Reader) {
         if let Err(error) = self.add_ring(reader, Seek::Oldest) {
             self.problems.push(error.to_string());
@@ -94,7 +96,7 @@ impl Sources {
         self.check_number()?;
         let is_perf = reader.info().content_type == CONTENT_TYPE_PERF;
         if is_perf {
-            // The reader's error explains the difference between the schemas.
+            // The error of `check_events` explains how the schemas differ.
             reader.check_events::<PerfEvent>().map_err(CaptureError::ring)?;
         }
         let ring = self.set.add(reader, start) as u32;
@@ -104,7 +106,7 @@ impl Sources {
         self.take_new()
     }
 
-    /// Adds an entry to `rings` for each ring that the set has got since the last call.
+    /// Adds an entry to `rings` for each ring that was added to the set since the last call.
     #[inline]
     pub(super) fn take_new(&mut self) -> Result<(), CaptureError> {
         let has_new = self.set.rings().len() > self.rings.len();
@@ -134,8 +136,8 @@ impl Sources {
         let (Some(reader), Some(cursor)) = (ring.reader().cloned(), ring.cursor()) else {
             return self.describe_missed(index, recorder);
         };
-        // The capture begins at seqno 1, or at the next seqno if only new events are wanted. This is so even if the
-        // first events were overwritten: the cursor reports them as a gap.
+        // The capture begins at seqno 1, or at the next seqno if only new events are wanted. If the first events were
+        // overwritten, the cursor reports them as a gap.
         let first_seqno = cursor.next_seqno();
         let role = match (is_perf, ring.recorder()) {
             (false, _) => RingRole::Single,
@@ -187,7 +189,8 @@ impl Sources {
         Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
     }
 
-    /// Returns the index of the ring's process. A ring whose writer is not known has an index of its own.
+    /// Returns the index of the process that wrote the ring. All shards of a recorder have the index of their shard 0.
+    /// A ring with an unknown writer gets an index that no other ring has.
     fn process_of(&mut self, reader: &Reader, role: RingRole) -> u32 {
         if let RingRole::Shard { recorder, .. } = role
             && let Some(shard0) = self.rings.get(recorder as usize)

@@ -3,35 +3,37 @@
 use crate::reader::{Gap, GapCause, Reader, RingState};
 use crate::tracing::CatalogLosses;
 
-/// Counts of one ring's events: captured, removed, lost, given up. In a capture's [summary](super::CaptureSummary), the
-/// number of seqnos from the ring's first to `last_seqno` is `events + removed + lost() + given_up()`. In a file, the
-/// number of seqnos from the file's first is `events + lost() + given_up()`.
+/// Counts of one ring's events: captured, removed, lost, given up. In a capture's [summary](super::CaptureSummary),
+/// `events + removed + lost() + given_up()` is the number of seqnos from the ring's first one to `last_seqno`. In the
+/// end of a single file, `events + lost() + given_up()` is the number of seqnos from the file's first one to
+/// `last_seqno`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RingStats {
     /// Events in the file, or the files.
     pub events: u64,
-    /// Events that were captured into files that were [removed again](super::CaptureOptions::keep_files), from the
-    /// start of the capture to the start of this file. They do not count as lost.
+    /// The number of events that were captured into files that were [removed again](super::CaptureOptions::keep_files)
+    /// before this file was begun. They do not count as lost.
     pub removed: u64,
-    /// Events whose payload was overwritten before it could be copied.
+    /// The number of events without their payload because it was overwritten before it could be copied.
     pub expired_payloads: u64,
-    /// Events whose descriptor names a payload that the ring cannot have.
+    /// The number of events without a payload because their descriptor names one that the ring cannot have.
     pub malformed_payloads: u64,
-    /// Events whose payload was left out because it was larger than 64 MiB.
+    /// The number of events without their payload because it was larger than 64 MiB.
     pub omitted_payloads: u64,
-    /// Sequence numbers without an event, by cause, in the order of [`GapCause::ALL`].
+    /// The number of sequence numbers without an event, for each cause in the order of [`GapCause::ALL`].
     pub missing_by_cause: [u64; 5],
     /// The last seqno that the counts include, or 0 if they include no seqno.
     pub last_seqno: u64,
-    /// Events that the ring had handed out when the capture stopped, and that are recorded after its end.
+    /// The number of seqnos after `last_seqno` that the ring had handed out when the file ended. Their events are not
+    /// in this file.
     pub unread: u64,
     /// True if the writer was alive when the capture stopped.
     pub was_live: bool,
     /// Events that became RECORD_ERROR, counted by the writer.
     pub record_errors: u64,
-    /// Counts by the writer, in shard 0 of a perf recorder: call sites, threads and shards for which there was no room,
-    /// and spans that were not recorded because too many were open.
+    /// Counts that the writer keeps in shard 0 of a perf recorder. The first three are of call sites, threads and
+    /// shards for which there was no room. The last is of spans that were not recorded because too many were open.
     pub table_losses: [u64; 4],
 }
 
@@ -43,13 +45,13 @@ impl RingStats {
         losses.fold(0, |sum, cause| sum.saturating_add(self.missing_by(cause)))
     }
 
-    /// Returns the number of events that are there without their payload.
+    /// Returns the number of captured events without their payload.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         self.expired_payloads.saturating_add(self.malformed_payloads).saturating_add(self.omitted_payloads)
     }
 
-    /// Returns the number of seqnos that stand for no event: nothing is lost with them.
+    /// Returns the number of seqnos that were given up. No event ever had them, so nothing is lost.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.missing_by(GapCause::GivenUp)
@@ -73,8 +75,8 @@ impl RingStats {
         self.unread = info.last_seqno.saturating_sub(self.last_seqno);
         self.was_live = match reader.state() {
             RingState::Live | RingState::Unknown => true,
-            // The writer may go on to record although its file cannot be read here. The lock on the file shows whether
-            // the writer lives.
+            // The file cannot be read here, but its writer may go on to record. The lock on the file shows whether the
+            // writer lives.
             RingState::Truncated | RingState::NoMemory | RingState::Unreadable => reader.lock_owner_pid().is_some(),
             _ => false,
         };
@@ -98,13 +100,13 @@ impl CaptureStats {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.events))
     }
 
-    /// Returns the number of events of all rings that were captured into files that were removed again.
+    /// Returns the number of events in files that were removed again, for all rings together.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.removed))
     }
 
-    /// Subtracts the events of a file that was removed. Lost events stay counted as lost.
+    /// Subtracts the captured events of a file that was removed. Its lost events stay counted as lost.
     pub(super) fn take_away(&mut self, file: &Self) {
         for (total, file) in self.rings.iter_mut().zip(&file.rings) {
             total.events = total.events.saturating_sub(file.events);
@@ -114,7 +116,7 @@ impl CaptureStats {
         }
     }
 
-    /// Adds the counts of a file that continues the files before it.
+    /// Adds the counts of the next file to the counts of the files before it.
     pub(super) fn add(&mut self, file: &Self) {
         self.rings.resize(file.rings.len().max(self.rings.len()), RingStats::default());
         for (total, file) in self.rings.iter_mut().zip(&file.rings) {
@@ -139,19 +141,19 @@ impl CaptureStats {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost()))
     }
 
-    /// Returns the number of events of all rings that are there without their payload.
+    /// Returns the number of captured events without their payload, for all rings together.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost_payloads()))
     }
 
-    /// Returns the number of seqnos of all rings that stand for no event.
+    /// Returns the number of seqnos that were given up, for all rings together.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.missing_by(GapCause::GivenUp)
     }
 
-    /// Returns the number of seqnos of all rings without an event, of one cause.
+    /// Returns the number of seqnos without an event that have this cause, for all rings together.
     #[must_use]
     pub fn missing_by(&self, cause: GapCause) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.missing_by(cause)))

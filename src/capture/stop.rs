@@ -5,11 +5,11 @@ use super::sources::SourceRing;
 use crate::reader::Reader;
 use std::time::Instant;
 
-/// The decided end of a capture. Events that were recorded before it are still taken.
+/// The decided end of a capture. Events that were recorded before this end are still taken.
 pub(super) struct Stop {
     pub(super) reason: EndReason,
     pub(super) epoch_nanos: u64,
-    /// The time after which the capture no longer waits for rings that bring no events.
+    /// The time after which the capture ends as soon as the rings bring no more events.
     pub(super) deadline: Instant,
     /// For each ring, the last seqno to wait for.
     last_seqnos: Vec<u64>,
@@ -20,15 +20,15 @@ impl Stop {
         Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new() }
     }
 
-    /// Returns true if every ring has given all events that it had at the first call. Usually the capture ends sooner,
-    /// at the first event whose stamp is later than the end. This check is for writers whose stamps lie in the past:
-    /// they would never record such an event, and the capture would not end.
+    /// Returns true if every ring has given all events that it had handed out at the first call. Usually the capture
+    /// ends sooner, at the first event with a time stamp after the end. But the stamps of some writers lie in the
+    /// past. They would never record such an event, and without this check the capture would not end.
     pub(super) fn is_reached(&mut self, rings: &[SourceRing]) -> bool {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
         self.last_seqnos.extend(new_rings.map(|ring| {
             let Some(info) = ring.reader.as_ref().map(Reader::info) else { return 0 };
-            // The header's number is bounded, because a damaged header can hold any number. A ring can still bring as
-            // many events as it has slots, and one further event that the set has read already.
+            // The `last_seqno` of a damaged header can be any number, so it is bounded. A ring can still give at most
+            // as many events as it has slots, and one more event that the set has read already.
             let most = info.geometry.descriptor_capacity() + 1;
             info.last_seqno.min(given(ring).saturating_add(most))
         }));
@@ -38,8 +38,8 @@ impl Stop {
 
 /// Returns the seqno up to which the set has handed out all events and gaps of the ring.
 fn given(ring: &SourceRing) -> u64 {
-    // The sum includes events that had been overwritten before: the set gives no event before every ring has given its
-    // first gap.
+    // This includes the events that were overwritten before the capture began, because the set gives the first gap of
+    // every ring before it gives any event.
     ring.stats.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
 }
 
@@ -65,7 +65,7 @@ mod tests {
         sources.add_first(Reader::open(path).unwrap()).unwrap();
         let mut stop = Stop::new(EndReason::Duration, u64::MAX, Instant::now() + Duration::from_secs(3600));
         assert!(!stop.is_reached(&sources.rings));
-        // These ten events come after the first call of `is_reached`, so the capture need not wait for them.
+        // These ten events are recorded after the first call of `is_reached`, so `is_reached` does not wait for them.
         record();
         for taken in 1..10 {
             sources.rings[0].stats.last_seqno = taken;

@@ -6,13 +6,13 @@ use crate::reader::{LostPages, Reader};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The answer when [`capture_rings`](super::capture_rings) asks for another ring.
+/// The answer of the caller's function when [`capture_rings`](super::capture_rings) asks it for another ring.
 #[derive(Debug)]
 pub enum NextRing {
     /// A ring to capture from now on.
     Ring(Reader),
-    /// No ring for now. More rings may come, so the capture does not end when all writers have ended. It can end for
-    /// this reason only after [`Self::NoMore`].
+    /// No ring for now, but more rings may come. Until [`Self::NoMore`] is answered, the capture does not end even if
+    /// all writers have ended.
     NotYet,
     /// No ring, now or later.
     NoMore,
@@ -26,9 +26,9 @@ pub struct CaptureProgress {
     pub elapsed: Duration,
     /// Number of rings.
     pub rings: usize,
-    /// Events taken, including those in files that were removed again.
+    /// The number of events taken, including those in files that were removed again.
     pub events: u64,
-    /// Events lost. Events of a shard that could not be opened are counted at the end.
+    /// The number of events lost. The events of a shard that could not be opened are added only at the end.
     pub lost: u64,
     /// Bytes written, including files that were removed again.
     pub bytes: u64,
@@ -46,20 +46,22 @@ pub struct CaptureSummary {
     pub elapsed: Duration,
     /// The names of the rings, in the order of `stats`.
     pub rings: Vec<String>,
-    /// Counts of each ring's events: in the files, removed with files, or lost.
+    /// The counts of each ring's events: in the files, removed with files, or lost.
     pub stats: CaptureStats,
     /// Bytes of the files that are left.
     pub bytes: u64,
-    /// Number of files that were removed again, see [`CaptureOptions::keep_files`](super::CaptureOptions::keep_files).
+    /// The number of files that were removed again, see
+    /// [`CaptureOptions::keep_files`](super::CaptureOptions::keep_files).
     pub removed_files: u32,
     /// Bytes of the removed files.
     pub removed_bytes: u64,
-    /// The files that are left, without the files that were removed again. The list is empty after
+    /// The paths of the files that were written and not removed again. The list is empty after
     /// [`capture_to`](super::capture_to).
     pub files: Vec<PathBuf>,
-    /// Failures that did not end the capture: shards that could not be opened, files that were truncated.
+    /// Failures that did not end the capture, for example shards that could not be opened, or rings with truncated
+    /// files.
     pub problems: Vec<String>,
-    /// Rings whose files had pages that could not be read, mostly because they were truncated. The events in these
-    /// pages are missing, and their number is not known.
+    /// The names of rings with pages that could not be read, in most cases because the ring's file was truncated. The
+    /// events in these pages are missing, and nobody knows how many they are.
     pub lost_pages: Vec<(String, LostPages)>,
 }

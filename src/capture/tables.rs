@@ -9,7 +9,7 @@ use std::collections::HashSet;
 const CALL_SITE: u32 = 1;
 const THREAD: u32 = 2;
 
-/// The entries of one recorder's tables, and how many of them were written to the current file.
+/// The call sites and threads of one recorder, and which of them the current file holds.
 #[derive(Default)]
 pub(super) struct CaptureTables {
     catalog: Catalog,
@@ -24,7 +24,8 @@ impl CaptureTables {
         self.written_threads.clear();
     }
 
-    /// Appends the new entries to `out`, for the recorder whose shard 0 is the ring `recorder`. Returns their number.
+    /// Appends the entries that the current file does not hold yet to `out`, and returns their number. `recorder` is
+    /// the index of the recorder's shard 0.
     pub(super) fn put_new(&mut self, out: &mut Vec<u8>, recorder: u32, shard0: &Reader) -> u64 {
         self.catalog.update(shard0);
         let is_new = |known: usize, written: &HashSet<u32>| known > written.len();
@@ -80,8 +81,8 @@ fn thread_body(thread: &Thread) -> Vec<u8> {
     )
 }
 
-/// Adds the entries of a block to `catalogs`, which has one catalog for each ring of the capture. Returns false if the
-/// block is damaged.
+/// Decodes a block of tables, and adds its entries to `catalogs`, which has one catalog for each ring of the capture.
+/// Returns false if the block is damaged.
 pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog]) -> bool {
     let mut bytes = Bytes::new(bytes);
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Reading files that are whole, truncated, damaged or made by an enemy.
+//! Tests that read whole, truncated, damaged and hostile files.
 
 use super::fixtures::CaptureFixture;
 use super::*;
@@ -45,7 +45,8 @@ fn file_of(bytes: &[u8]) -> File {
 #[test]
 fn events_come_by_time_across_blocks_and_in_the_order_of_seqnos_within_a_ring() {
     let capture = three_blocks().open();
-    // The exec ring's second event is stamped before its first, and still comes after it.
+    // The second event of the exec ring (1100) has an earlier time stamp than the first (1500), and still comes after
+    // it.
     assert_eq!(stamps(&capture), [(0, 1000), (0, 5), (0, 1200), (0, 1300), (1, 1500), (1, 1100)]);
     assert!(!capture.is_truncated() && capture.problems().is_empty());
     let end = capture.end().unwrap();
@@ -90,7 +91,8 @@ fn a_damaged_block_is_left_out_and_said() {
     let magic = b"EVRB";
     let blocks: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(magic)).collect();
     let mut damaged = bytes.clone();
-    // The damage is in the compressed bytes of the second block of events, after the two rings.
+    // `blocks[0]` and `blocks[1]` describe the rings, so `blocks[3]` is the second block of events. The changed byte
+    // is in its compressed content, after the header of 48 bytes.
     damaged[blocks[3] + 48 + 20] ^= 0x55;
     let capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
     let mut events = capture.events();

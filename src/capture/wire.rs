@@ -1,6 +1,6 @@
 //! Encoding and decoding numbers and texts, little endian.
 
-/// A decoder of untrusted bytes. Its methods return `None` if there are too few bytes.
+/// A decoder of untrusted bytes. Its methods return `None` if too few bytes are left.
 pub(super) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -44,8 +44,8 @@ impl<'a> Bytes<'a> {
         self.array()
     }
 
-    /// Takes a text that follows its length. Replaces bytes that are not UTF-8, and control characters except line
-    /// feeds.
+    /// Takes a text that follows its length. Bytes that are not UTF-8, and control characters except line feeds, are
+    /// replaced by U+FFFD.
     pub(super) fn text(&mut self) -> Option<String> {
         let bytes = self.u32()?;
         let text = String::from_utf8_lossy(self.take(bytes as usize)?);
@@ -66,7 +66,7 @@ pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend(value.to_le_bytes());
 }
 
-/// Appends a text after its length. A text longer than 16 MiB is cut.
+/// Appends the length of a text, and then the text. A text longer than 16 MiB is cut.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let bytes = &bytes[..bytes.len().min(16 << 20)];

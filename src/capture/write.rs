@@ -11,8 +11,8 @@ use super::ring::CapturedRing;
 use crate::reader::{Descriptor, Gap, PayloadRead};
 use std::io::Write;
 
-/// A writer of the blocks of one file. A block that was written can be read even if the writer fails or the program
-/// dies later.
+/// A writer of the blocks of one file. A block can be read as soon as it is written, even if the writer fails or the
+/// program dies later.
 pub(super) struct CaptureWriter {
     out: Box<dyn Write>,
     compressor: zstd::bulk::Compressor<'static>,
@@ -44,14 +44,14 @@ impl CaptureWriter {
         Ok(writer)
     }
 
-    /// Returns the largest possible size of the finished file with this many rings, if this many bytes of tables and of
-    /// events are added first.
+    /// Returns the largest possible size of the finished file with `rings` rings, if `table_bytes` bytes of tables and
+    /// `event_bytes` bytes of events are added to it.
     pub(super) fn bytes_if_finished(&self, table_bytes: usize, event_bytes: usize, rings: usize) -> u64 {
         let tables = if table_bytes == 0 { 0 } else { block_bytes_max(table_bytes) };
         self.offset + tables + tail_bytes_max(self.events.len() + event_bytes, rings, self.blocks.len())
     }
 
-    /// Returns the largest possible size of events, end and index in a new file.
+    /// Returns the largest possible size of the events, the end and the index of a new file.
     pub(super) fn bytes_if_fresh(event_bytes: usize, rings: usize) -> u64 {
         tail_bytes_max(event_bytes, rings, rings)
     }
@@ -109,7 +109,7 @@ impl CaptureWriter {
         self.block(BlockKind::End, &end.encode(), 1, (0, 0))?;
         let index_offset = self.offset;
         let index = encode_index(&self.blocks);
-        // The index fits one block: even a file of 100 GiB has an index of only some megabytes.
+        // The index fits one block: 100 GiB of events are about 100,000 blocks, and their index has about 6 MB.
         self.block(BlockKind::Index, &index, self.blocks.len() as u64, (0, 0))?;
         let file_bytes = self.offset + FOOTER_BYTES;
         self.write(&encode_footer(index_offset, file_bytes))?;
@@ -140,14 +140,15 @@ impl CaptureWriter {
 
 /// Returns the largest possible size of a block with this many uncompressed bytes.
 pub(super) fn block_bytes_max(bytes: usize) -> u64 {
-    // The 4 further bytes are zstd's checksum, which its bound does not include.
+    // The 4 further bytes are zstd's checksum, which `compress_bound` does not include.
     BLOCK_HEADER_BYTES + zstd::zstd_safe::compress_bound(bytes) as u64 + 4
 }
 
-/// Returns the largest possible size of the last block of events, the end, the index and the footer.
+/// Returns the largest possible size of all that is still to be written: the last block of events, the gaps of missed
+/// shards, the end, the index and the footer.
 fn tail_bytes_max(event_bytes: usize, rings: usize, blocks: usize) -> u64 {
-    // The index has an entry for each existing block, and for those of tables, events, gaps of missed shards, and the
-    // end.
+    // The index has an entry for each existing block, and for four more: tables, events, gaps of missed shards, and
+    // the end.
     let index_bytes = (blocks + 4) * (8 + BLOCK_HEADER_BYTES as usize);
     let blocks = [event_bytes, rings * GAP_BYTES, CaptureEnd::encoded_bytes(rings), index_bytes];
     blocks.map(block_bytes_max).iter().sum::<u64>() + FOOTER_BYTES
