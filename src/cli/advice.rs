@@ -1,5 +1,5 @@
-//! Advice that the command line adds to the errors of readers: it says which kind of file was found instead of a ring,
-//! and which verb or option helps.
+//! Advice that the command line adds to the errors of readers: which kind of file was found instead of a ring, and
+//! which verb or option helps.
 
 use super::directories;
 use super::exit::{Exit, Failure};
@@ -10,9 +10,10 @@ use eventring::capture::{CaptureError, CaptureFile};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use std::path::Path;
 
-/// Returns the error with advice if the program knows a remedy, and otherwise the error itself.
+/// Returns the error with advice if the program knows a remedy. Otherwise returns the error as it is.
 pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
-    // An error of a file names its file, so it is no plain I/O error. A plain one can only come from stdout.
+    // Each error of a file is wrapped in an error that names the file. So a plain `io::Error` can only come from
+    // stdout.
     if let Some(stdout) = error.downcast_ref::<std::io::Error>() {
         return Failure::io("cannot write to stdout", stdout).into();
     }
@@ -30,8 +31,8 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Warns on stderr if the ring is one shard of several, and names the ring that stands for all of them. `name` is the
-/// argument that the user gave.
+/// Warns on stderr if the ring is a shard other than shard 0, and names the ring that stands for all shards. `name` is
+/// the argument that the user gave.
 pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
     let Some(index) = reader.info().extension.map(|extension| extension.shard_index).filter(|index| *index > 0) else {
         return;
@@ -47,8 +48,8 @@ pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
     );
 }
 
-/// Returns the name that the user would type for the ring at `path`: the bare file name if the ring is in a ring
-/// directory, and otherwise the whole path.
+/// Returns the name that the user would type for the ring at `path`: the file name alone if the ring is in a ring
+/// directory, and otherwise the whole path. Returns `None` if the name is not UTF-8.
 fn short_name(path: &Path) -> Option<&str> {
     let is_in_ring_directory =
         |directory| RingDirectories::from_environment().for_reading().iter().any(|it| it == directory);
@@ -59,8 +60,9 @@ fn short_name(path: &Path) -> Option<&str> {
     name.to_str()
 }
 
-/// Returns the last part of the message that no ring is at `path`. It names the shards that are left of the ring, or
-/// else says why the ring may be gone and how to keep it. The text is empty if `path` is the name of a capture.
+/// Returns more text for the error message that there is no ring at `path`. The text names shards that are left of the
+/// ring, or else explains why the ring may be gone and how to keep it. The text is empty if `path` is the name of a
+/// capture.
 pub(super) fn why_gone(path: &Path) -> String {
     if path.extension().is_some_and(|extension| extension == "evc") {
         return String::new();
@@ -76,7 +78,7 @@ pub(super) fn why_gone(path: &Path) -> String {
     )
 }
 
-/// Returns the last part of that message if shards of the missing ring are still there, and otherwise `None`.
+/// Returns a text that names the shards that are left of the missing ring at `path`, or `None` if no shard is left.
 fn orphaned_shards(path: &Path) -> Option<String> {
     let orphans = directories::orphans_of(path);
     let first = short_name(orphans.first()?)?;
@@ -90,7 +92,8 @@ fn orphaned_shards(path: &Path) -> Option<String> {
     ))
 }
 
-/// Returns a message if `path` is a recorder's configuration string (name and sizes) and not a ring's name.
+/// Returns an error message if `path` is a recorder's configuration string (a name and sizes, as in `name:15:24`) and
+/// not the name of a ring. Otherwise returns `None`.
 pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
     let name = short_name(path)?;
     let is_shift = |field: &str| field.len() <= 2 && field.bytes().all(|byte| byte.is_ascii_digit());
@@ -108,7 +111,8 @@ pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns a message if the file at `path` is known to be something else than a ring.
+/// Returns an error message if the file at `path` is certainly no ring, such as a directory or a capture. Otherwise
+/// returns `None`.
 fn instead_of_a_ring(path: &Path) -> Option<String> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).ok()?;
@@ -117,7 +121,7 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
             "{shown} is a directory, expected a ring; `eventring list {shown}` shows the rings in it"
         ));
     }
-    // Opening a pipe would block until another process opens it for writing.
+    // The file may be a pipe. Opening it would block until another process opens it for writing.
     if !metadata.is_file() {
         return None;
     }
@@ -150,7 +154,7 @@ pub(super) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
     Failure::new(Exit::of(&error.into()), message).into()
 }
 
-/// Returns the error of a capture or ring that cannot be exported or summarised.
+/// Returns the error of a capture or ring that cannot be exported or summarised, with advice if there is any.
 pub(super) fn on_saved(name: &Path, error: CaptureError) -> anyhow::Error {
     match error.reader_error() {
         Some(of_reader) => on_spans(name, of_reader).unwrap_or_else(|| error.into()),
@@ -163,7 +167,8 @@ pub(super) fn on_perf(name: &Path, error: ReaderError) -> anyhow::Error {
     on_spans(name, &error).unwrap_or_else(|| error.into())
 }
 
-/// Returns the error with advice if the ring is missing or holds no spans.
+/// Returns the error with advice if the ring is missing, or if it holds no spans of a schema that is known. Otherwise
+/// returns `None`.
 fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
     let shown = error.path().unwrap_or(name).display();
     let (exit, message) = match error.kind() {
@@ -197,7 +202,7 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
     Some(Failure::new(exit, message).into())
 }
 
-/// Names the events of a content type: `EXEC events (content type 2)`, `events of content type 300`.
+/// Returns words for the events of a content type: `EXEC events (content type 2)`, `events of content type 300`.
 fn events_of(content_type: u16) -> String {
     match content_type_name(content_type) {
         "unknown" => format!("events of content type {content_type}"),

@@ -58,7 +58,8 @@ struct CleanedFile {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let (directories, files) = files(&args.targets)?;
-    // Shards are removed before their shard 0: a shard whose shard 0 is gone would be reported as an orphan.
+    // The files are taken in reverse order, so that the shards of a recorder are removed before its shard 0. A shard
+    // without its shard 0 would be reported as an orphan.
     let mut done: Vec<CleanedFile> = files.iter().rev().filter_map(|path| args.clean_file(path)).collect();
     done.reverse();
     let mut out = anstream::stdout().lock();
@@ -79,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Returns the directories of the targets, and the files in them that the targets mean, sorted by name.
+/// Returns the directories in which the targets lie, and the files that the targets stand for, sorted by name.
 fn files(targets: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
     if targets.is_empty() {
         let directories = directories::named_or_usual(&[]);
@@ -105,7 +106,8 @@ fn files(targets: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
     Ok((looked_into, meant))
 }
 
-/// Returns the directories in which the target's files can be, and the ring's file name if the target names a ring.
+/// Returns the directories in which the files of `target` may lie. If `target` names a ring, also returns the ring's
+/// file name.
 fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     let parent = target.parent().filter(|_| target.to_string_lossy().contains('/'));
     match (target.is_dir(), parent, target.file_name()) {
@@ -115,8 +117,8 @@ fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     }
 }
 
-/// Returns true if the file is the ring of that name, one of its shards, or a file that was left while one of them was
-/// being made.
+/// Returns true if `file` is the ring with the name `ring`, one of its shards, or a file that was left when one of
+/// them was being made.
 fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     let Some(rest) = name.strip_prefix(ring.as_encoded_bytes()) else { return false };
@@ -130,8 +132,8 @@ fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
 }
 
 impl Args {
-    /// Removes the file if a dead program has left it. Returns the result for the report, or `None` if the file is not
-    /// reported.
+    /// Removes the file if a dead program has left it. Returns the entry for the report, or `None` if the file has no
+    /// entry.
     fn clean_file(&self, path: &Path) -> Option<CleanedFile> {
         let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let done =
@@ -139,7 +141,8 @@ impl Args {
         match StaleFile::lock_unfinished(path) {
             Ok(Some(stale)) => {
                 self.remove(stale);
-                // An unfinished file may be sparse, so its blocks are counted, not its length.
+                // An unfinished file may be sparse. So its size is the size of its blocks on the disk, and not its
+                // length.
                 return Some(CleanedFile { bytes: metadata.blocks() * 512, ..done(true, Reason::Unfinished)? });
             }
             Ok(None) if directories::is_unfinished(path, &metadata) => return done(false, Reason::BeingCreated),
@@ -152,7 +155,7 @@ impl Args {
             Err(error) => return done(false, Reason::Problem(error.to_string())),
         };
         let (role, own_state) = (directories::shard_role(path, &reader.info()), reader.state());
-        // The state of shard 0 decides about its shards: they are removed if and only if shard 0 is.
+        // Shards are removed if and only if their shard 0 is removed. So the state of shard 0 decides.
         let state = if let ShardRole::Shard(of_shard0) = role { of_shard0 } else { own_state };
         let why = match (state, own_state) {
             (_, RingState::Live) => Err(Reason::Live(writer(&reader).map(|(pid, _)| pid))),
@@ -165,13 +168,13 @@ impl Args {
         };
         let why = match why {
             Ok(why) => why,
-            // A recorder that is left alone is reported once, by its shard 0. The other shards are not reported.
+            // If a recorder is not removed, the report has one entry for it: its shard 0. Its other shards have none.
             Err(_) if matches!(role, ShardRole::Shard(_)) => return None,
             Err(why) => return done(false, why),
         };
         match StaleFile::lock_own(path) {
-            // Another ring was created under this path in the meantime. It is not the ring that was judged, so it
-            // stays.
+            // Another ring has been created under this path since the file was opened. Nothing was decided about the
+            // new ring, so it stays.
             Ok(Some(_)) if reader.was_replaced() => None,
             Ok(Some(stale)) => {
                 self.remove(stale);

@@ -6,11 +6,11 @@ use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode_event};
 
-/// Decoder for the events of one ring. The decoder uses a schema that this program was built with, or else the schema
-/// text in the ring's file.
+/// A decoder for the events of one ring. It uses a schema that this program was built with, or else the schema text in
+/// the ring's file.
 pub(super) struct Decoder {
     model: RingModel,
-    /// The reason why payloads cannot be decoded; `None` if they can.
+    /// The reason why payloads cannot be decoded, or `None` if they can be decoded.
     problem: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the reason why payloads are shown as hex; `None` if they are decoded.
+    /// Returns the reason why payloads are shown as hex, or `None` if they are decoded.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -58,7 +58,7 @@ impl Decoder {
     pub(super) fn name(&self, code: u16) -> Option<&str> {
         match self.model().and_then(|model| model.event(code)) {
             Some(event) => Some(event.name()),
-            // RECORD_ERROR has the same code in every schema, so it has a name even if the schema is not known.
+            // RECORD_ERROR has the same code in every schema, so its name is known even if the ring's schema is not.
             None => (code == RECORD_ERROR_CODE).then_some("RECORD_ERROR"),
         }
     }
@@ -74,13 +74,14 @@ impl Decoder {
         self.model().into_iter().flat_map(SchemaModel::events).map(|event| (event.code(), event.name()))
     }
 
-    /// Returns the decoded payload, or its bytes if the schema is not known.
+    /// Returns the decoded payload, or its bytes as they are if the ring's schema is not known.
     pub(super) fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         decode_event(self.model(), code, payload)
     }
 }
 
-/// Returns the schema of the event type `E` if the ring has exactly this schema, by its content type and schema hash.
+/// Returns the built-in schema of the event type `E` if the ring has the same content type and schema hash, and
+/// otherwise `None`.
 fn known<E: EventType>(content_type: u16, schema_hash: [u8; 32]) -> Option<&'static SchemaModel> {
     (content_type == E::CONTENT_TYPE && schema_hash == E::schema_hash()).then(|| E::schema().model().ok())?
 }

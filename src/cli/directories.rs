@@ -1,4 +1,4 @@
-//! Files in ring directories, and how shards belong to their recorder.
+//! The files in ring directories, and which shards belong to which recorder.
 
 use super::exit::Failure;
 use super::paint::WARNING;
@@ -8,16 +8,16 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The sticky bit of a file's mode, which marks rings that are still being created.
+/// The sticky bit of a file's mode. A ring has this bit while it is being created.
 const STICKY: u32 = 0o1000;
 
-/// Returns the directories that the command line names, or else the ring directories.
+/// Returns the directories that the user has named, or the usual ring directories if the user has named none.
 pub(super) fn named_or_usual(named: &[PathBuf]) -> Vec<PathBuf> {
     if named.is_empty() { RingDirectories::from_environment().for_reading() } else { named.to_vec() }
 }
 
-/// Returns all files in the directories, sorted by name. A directory that the user has named must exist. The default
-/// ring directories need not exist: the first recorder creates them.
+/// Returns all files in the directories, sorted by name in each directory. A directory that the user has named must
+/// exist. The usual ring directories need not exist, because the first recorder creates them.
 pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for directory in directories {
@@ -46,8 +46,7 @@ pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<Path
 }
 
 /// Returns true if the file is a ring that is still being created. Such a file is called `<name>.~<pid>` and has the
-/// sticky bit. The bit alone proves nothing, because a finished ring still has it for an instant after the file was
-/// renamed.
+/// sticky bit. The bit alone proves nothing: a finished ring still has it for an instant after it got its final name.
 pub(super) fn is_unfinished(path: &Path, metadata: &std::fs::Metadata) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let has_pid = |(_, pid): (&str, &str)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
@@ -59,9 +58,9 @@ pub(super) fn is_unfinished(path: &Path, metadata: &std::fs::Metadata) -> bool {
 pub(super) enum ShardRole {
     /// A ring without shards, or shard 0.
     First,
-    /// A shard whose shard 0 lies in the same directory and has this state.
+    /// A shard other than shard 0. Its shard 0 lies in the same directory and has this state.
     Shard(RingState),
-    /// A shard without its shard 0: the file of shard 0 was removed, or now belongs to another recorder.
+    /// A shard without its shard 0, because the file of shard 0 was removed or now belongs to another recorder.
     Orphan,
 }
 
@@ -77,7 +76,7 @@ pub(super) fn shard_role(path: &Path, info: &RingInfo) -> ShardRole {
     }
 }
 
-/// Returns the paths of the shards that are left of a ring at `path` that does not exist.
+/// Returns the paths of the shards that are left of a recorder. The file of its shard 0 was at `path` and is gone.
 pub(super) fn orphans_of(path: &Path) -> Vec<PathBuf> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let prefix = format!("{}.", name.to_string_lossy());
@@ -92,8 +91,8 @@ pub(super) fn orphans_of(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards, and otherwise `None`. Readers
-/// decide by the same criteria.
+/// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards, and otherwise `None`. The
+/// library's readers use the same criteria.
 fn state_of_shard0(shard0: &Path, shard: &Path, info: &RingInfo) -> Option<RingState> {
     let owner = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.uid());
     if owner(shard0)? != owner(shard)? {

@@ -8,7 +8,7 @@ use eventring::recorder::{RecorderError, RecorderErrorKind};
 use std::fmt;
 use std::io;
 
-/// Exit code of the program. The numbers are part of the command line's contract.
+/// An exit code of the program. Scripts rely on the numbers, so a number never changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Exit {
@@ -32,7 +32,7 @@ pub(super) enum Exit {
     Unreadable = 17,
 }
 
-/// Meaning of each code. `docs/CLI.md` and `--help` show this table.
+/// The meaning of each exit code. `docs/CLI.md` and `--help` show this table.
 const MEANINGS: [(Exit, &str); 18] = [
     (Exit::Done, "done; also if ended by Ctrl-C, or because the reader of its output has ended"),
     (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
@@ -96,8 +96,8 @@ impl Failure {
         Self::new(exit, format!("cannot write {}: {error}{remedy}", output.display()))
     }
 
-    /// Returns the failure of a system call, with the exit code for its error. `what` is the beginning of the message:
-    /// "cannot …".
+    /// Returns the failure of a system call, with the exit code for its error. `what` is the beginning of the message,
+    /// as in "cannot write to stdout".
     pub(super) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(of_io(error), format!("{what}: {error}"))
     }
@@ -126,7 +126,8 @@ impl Exit {
         }
     }
 
-    /// Returns the exit code for an error: the code of the first cause that has one.
+    /// Returns the exit code for an error. An error is a chain of causes: the first of them that has an exit code
+    /// decides.
     pub(super) fn of(error: &anyhow::Error) -> Self {
         let mut exits = error.chain().filter_map(|cause| {
             if let Some(failure) = cause.downcast_ref::<Failure>() {
@@ -151,7 +152,7 @@ impl Exit {
 
 fn of_io(error: &io::Error) -> Exit {
     match error.kind() {
-        // The program that reads our output, such as `head`, has read enough and has ended.
+        // The program that reads our output has ended, as `head` does when it has read enough. This is no failure.
         io::ErrorKind::BrokenPipe => Exit::Done,
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::PermissionDenied,
@@ -161,7 +162,7 @@ fn of_io(error: &io::Error) -> Exit {
     }
 }
 
-/// Returns the exit code for a reader's error, or `None` if the cause of the error decides.
+/// Returns the exit code for an error of a reader, or `None` if the cause of the error decides about the exit code.
 fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
     Some(match kind {
         ReaderErrorKind::NotFound => Exit::NotFound,
@@ -181,7 +182,7 @@ fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
     })
 }
 
-/// Returns the exit code for a capture's error, or `None` if the cause of the error decides.
+/// Returns the exit code for an error of a capture, or `None` if the cause of the error decides about the exit code.
 fn of_capture(kind: CaptureErrorKind) -> Option<Exit> {
     Some(match kind {
         CaptureErrorKind::NotFound => Exit::NotFound,

@@ -1,4 +1,4 @@
-//! Output for people: numbers, sizes, times, foreign text, and the terminal's width.
+//! Output for people: numbers, sizes, times, text that comes from files, and the terminal's width.
 
 use eventring::__internals::layout::header::content_type_name;
 use eventring::reader::RingInfo;
@@ -52,17 +52,18 @@ pub(super) fn counted(count: u64, singular: &str, plural: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { singular } else { plural })
 }
 
-/// Shows a number of events: `no events`, `1 event`, `1,234 events`.
+/// Returns a number of events in words: `no events`, `1 event`, `1,234 events`.
 pub(super) fn events(count: u64) -> String {
     if count == 0 { "no events".into() } else { counted(count, "event", "events") }
 }
 
-/// Shows the content type of a ring: the name in its header, or the published name.
+/// Returns the name of a ring's content type: the name in the ring's header, or else the name of the known content
+/// type.
 pub(super) fn content_name(info: &RingInfo) -> &str {
     info.content_name.as_deref().unwrap_or(content_type_name(info.content_type))
 }
 
-/// Shows a duration with two or three digits: `850 µs`, `3.2 s`, `2 min 5 s`.
+/// Returns a duration as a short text: `850 µs`, `3.2 s`, `2 min 5 s`.
 pub(super) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
@@ -101,7 +102,7 @@ impl TimeFormat {
         self.shown(epoch_nanos, "%H:%M:%S.%9f")
     }
 
-    /// Shows date and time with the zone: `2026-01-02 03:04:05.123456 +01:00`.
+    /// Returns the date and the time with the zone: `2026-01-02 03:04:05.123456 +01:00`.
     pub(super) fn date_and_time(&self, epoch_nanos: u64) -> String {
         let zone = if self.utc { "UTC" } else { "%:z" };
         self.shown(epoch_nanos, &format!("%Y-%m-%d %H:%M:%S.%6f {zone}"))
@@ -110,17 +111,17 @@ impl TimeFormat {
     fn shown(&self, epoch_nanos: u64, format: &str) -> String {
         match self.zoned(epoch_nanos) {
             Some(zoned) => zoned.strftime(format).to_string(),
-            // The time is after the year 9999, which no clock shows, so the file is damaged. The number is shown as it
-            // is.
+            // The time is after the year 9999 and has no date, so the file is damaged. The number itself is shown.
             None => format!("{epoch_nanos} ns"),
         }
     }
 }
 
-/// Makes text from a file or the system safe for a terminal: one line, without control characters or direction marks.
+/// Makes text from a file or from the system safe for a terminal. The result is one line, without control characters
+/// or marks of the writing direction.
 pub(super) fn one_line(text: &str) -> String {
-    // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 change the direction of writing; U+2028 and U+2029 separate
-    // lines and paragraphs.
+    // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 change the direction of writing. U+2028 and U+2029
+    // separate lines and paragraphs.
     let harms = |c: char| {
         c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };

@@ -1,11 +1,12 @@
-//! Ctrl-C and SIGTERM: the first signal asks the program to finish, the second ends it immediately.
+//! The handling of Ctrl-C and SIGTERM: the first signal asks the program to finish, and the second ends it
+//! immediately.
 
 use super::exit::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{Receiver, channel};
 
-/// Exit status that shells give to a child that SIGINT has ended.
+/// The exit status that shells give to a child that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
 
 /// Listener for the signals that end the program.
@@ -14,7 +15,7 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Starts listening: from here on, the first signal does not kill the process.
+    /// Starts to listen for the signals. From here on, the first signal no longer ends the process by itself.
     pub(super) fn listen() -> anyhow::Result<Self> {
         let mut signals =
             Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::io("cannot listen to signals", &error))?;

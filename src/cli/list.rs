@@ -23,14 +23,16 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A ring with its shards. It holds no reader, so that many rings can be listed without many open files.
+/// A ring and its shards, as the list shows them. It holds no open reader, so many rings can be listed without many
+/// open files.
 struct ListedRing {
     name: String,
     file: PathBuf,
     state: RingState,
     content_type: u16,
     content_name: String,
-    /// The process id of the writer, and true if that process lives; the second is `None` if this is not known.
+    /// The writer's process id, and whether this process lives: `Some(true)`, `Some(false)`, or `None` if that is not
+    /// known.
     writer: Option<(u32, Option<bool>)>,
     program_name: Option<String>,
     shards: u64,
@@ -59,7 +61,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Reads the ring at `path`. Returns `None` for other files, and for shards that are counted with their shard 0.
+/// Reads the ring at `path`. Returns `None` if the file is no ring, or if it is a shard that is listed with its shard
+/// 0.
 fn list_ring(path: &Path) -> Option<ListedRing> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.is_file() || is_unfinished(path, &metadata) {
@@ -91,13 +94,14 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
     };
     match role {
         ShardRole::Shard(_) => return None,
-        // The file has disappeared since it was opened: its recorder is removing its rings at this moment.
+        // The file has disappeared since it was opened. Its recorder is removing all of its rings now, so it is not
+        // listed.
         ShardRole::Orphan if !path.exists() => return None,
         ShardRole::Orphan => found.is_orphaned = true,
         ShardRole::First => {
             found.shards = reader.shard_count();
-            // Shards are made in the order of their numbers. After the first missing shard, later shards are missing or
-            // damaged as well.
+            // Shards are made in the order of their numbers, so the loop ends at the first shard that is missing or
+            // damaged.
             for index in 1..found.shards {
                 let file = shard_path(path, index);
                 let Ok(shard) = Reader::options().header_only().open(&file) else { break };
@@ -112,7 +116,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
     Some(found)
 }
 
-/// Returns the number of recorded events: the seqnos that were handed out, without those that were given up.
+/// Returns the number of recorded events: all seqnos that were handed out, except those that were given up.
 fn recorded(reader: &Reader) -> u64 {
     let info = reader.info();
     let given_up =

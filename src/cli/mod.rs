@@ -1,7 +1,7 @@
 //! The program `eventring`: one file, or folder, for each verb.
 //!
-//! Data goes to stdout, messages go to stderr. A verb returns its exit code or an error; [`exit`] maps each error to a
-//! code.
+//! Data goes to stdout, messages go to stderr. Each verb returns its exit code or an error. The module [`exit`] maps
+//! each error to an exit code.
 
 mod advice;
 mod capture;

@@ -1,24 +1,25 @@
-//! Output of the verbs: a file that appears under its name once it is complete, or a device, a pipe or stdout.
+//! The output of the verbs: a file that gets its name only when it is complete, or a device, a pipe or stdout.
 
 use super::exit::{Exit, Failure};
 use eventring::capture::{CaptureError, CaptureErrorKind, OutputEntry, OutputKind, ReadFiles};
 use std::fs::File;
 use std::path::Path;
 
-/// Returns true if `output` means this process's stdout: `-`, or a path of file descriptor 1.
+/// Returns true if `output` means this process's stdout: it is `-`, or a path that leads to file descriptor 1.
 pub(super) fn is_stdout(output: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| output == Path::new(name))
 }
 
-/// Checks whether `output` can be written, and opens it if it is a pipe or a device. The check that the output is not
-/// one of the files that are read comes later, when these files are known.
+/// Checks whether `output` can be written, and opens it if it is a pipe or a device. The output may also not be one of
+/// the files that are read. This is checked later, when these files are known.
 pub(super) fn look(output: &Path, force: bool) -> anyhow::Result<OutputKind> {
     let look = OutputEntry::open(output).and_then(|entry| entry.look(force, &ReadFiles::default()));
     look.map_err(failure)
 }
 
-/// Writes to an unfinished file beside `output` and renames it: an incomplete file is never visible, and a failure
-/// leaves an existing file as it is. If `target` is a device or a pipe, writes to it directly.
+/// Calls `write` with an unfinished file, which is then renamed to `output`. So an incomplete file is never visible
+/// under that name, and a failure leaves an existing file as it is. If `target` is a device or a pipe, `write` gets
+/// that instead.
 pub(super) fn write_whole<T>(
     (output, target): (&Path, OutputKind),
     force: bool,
@@ -36,7 +37,7 @@ pub(super) fn write_whole<T>(
     Ok(written)
 }
 
-/// Returns the command line's error for an output that cannot be written.
+/// Returns the error that the command line reports if an output cannot be written.
 pub(super) fn failure(error: CaptureError) -> anyhow::Error {
     let path = error.path().unwrap_or("".as_ref());
     if let Some(io) = error.io_error() {

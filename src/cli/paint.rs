@@ -20,7 +20,7 @@ const TYPES: [AnsiColor; 6] = [
     AnsiColor::BrightGreen,
 ];
 
-/// Returns the colour of an event type. A type has the same colour in every run.
+/// Returns the colour of an event type, which is the same in every run.
 pub(super) fn event_type(code: u16) -> Style {
     if code == eventring::schema::RECORD_ERROR_CODE {
         return ERROR;
@@ -39,7 +39,7 @@ pub(super) fn level(level: CallSiteLevel) -> Style {
     }
 }
 
-/// Applies `--color` to everything that is printed through `anstream`.
+/// Applies the choice of `--color` to everything that is printed through `anstream`.
 pub(super) fn choose(choice: clap::ColorChoice) {
     match choice {
         clap::ColorChoice::Auto => {}

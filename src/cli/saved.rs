@@ -18,18 +18,18 @@ use std::time::Duration;
 /// A capture to read.
 pub(super) struct Saved {
     pub capture: CaptureFile,
-    /// The files that the capture was read from; the output must not replace them.
+    /// The files from which the capture was read. The output must not replace them.
     pub read: ReadFiles,
-    /// Problems of a capture that was made from rings just now: shards that were left out.
+    /// Problems of a capture that this process has made from rings, for example shards that were left out.
     problems: Vec<String>,
-    /// The reason why pages of a ring's file could not be read; `None` if all could be read.
+    /// The reason why pages of a ring's file could not be read, or `None` if all pages could be read.
     lost_pages: Option<LostPages>,
 }
 
-/// Opens the capture file, or the files of a rotated capture; or captures the present content of the rings of these
-/// names, together. With `needs_spans`, there must be a perf ring among them.
+/// Opens a capture file, or the files of one rotated capture. If the names are those of rings, captures the present
+/// content of these rings together, and opens that capture. With `needs_spans`, one of the rings must be a perf ring.
 pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
-    // A pipe is refused before it is opened: the open would block until another process writes to the pipe.
+    // A pipe is refused before it is opened, because opening it would block until another process writes to it.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {
         let message = format!(
@@ -65,8 +65,8 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
         rings.push(ring);
     }
     if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
-        // The capture would only say that there are no spans. The reader's message says in addition what the ring
-        // holds.
+        // A capture without spans would only give the error that there are none. The reader's error also says what the
+        // ring holds.
         for (name, ring) in names.iter().zip(&rings) {
             ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
         }
@@ -98,8 +98,8 @@ impl Saved {
         Self { capture, read, problems: Vec::new(), lost_pages: None }
     }
 
-    /// Prints the problems of the input, the problems of its export, and the counts of lost payloads. Returns the exit
-    /// code for these problems.
+    /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.
+    /// Returns the exit code for all problems.
     pub(super) fn report(&self, name: &Path, problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
         for problem in self.problems.iter().chain(problems) {
             anstream::eprintln!("{WARNING}{}: {}{WARNING:#}", name.display(), one_line(problem));
@@ -119,7 +119,7 @@ impl Saved {
     }
 }
 
-/// Reads a size in bytes: `500k`, `100M`, `2G` (powers of 1,024).
+/// Parses a size in bytes: `500k`, `100M`, `2G`. The units are powers of 1,024.
 pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.trim_end_matches(['b', 'B']).trim_end_matches('i') {
         number if number.ends_with(['k', 'K']) => (&number[..number.len() - 1], 10),
@@ -132,7 +132,7 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
 }
 
-/// Reads a time: `500ms`, `10s`, `2m`, `1h30m`; a number alone is seconds.
+/// Parses a time: `500ms`, `10s`, `2m`, `1h30m`. A number without a unit is in seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a time like 500ms, 10s, 2m or 1h30m".to_owned();
     if let Ok(seconds) = text.parse::<f64>() {

@@ -1,4 +1,4 @@
-//! Notices of `watch` and `capture` about the ring or event that they wait for while no event comes.
+//! Notices that `watch` and `capture` print while no event comes. A notice says which ring or event they wait for.
 
 use crate::cli::paint::DIM;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ const DELAY: Duration = Duration::from_secs(1);
 /// A time without events.
 pub(super) struct Silence {
     is_quiet: bool,
-    /// The time at which the present silence began; `None` while events come.
+    /// The time at which the present silence began, or `None` while events come.
     since: Option<Instant>,
     /// The notice that was printed last.
     last_notice: String,
 }
 
 impl Silence {
-    /// Creates the state before the first event. With `is_quiet`, no notice is ever printed.
+    /// Creates the state before the first event. If `is_quiet` is true, no notice is ever printed.
     pub(super) fn new(is_quiet: bool) -> Self {
         Self { is_quiet, since: None, last_notice: String::new() }
     }
@@ -27,7 +27,8 @@ impl Silence {
         self.last_notice.clear();
     }
 
-    /// Prints `notice` on stderr if nothing has come for a second, and again whenever it differs from the last notice.
+    /// Prints `notice` on stderr once no event has come for a second. Later calls print only a notice that differs
+    /// from the last one.
     pub(super) fn say(&mut self, notice: impl FnOnce() -> String) {
         let now = Instant::now();
         if self.is_quiet || now.duration_since(*self.since.get_or_insert(now)) < DELAY {

@@ -18,7 +18,7 @@ pub(super) fn json_name(state: RingState) -> &'static str {
     }
 }
 
-/// Returns the word for a state in tables, of eight characters at most, and its colour.
+/// Returns the word for a ring's state in tables, with at most eight characters, and its colour.
 pub(super) fn short_word(state: RingState) -> (Style, &'static str) {
     match state {
         RingState::Live => (GOOD, "live"),
@@ -32,7 +32,8 @@ pub(super) fn short_word(state: RingState) -> (Style, &'static str) {
     }
 }
 
-/// Returns the pid of the ring's writer, and whether the writer lives if that is known.
+/// Returns the pid of the ring's writer, and whether the writer lives: `Some(true)`, `Some(false)`, or `None` if that
+/// is not known.
 pub(super) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
     let by_header = reader.info().extension.map(|extension| extension.writer.pid).filter(|pid| *pid != 0);
     let pid = by_header.or_else(|| reader.lock_owner_pid())?;

@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
 
 fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
-    // The number of the first file among the files of a rotated capture; 0 for a capture that was not rotated.
+    // In a rotated capture, the number of the first file that was opened, from 1. Otherwise 0.
     let part = saved.capture.part();
     let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost, part > 1)).collect();
     let width = |column: usize| {
@@ -79,8 +79,8 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
-/// Returns the cells of a row. `are_before` is true if the capture has earlier files, in which spans may have begun.
-/// `lost` is the number of lost events.
+/// Returns the cells of a row. `lost` is the number of lost events. `are_before` is true if earlier files of the
+/// capture were not opened. Spans may have begun in these files.
 fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     let name = match span.target.as_str() {
         "" => span.name.clone(),
@@ -93,7 +93,8 @@ fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     if span.end_lost > 0 {
         more.push(format!("+ {} whose end may be lost", grouped(span.end_lost)));
     }
-    // No duration is known if no span was closed. The cell then says `open` if there are open spans.
+    // Without a closed span, no duration is known. Then the cells of durations show `open` if there are open spans,
+    // and otherwise a dash.
     let nothing = if span.open > 0 { "open" } else { "–" };
     let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
     if span.incomplete > 0 {

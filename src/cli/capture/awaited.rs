@@ -1,5 +1,5 @@
-//! The rings of a capture, which may not exist yet when the capture begins. Each ring is opened as soon as it is found
-//! and stays open, so that its program may end and remove it.
+//! The rings of a capture. They may be made only after the capture has begun. Each ring is opened as soon as it is
+//! found and stays open, so its program may then end and remove the ring's file.
 
 use super::program::Program;
 use crate::cli::advice;
@@ -14,14 +14,14 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The pause between two searches for a ring. It is short, because a program may live for milliseconds only.
+/// The pause between two searches for a ring. It is short, because a program may live for only a few milliseconds.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// The pause between two searches for a ring of a program that this process has started.
+/// The pause between two searches for a ring if this process has started the program that makes the ring.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The rings that the command line names.
 pub(super) struct AwaitedRings {
-    /// The program that makes the rings, if this process has started one.
+    /// The program that makes the rings. `None` if this process has started no program.
     pub(super) program: Option<Program>,
     /// Names of rings that do not exist yet.
     awaited: Vec<PathBuf>,
@@ -31,14 +31,15 @@ pub(super) struct AwaitedRings {
     opened: Vec<Reader>,
     /// True when no process can make the awaited rings any more.
     is_over: bool,
-    /// The first error of a ring that exists and cannot be captured.
+    /// The first error of a ring that exists but cannot be captured.
     failed: Option<ReaderError>,
     next_look: Instant,
     silence: Silence,
 }
 
 impl AwaitedRings {
-    /// Makes a set of these names, and opens no ring yet. If `program` is given, only rings that it makes count.
+    /// Makes a set of these names. No ring is opened yet. If `program` is given, rings that are older than the program
+    /// are ignored.
     pub(super) fn new(names: &[PathBuf], program: Option<Program>) -> Self {
         Self {
             program,
@@ -60,7 +61,8 @@ impl AwaitedRings {
         Ok(())
     }
 
-    /// Waits until at least one ring exists. Returns true if a ring existed already at the first search.
+    /// Waits until at least one ring exists. Returns true if the first search found a ring, which may hold older
+    /// events.
     ///
     /// # Errors
     /// No ring was made; the error says why.
@@ -94,8 +96,8 @@ impl AwaitedRings {
         if self.program.is_some() { SHORT_INTERVAL } else { INTERVAL }
     }
 
-    /// Returns the next ring for the capture. The capture calls this often, so the search is repeated only after a
-    /// pause.
+    /// Returns the next ring for the capture. The capture calls this function often, so it searches for rings only
+    /// after a pause.
     pub(super) fn next(&mut self) -> NextRing {
         let now = Instant::now();
         if self.found.is_empty() && !self.awaited.is_empty() && !self.is_over && now >= self.next_look {
@@ -111,8 +113,8 @@ impl AwaitedRings {
 
     /// Opens the rings that were made since the last search.
     fn look(&mut self) {
-        // The order matters: if the program has ended before the search begins, the search finds all rings that it has
-        // made.
+        // This must come before the search. If the program has ended by now, the search finds all rings that it has
+        // made, and no further search is needed.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         for name in std::mem::take(&mut self.awaited) {
             match open(&name) {
@@ -120,14 +122,15 @@ impl AwaitedRings {
                     self.hold(reader)
                 }
                 Ok(_) => self.awaited.push(name),
-                // A name with sizes is a recorder's configuration. No ring ever has such a name, so waiting would not
-                // end.
+                // The ring does not exist yet, so its name stays in the list. A name with sizes (`name:15:24`) does
+                // not: it is a recorder's configuration. No ring ever has such a name, so waiting would not end.
                 Err(error)
                     if error.kind() == ReaderErrorKind::NotFound && advice::instead_of_a_name(&name).is_none() =>
                 {
                     self.awaited.push(name);
                 }
-                // The ring exists and cannot be opened. Waiting would not help.
+                // The ring cannot be opened, although it exists, or the name can be no ring's name. Waiting would not
+                // help.
                 Err(error) => {
                     self.failed.get_or_insert(error);
                 }
@@ -153,7 +156,7 @@ impl AwaitedRings {
         &self.awaited
     }
 
-    /// Prints on stderr which rings are awaited, once the wait has lasted for a while.
+    /// Prints on stderr which rings are awaited, once the wait has lasted for a second.
     pub(super) fn say_what_is_awaited(&mut self) {
         if !self.awaited.is_empty() && !self.is_over {
             let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
@@ -168,8 +171,8 @@ impl AwaitedRings {
         format!("the {rings} {} {verb}", names.join(", "))
     }
 
-    /// Returns the error if some rings were captured and others were not. `outcome` describes the capture of the rings
-    /// that were captured.
+    /// Returns an error if some of the named rings were not captured, and otherwise `None`. `outcome` is a text about
+    /// the rings that were captured.
     pub(super) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
         match self.failed.take() {
             Some(error) => Some(error.into()),
@@ -199,7 +202,7 @@ impl AwaitedRings {
         Failure::new(Exit::NotFound, message).into()
     }
 
-    /// Removes the files of the program's rings after its end, if they stayed only for this capture.
+    /// Removes the files of the program's rings if they stayed only for this capture. The program has ended.
     pub(super) fn remove_what_stayed_for_us(&self) {
         if let Some(program) = &self.program {
             program.remove_rings(&self.opened, &directories(&self.awaited));
@@ -207,7 +210,7 @@ impl AwaitedRings {
     }
 }
 
-/// Returns the directories in which rings of these names would be.
+/// Returns the directories in which rings with these names may lie.
 fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
     let is_bare = |name: &&PathBuf| name.parent().is_none_or(|parent| parent.as_os_str().is_empty());
     let parents = names.iter().filter(|name| !is_bare(name)).filter_map(|name| name.parent().map(Path::to_path_buf));

@@ -108,8 +108,8 @@ impl Args {
         Ok(options)
     }
 
-    /// Returns the kind of `output`. A rotated capture makes files with numbered names instead; each of these is
-    /// checked when it is made.
+    /// Returns the kind of `output`. A rotated capture does not write to `output` itself: it makes files with numbered
+    /// names, and checks each of them when it is made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
         let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
         if is_row { Ok(OutputKind::File) } else { output::look(output, self.force) }
@@ -128,7 +128,8 @@ impl Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut options = args.options()?;
     let output = args.output();
-    // The output is checked first: its errors must be reported before the verb waits for rings or starts a program.
+    // The output is checked first, so that its errors are reported before this function waits for rings or starts a
+    // program.
     let target = match output::is_stdout(&output) {
         true => None,
         false => Some(args.target(&output)?),
@@ -150,8 +151,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         rings.open_all().map_err(with_advice_to_wait)?;
     } else {
         match rings.wait_for_first(&interrupt) {
-            // If no ring existed at the start, each ring is made during the capture, and all its events are new. So
-            // nothing is left out.
+            // If no ring existed at the first search, all rings are made after the capture was started, and all their
+            // events are new. So `--only-new` leaves out nothing.
             Ok(is_at_once) => options = options.only_new(args.only_new && is_at_once),
             Err(error) => {
                 rings.remove_what_stayed_for_us();
@@ -182,7 +183,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     match code {
         _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
         _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
-        // `eventring` exits with the code of the program that it started, as a shell would.
+        // `eventring` exits with the exit code of the program that it has started, as a shell does.
         Some(code) if code != 0 => std::process::exit(code),
         _ => Ok(Exit::Done),
     }
@@ -214,7 +215,7 @@ fn copy(
         bar.finish_and_clear();
         summary.map_err(|error| match error.kind() {
             CaptureErrorKind::Ring => anyhow::Error::new(error),
-            // The error of a stream does not name its file, so the message adds the name.
+            // The error of a stream does not name its file, so the message begins with the name.
             _ => {
                 let message = format!("{}: {error}", place.display());
                 Failure::new(Exit::of(&error.into()), message).into()
@@ -244,8 +245,8 @@ fn parse_file_bytes(text: &str) -> Result<u64, String> {
 
 fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
     match error.kind() {
-        // A ring of this name can still be made, so the message advises to wait for it. (It does not if the name has
-        // sizes: no ring has such a name.)
+        // A ring of this name may still be made, so the message advises to wait for it. This advice is left out for a
+        // name with sizes, because no ring ever has such a name.
         ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
             let why = error.path().map(advice::why_gone).unwrap_or_default();
             Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait){why}")).into()

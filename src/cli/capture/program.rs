@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The capture ends at the latest this long after the program's end, even if another process still writes to its rings.
+/// The longest time that the capture goes on after the program's end, even if another process still writes to the
+/// program's rings.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A program that the capture has started.
@@ -19,16 +20,16 @@ pub(super) struct Program {
     child: Child,
     name: String,
     started_epoch_nanos: u64,
-    /// True if the capture has set `EVENTRING_KEEP` for the program: the rings then stay after its end only because of
-    /// the capture.
+    /// True if the capture has set `EVENTRING_KEEP` for the program. Its rings then stay after its end, only for the
+    /// capture, which removes them later.
     keeps_for_us: bool,
     ended: Option<(ExitStatus, Instant)>,
 }
 
 impl Program {
-    /// Starts the program. Unless the user decides otherwise, the program's rings stay when it ends, so that the
-    /// capture cannot miss them. With `spares_stdout`, the program's output goes to stderr, because stdout is for the
-    /// capture's own output.
+    /// Starts the program. Unless the user has set `EVENTRING_KEEP`, the program's rings stay when it ends, so that
+    /// the capture cannot miss them. With `spares_stdout`, the program's output goes to stderr, because stdout is for
+    /// the capture's own output.
     pub(super) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
             return Err(Failure::new(
@@ -70,14 +71,14 @@ impl Program {
         self.ended.is_some()
     }
 
-    /// Returns true if the program ended more than [`LINGER`] ago. The capture then ends even if another process still
-    /// writes to the program's rings.
+    /// Returns true if the program ended more than [`LINGER`] ago. The capture ends then, even if another process
+    /// still writes to the program's rings.
     pub(super) fn is_long_gone(&mut self) -> bool {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
-    /// Returns the program's exit code, as a shell would; `None` while the program runs. A program that has closed its
-    /// rings is about to end, so this function waits for it for a moment.
+    /// Returns the program's exit code as a shell reports it, or `None` if the program still runs. A program that has
+    /// closed its rings is about to end, so this function then waits for its end, for at most [`LINGER`].
     pub(super) fn exit_code(&mut self, has_closed_its_rings: bool) -> Option<i32> {
         let begin = Instant::now();
         while !self.has_ended() && has_closed_its_rings && begin.elapsed() < LINGER {
@@ -87,28 +88,29 @@ impl Program {
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
-    /// Returns true if the ring was made after the program was started: an older ring belongs to an earlier run.
+    /// Returns true if the ring was made after the program was started. An older ring belongs to an earlier run of the
+    /// program.
     pub(super) fn is_creator_of(&self, reader: &Reader) -> bool {
         let created = reader.info().extension.map(|extension| extension.created_epoch_nanos);
         created.is_none_or(|created| created >= self.started_epoch_nanos)
     }
 
-    /// Returns a text about how the program has ended; `None` while it runs.
+    /// Returns a text that says how the program has ended, or `None` while it runs.
     pub(super) fn end_in_words(&mut self) -> Option<String> {
         let code = self.exit_code(false)?;
         Some(format!("{} has ended with exit code {code}", self.name))
     }
 
-    /// Returns the names of the rings in these directories that the program's process has made.
+    /// Returns the paths of the rings in these directories that the program's own process has made.
     pub(super) fn ring_names_in(&self, directories: &[PathBuf]) -> Vec<String> {
         let rings = self.rings_in(directories, |_| false);
-        // The shards of a perf recorder are called by the name of shard 0, so only shard 0 is listed.
+        // A user names all shards of a recorder by the name of shard 0, so only shard 0 is listed.
         let is_named = |ring: &Reader| ring.info().extension.is_none_or(|extension| extension.shard_index == 0);
         rings.iter().filter(|(_, ring)| is_named(ring)).map(|(path, _)| path.display().to_string()).collect()
     }
 
-    /// Removes the files of rings that stayed only for the capture. These are the captured rings, rings that the same
-    /// processes made in the same directories, and rings of the program itself in `directories`.
+    /// Removes the files of rings that stayed only for the capture. These are the captured rings, other rings of the
+    /// same processes in the same directories, and rings in `directories` that the program's own process has made.
     pub(super) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;
@@ -119,15 +121,15 @@ impl Program {
         let mut directories = directories.to_vec();
         directories.extend(beside.into_iter().map(Path::to_path_buf));
         for (path, ring) in self.rings_in(&directories, |its| writers.contains(its)) {
-            // Only rings that ended normally are removed. The ring of a process that died stays, as it does without a
-            // capture.
+            // Only rings that ended normally are removed. The ring of a process that died stays, as it would stay
+            // without a capture.
             if ring.state() == RingState::Ended {
                 let _ = std::fs::remove_file(path);
             }
         }
     }
 
-    /// Returns the rings in these directories whose writer is the program's process, or a process that `is_other`
+    /// Returns the rings in these directories that the program's own process has written, or a process that `is_other`
     /// accepts.
     fn rings_in(&self, directories: &[PathBuf], is_other: impl Fn(&WriterInfo) -> bool) -> Vec<(PathBuf, Reader)> {
         let mut directories = directories.to_vec();

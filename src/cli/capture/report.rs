@@ -35,7 +35,7 @@ fn reason(reason: EndReason) -> &'static str {
     }
 }
 
-/// Returns the JSON object about a capture. `missing` names the rings that were never made.
+/// Returns the JSON object about a capture. `missing` holds the names of rings that were never made.
 pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
         let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
@@ -73,7 +73,8 @@ pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
     })
 }
 
-/// The losses in the tables of a perf recorder: the name of each in JSON, and its description for people.
+/// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
+/// people.
 const TABLE_LOSSES: [(&str, &str); 4] = [
     (
         "call_sites",
@@ -98,7 +99,7 @@ fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
 pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),
-        // The capture was written to a pipe or a device, so the summary lists no files.
+        // A capture into a pipe or a device has no files in its summary, so the name of the output is shown.
         [] => output.to_string_lossy().into_owned(),
         [file] => file.to_string_lossy().into_owned(),
         [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
@@ -156,8 +157,8 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
     }
 }
 
-/// Prints for people, on stderr, how many events of each ring have lost their payload, because it was overwritten, is
-/// damaged or was too large.
+/// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
+/// large.
 pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
     for (kind, what) in [
         "have lost their payload, which was overwritten before it could be copied",
@@ -178,7 +179,7 @@ pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n
     }
 }
 
-/// Prints for people, on stderr, the number of entries for which the tables of perf recorders had no room.
+/// Prints on stderr for how many call sites, threads, shards and spans the perf recorders had no room.
 pub(in crate::cli) fn report_table_losses(stats: &CaptureStats) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
         let count = sum(stats, |ring| ring.table_losses[kind]);

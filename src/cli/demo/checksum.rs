@@ -1,4 +1,5 @@
-//! Checksum over an event: type, tags, payload size, payload, and the seqno if the writer knew it.
+//! The checksum of an event. It covers the event's type, tags (the first three extension words), payload size and
+//! payload. It also covers the seqno if the writer knew it before it wrote the payload.
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
@@ -14,13 +15,14 @@ pub(in crate::cli) struct Checksum {
 }
 
 impl Checksum {
-    /// Begins with the words of the descriptor. `seqno` is 0 if the writer did not know it.
+    /// Begins the checksum of an event. `tags` are the first three extension words. `seqno` is 0 if the writer did not
+    /// know the seqno before it wrote the payload.
     pub(in crate::cli) fn new(event_type: u16, tags: [u64; 3], seqno: u64) -> Self {
         let state = [event_type.into(), tags[0], tags[1], tags[2], seqno].into_iter().fold(SEED, mix);
         Self { state, rest: 0, rest_bytes: 0, bytes: 0 }
     }
 
-    /// Adds bytes of the payload. The result does not depend on how the payload is divided into calls.
+    /// Adds bytes of the payload. Several calls give the same checksum as one call with all bytes.
     pub(in crate::cli) fn add(&mut self, mut bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         while self.rest_bytes > 0 && !bytes.is_empty() {
@@ -47,7 +49,7 @@ impl Checksum {
     }
 }
 
-/// Mixes `word` into `state`: nearly every bit of both changes every bit of the result.
+/// Mixes `word` into `state`, so that a change of either changes many bits of the result.
 fn mix(state: u64, word: u64) -> u64 {
     let product = (state ^ word).wrapping_mul(FACTOR);
     (product ^ product >> 32).rotate_left(23).wrapping_add(word)

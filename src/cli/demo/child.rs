@@ -1,4 +1,5 @@
-//! Child processes of the demo: this program with a hidden verb. They report their state in lines of JSON.
+//! Child processes of the demo. A child runs this same program with a hidden verb, and reports its state in lines of
+//! JSON.
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
@@ -16,7 +17,7 @@ pub(super) enum Role {
     Reader,
 }
 
-/// A line that a child has printed, or `None` for the end of its output.
+/// A line that a child has printed. `None` stands for the end of the child's output.
 #[derive(Clone, Debug)]
 pub(super) struct ChildLine(Option<serde_json::Value>);
 
@@ -46,7 +47,7 @@ impl ChildLine {
     }
 }
 
-/// A child process. Dropping this value closes the child's stdin, which ends the child.
+/// A child process of the demo. Dropping this value closes the child's stdin, and then the child ends.
 pub(super) struct Child {
     process: std::process::Child,
     stdin: Option<ChildStdin>,
@@ -55,7 +56,8 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts `verb` with `arguments`. Its lines on stdout are sent to `lines`.
+    /// Starts this program as a child with the verb `verb` and `arguments`. Each line that the child prints on stdout
+    /// is sent to `lines`.
     pub(super) fn start(
         verb: &str,
         arguments: &[String],
@@ -69,7 +71,8 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A process group of its own: Ctrl-C goes to the parent only, which ends the children.
+            // The child gets a process group of its own, so that Ctrl-C reaches only the parent. The parent then ends
+            // its children.
             .process_group(0)
             .spawn()
             .context("cannot start a process")?;
@@ -89,7 +92,7 @@ impl Child {
         });
         let stderr = std::thread::spawn(move || {
             let mut text = String::new();
-            // If reading fails, the text that was read so far is still worth showing.
+            // If reading fails, the text that was read before is still shown.
             let _ = stderr.read_to_string(&mut text);
             text
         });
@@ -113,7 +116,7 @@ impl Child {
         self.stdin = None;
     }
 
-    /// Waits for the child's end and returns its error message with its exit code.
+    /// Waits for the child's end, and returns a failure with the child's error message and exit code.
     pub(super) fn failure(&mut self) -> Failure {
         self.close_stdin();
         let status = self.process.wait();
@@ -133,7 +136,8 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.close_stdin();
-        // The child ends by itself once its stdin or the ring has ended; waiting releases its process entry.
+        // The child ends by itself once its stdin is closed or the ring has ended. This wait removes the ended child
+        // from the system's list of processes.
         let _ = self.process.wait();
     }
 }

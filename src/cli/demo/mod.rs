@@ -1,4 +1,4 @@
-//! `eventring demo`: a writing process and a reading process, whose counts are compared.
+//! `eventring demo`: one process records events, another process reads them, and the counts of both are compared.
 
 mod checksum;
 mod child;
@@ -22,9 +22,10 @@ pub(super) use writer::{DemoWriterArgs, print_line, run as run_writer};
 
 /// Time between two reports of a child.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Default sizes of the demo's ring: 2^18 descriptors and 2^27 bytes (128 MiB) of payload.
+/// The default sizes of the demo's ring: 2^18 descriptors and 2^27 bytes (128 MiB) of payload.
 const SHIFTS: &str = ":18:27";
-/// Sizes of the demo's ring if there is no room for the default, as in a container with 64 MiB of /dev/shm.
+/// The sizes of the demo's ring if there is no room for the default sizes, as in a container with 64 MiB of /dev/shm:
+/// 2^15 descriptors and 2^24 bytes of payload.
 const SMALL_SHIFTS: &str = ":15:24";
 
 /// Record events in one process, read them live in another, and count the recorded, read, lost and torn events
@@ -88,7 +89,7 @@ struct DemoOutcome {
     lost: u64,
     /// Events with a wrong checksum; they count as read, too.
     torn: u64,
-    /// Holes: seqnos that were given up because a writer was stalled.
+    /// The number of holes: seqnos that a writer gave up, because it or another writer was stalled.
     holes: u64,
     /// Events that became RECORD_ERROR.
     record_errors: u64,
@@ -124,7 +125,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(if outcome.torn == 0 && outcome.is_accounted() { Exit::Done } else { Exit::Failed })
 }
 
-/// Starts the writer and waits for its ring. Returns the writer and the ring's path.
+/// Starts the writing process and waits until its ring exists. Returns the process and the ring's path.
 fn start_writer(
     args: &Args,
     sender: &Sender<(Role, ChildLine)>,
@@ -173,7 +174,8 @@ fn wait_for(
                     return Ok(line);
                 }
             }
-            // The line was the last one of another child, which has ended. The wait goes on.
+            // The line comes from the other child. At this time it can only be the end of that child's output. The
+            // wait goes on.
             Ok(_) => {}
             Err(_) => return Err(child.failure()),
         }
@@ -192,7 +194,8 @@ fn follow(
     let mut read = None;
     loop {
         if interrupt.came() {
-            // The end of its stdin ends the writer. The writer then ends the ring, and with the ring the reader ends.
+            // The writer ends when its stdin is closed. It then ends the ring, and the reader ends when it comes to
+            // the end of the ring.
             writer.close_stdin();
         }
         let line = match lines.recv_timeout(INTERVAL) {
@@ -221,7 +224,8 @@ fn follow(
     Ok(DemoOutcome {
         recorded: written.number("recorded"),
         read: read.number("read"),
-        // The reader counts each hole as a gap. No event was lost with a hole, so holes are subtracted.
+        // The reader counts each hole in a gap. But a hole never had an event, so nothing was lost with it, and holes
+        // are subtracted.
         lost: (read.number("gaps") + read.number("expired")).saturating_sub(holes),
         torn: read.number("torn"),
         holes,

@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(args: &ReaderArgs) -> anyhow::Result<Exit> {
             Followed::TimedOut => {}
             Followed::Ended => break,
         }
-        // The clock is read only once in 64 rounds, because it would slow the reader down.
+        // Reading the clock in every round would slow the reader down, so the clock is read once in 64 rounds.
         if looks % 64 == 0 && Instant::now() >= next_report {
             next_report += INTERVAL;
             print_line(&counts.line(start, follower.cursor().lag(), false))?;
@@ -90,7 +90,7 @@ impl Counts {
     }
 }
 
-/// Returns the checksum that the writer must have computed for this event.
+/// Returns the checksum that the writer must have stored in this event.
 pub(in crate::cli) fn checksum(event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, _] = event.content_ext;
     let seqno = if knows_its_seqno(event.event_type) { event.seqno } else { 0 };

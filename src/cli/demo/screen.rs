@@ -16,7 +16,8 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Time between two lines of progress if stderr is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Progress on stderr: lines that are redrawn on a terminal; without a terminal, one line a second.
+/// The progress on stderr. On a terminal, the same lines are drawn again and again. Otherwise, one line is printed
+/// each second.
 pub(super) struct Screen {
     view: ScreenView,
     start: Instant,
@@ -44,7 +45,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// Sets the count that was reached `at` seconds after the start.
+    /// Sets the count to its value `at` seconds after the start, and computes the rate since the last update.
     fn update(&mut self, count: u64, at: f64) {
         if at > self.at {
             self.rates.push_back(count.saturating_sub(self.count) as f64 / (at - self.at));
@@ -115,7 +116,8 @@ impl Screen {
         match &self.view {
             ScreenView::Nothing => {}
             ScreenView::Live { lines, is_plain, .. } => {
-                // `indicatif` writes to the terminal itself, so `anstream` cannot remove the colours.
+                // `indicatif` writes to the terminal itself and not through `anstream`, so unwanted colours are
+                // removed here.
                 let styled = |row: String| if *is_plain { anstream::adapter::strip_str(&row).to_string() } else { row };
                 lines.iter().zip(self.rows()).for_each(|(line, row)| line.set_message(styled(row)));
             }
@@ -136,8 +138,9 @@ impl Screen {
         }
     }
 
-    /// Returns the number of recorded events that the children's reports imply. An event that was read or lost was
-    /// recorded, so the reader's report counts as well: it can arrive before the writer's report of the same events.
+    /// Returns the number of recorded events, as far as the children's reports show it. An event that was read or lost
+    /// must have been recorded. So the reader's report counts, too: it can arrive before the writer's report of the
+    /// same events.
     fn recorded(&self) -> u64 {
         self.recorded.count.max(self.read.count.saturating_add(self.lost))
     }
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn no_more_is_shown_as_read_than_as_recorded() {
         let mut screen = Screen::new(false, 1, "ring", (1, 2));
-        // In this test the writer's report is older than the reader's, so the reader has seen more events.
+        // The writer's report (10 events) is older than the reader's report (12 read and 3 lost).
         screen.recorded.update(10, 0.1);
         screen.read.update(12, 0.15);
         screen.lost = 3;

@@ -1,4 +1,5 @@
-//! Events that the demo's threads record: blocks of transactions, with sizes like those of a real chain.
+//! The events that the demo's threads record: blocks of transactions, with payload sizes like those of a real
+//! blockchain.
 
 use super::checksum::Checksum;
 use eventring::recorder::Recorder;
@@ -10,11 +11,11 @@ use eventring::schema::exec::{
 use std::rc::Rc;
 
 const TRANSACTIONS_A_BLOCK: u64 = 200;
-/// Length of the largest byte array that follows a payload struct.
+/// The largest size in bytes of a byte array in a payload. Such arrays follow the payload's fixed struct.
 const ARRAY_BYTES_MAX: usize = 70 << 10;
 
-/// Returns true if events of this type are recorded by a reservation. The writer of a reservation knows the seqno
-/// before it writes the payload, so the event's checksum includes the seqno.
+/// Returns true if events of this type are recorded with a reservation. A reservation gives the writer the seqno
+/// before the payload is written, so the checksum of such an event includes the seqno.
 pub(super) fn knows_its_seqno(event_type: u16) -> bool {
     [ExecEvent::BlockStart as u16, ExecEvent::TxnHeaderStart as u16].contains(&event_type)
 }
@@ -24,7 +25,8 @@ pub(in crate::cli) struct Workload {
     recorder: Recorder,
     thread: u64,
     noise: Noise,
-    /// Seqno of the BLOCK_START of the current block. All events of the block carry this seqno.
+    /// The seqno of the current block's BLOCK_START event. All events of the block have this number in their first
+    /// extension word.
     block: u64,
     next_transaction: u64,
     /// Events recorded so far.
@@ -38,8 +40,8 @@ impl Workload {
         Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0, events: 0, payload_bytes: 0 }
     }
 
-    /// Records one transaction. The first transaction of a block is preceded, and the last one followed, by the events
-    /// of the block itself.
+    /// Records one transaction. Before the first transaction of a block, also records the events that begin the block.
+    /// After the last one, also records the events that end it.
     pub(in crate::cli) fn transaction(&mut self) {
         if self.next_transaction == 0 {
             let block_tag = BlockTag { id: self.noise.array().into(), block_number: self.thread };
@@ -89,8 +91,8 @@ impl Workload {
         self.record(ExecEvent::TxnEnd, [txn, 0], &(), &[]);
     }
 
-    /// Records an event with one call: from one buffer, or gathered from `fixed` and `arrays`. The checksum goes into
-    /// the extension word that otherwise holds the span id.
+    /// Records an event with one call, from `fixed` alone or gathered from `fixed` and `arrays`. The checksum goes
+    /// into the extension word that otherwise holds the span id.
     fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, arrays: &[&[u8]]) {
         let (code, tags) = (event as u16, [self.block, txn, account]);
         let bytes = fixed.with_bytes(|fixed| {
@@ -109,8 +111,8 @@ impl Workload {
         self.count(bytes);
     }
 
-    /// Records an event by a reservation, and returns its seqno. A BLOCK_START carries its own seqno as the number of
-    /// its block.
+    /// Records an event with a reservation, and returns its seqno, or 0 if there was no reservation. A BLOCK_START has
+    /// its own seqno as its block.
     fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, arrays: &[&[u8]]) -> u64 {
         let code = event as u16;
         let (seqno, bytes) = fixed.with_bytes(|fixed| {
@@ -171,7 +173,7 @@ impl Noise {
             _ => self.draw() % 90,
         };
         let start = self.draw() % ARRAY_BYTES_MAX as u64;
-        // Both numbers are below 2^17, so the conversions lose nothing.
+        // `start` and `length` are below 2^17, so the conversions lose nothing.
         start as usize..(start + length) as usize
     }
 

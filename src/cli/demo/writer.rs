@@ -32,7 +32,8 @@ pub(in crate::cli) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
     let recorder = Recorder::builder(description).config(&args.config).compact(args.compact).keep(args.keep).build()?;
     print_line(&json!({ "ring": recorder.path().map(|path| path.to_string_lossy()) }))?;
 
-    // The parent sends a line to start the threads. It closes stdin to end them, and its death closes stdin, too.
+    // The parent sends a line to start the threads. It ends them by closing stdin. If the parent dies, stdin is
+    // closed, too.
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     let stop = OnceLock::new();
@@ -44,7 +45,7 @@ pub(in crate::cli) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
             return Ok(());
         }
         let (work, stop) = (&work, &stop);
-        // This thread is detached: the scope would wait for its read of stdin, which may never return.
+        // This thread is not part of the scope: its read of stdin may never return, and the scope would wait for it.
         let (ended, end) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut rest = String::new();
@@ -72,7 +73,7 @@ pub(in crate::cli) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Records until the time is over. Returns the number of events and payload bytes.
+/// Records until the time is over or `stop` is set. Returns the number of events and the number of payload bytes.
 fn work(
     recorder: &Recorder,
     thread: u64,

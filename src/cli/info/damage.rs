@@ -2,14 +2,14 @@
 
 use eventring::reader::{Reader, RingInfo};
 
-/// Upper bound of [`RingInfo::last_seqno`] in a ring that is not damaged.
+/// The smallest [`RingInfo::last_seqno`] that only a damaged ring can have.
 const SEQNO_MAX: u64 = i64::MAX as u64;
 
-/// Returns a message if the numbers of the ring's header contradict each other.
+/// Returns a message if the numbers in the ring's header contradict each other, and otherwise `None`.
 pub(super) fn of(reader: &Reader) -> Option<String> {
     problem(&reader.info())?;
-    // The first contradiction may be none: the words of a live header are read one after the other, so they may belong
-    // to different moments. But each word only grows, and a writer hands out a seqno before it hands out payload bytes.
+    // The first contradiction may be a false alarm. The words of a live header are read one after the other, while its
+    // writer changes them. But each word only grows, and a writer hands out a seqno before it hands out payload bytes.
     // So a contradiction that is still there at the second reading is real.
     problem(&reader.info())
 }

@@ -9,7 +9,7 @@ use eventring::__internals::layout::header::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader};
 use serde_json::{Map, Value, json};
 
-/// Returns the report as one object; `docs/CLI.md` lists its fields.
+/// Returns the report about a ring as one JSON object. `docs/CLI.md` lists the fields.
 pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) -> Value {
     let mut object = of_ring(reader, decoder, &all.total);
     if !all.shards.is_empty() {
@@ -18,7 +18,7 @@ pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) ->
     object
 }
 
-/// Returns the object of one shard: the same fields as those of a ring.
+/// Returns the JSON object of one shard. It has the fields of a ring's object, and the shard's index.
 fn of_shard(shard: &SurveyedShard, decoder: &Decoder) -> Value {
     let mut object = match &shard.content {
         ShardContent::Opened { reader, survey } => of_ring(reader, decoder, survey),

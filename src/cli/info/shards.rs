@@ -6,10 +6,11 @@ use eventring::reader::{Reader, RingSet, ShardError};
 
 /// The survey of a ring, or of a recorder with all its shards.
 pub(super) struct ShardedSurvey {
-    /// The sum over all shards. Its oldest and newest seqno are the seqnos of shard 0, because each shard counts by
-    /// itself.
+    /// The sum over all shards. Seqnos cannot be summed, because each shard has its own. So the oldest and the newest
+    /// seqno are those of shard 0.
     pub total: Survey,
-    /// All shards by index, from shard 0. Empty if the ring has no shards, or if it is a shard other than shard 0.
+    /// All shards by index, from shard 0. The list is empty if the ring has no shards, or if it is itself a shard
+    /// other than shard 0.
     pub shards: Vec<SurveyedShard>,
 }
 
@@ -30,7 +31,7 @@ pub(super) enum ShardContent {
 }
 
 impl ShardedSurvey {
-    /// Surveys the ring, and its other shards if it is shard 0 of a recorder.
+    /// Surveys the ring. If the ring is shard 0 of a recorder, also surveys the recorder's other shards.
     pub(super) fn of(shard0: &Reader) -> Self {
         let survey = Survey::of(shard0);
         if !shard0.is_shard_0() {
@@ -51,8 +52,8 @@ impl ShardedSurvey {
                     ShardContent::Unreadable(problem)
                 }
             };
-            // A shard that could not be opened is in the list already. If its recorder has ended, the set has the shard
-            // a second time, as a missed shard.
+            // A shard that could not be opened is in `shards` already. If its recorder has ended, `set` also has it as
+            // a missed shard, and it must not be added twice.
             if shards.iter().all(|known| known.index != ring.shard()) {
                 shards.push(SurveyedShard { index: ring.shard(), content });
             }
@@ -66,7 +67,7 @@ impl ShardedSurvey {
         Self { total, shards }
     }
 
-    /// Returns the readers of all shards, or the ring `named` itself if it has no shards.
+    /// Returns the readers of all shards that could be opened, or `named` itself if the ring has no shards.
     pub(super) fn readers<'r>(&'r self, named: &'r Reader) -> impl Iterator<Item = &'r Reader> {
         let shards = self.shards.iter().filter_map(SurveyedShard::reader);
         Some(named).filter(|_| self.shards.is_empty()).into_iter().chain(shards)

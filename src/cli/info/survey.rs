@@ -14,13 +14,14 @@ pub(super) struct Survey {
     pub count: u64,
     /// Seqnos up to the newest whose events are not in the ring.
     pub lost: u64,
-    /// Seqnos of events that are being written: handed out, and neither committed nor given up.
+    /// The number of seqnos that were handed out to events which are still being written: neither committed nor given
+    /// up.
     pub being_written: u64,
     /// Events whose payload has been overwritten.
     pub expired_payloads: u64,
     /// Events that name a payload which the ring cannot hold.
     pub malformed_payloads: u64,
-    /// Earliest and latest time of recording, nanoseconds since the epoch.
+    /// The earliest and the latest time of an event, in nanoseconds since the epoch. `None` if there is no event.
     pub times: Option<(u64, u64)>,
     pub by_type: BTreeMap<u16, TypeCounts>,
 }
@@ -33,8 +34,8 @@ pub(super) struct TypeCounts {
 }
 
 impl Survey {
-    /// Reads every event from the oldest to the newest of this moment. Events that a live writer overwrites meanwhile
-    /// count as lost.
+    /// Reads every event that the ring holds now, from the oldest to the newest. Events that a live writer overwrites
+    /// before they are read count as lost.
     pub(super) fn of(reader: &Reader) -> Self {
         let info = reader.info();
         let last_seqno = info.last_seqno;
@@ -60,8 +61,8 @@ impl Survey {
                     counts.payload_bytes += u64::from(event.payload_size);
                 }
                 Next::Gap(_) => {}
-                // The cursor is at the end although seqnos up to `last_seqno` were expected: the last seqno in the
-                // header has shrunk, which happens only in a damaged file.
+                // The cursor is at the end of the ring, but `last_seqno` is later. So the last seqno in the header has
+                // shrunk since it was read, which happens only in a damaged file.
                 Next::NotReady if cursor.lag() == 0 => break,
                 Next::NotReady => survey.being_written += cursor.pass_unready(last_seqno),
             }
@@ -70,7 +71,8 @@ impl Survey {
         survey
     }
 
-    /// Adds the counts of another shard. Seqnos are not merged, because each shard numbers its own events.
+    /// Adds the counts of another shard. The oldest and newest seqno stay as they are, because each shard numbers its
+    /// own events.
     pub(super) fn add(&mut self, other: &Self) {
         let counts = [
             (&mut self.count, other.count),

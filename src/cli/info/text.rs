@@ -120,7 +120,8 @@ fn sections(info: &RingInfo) -> String {
     )
 }
 
-/// Shows the size of a recorder. All shards have the sizes of shard 0, except that only shard 0 has a context area.
+/// Returns the size of a recorder as text. Shard 0 stands for all shards: they have its sizes, except for the context
+/// area, which only shard 0 has.
 fn size_of_shards(all: &ShardedSurvey, info: &RingInfo) -> String {
     let readers = || all.shards.iter().filter_map(SurveyedShard::reader);
     let file_bytes = readers().fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
@@ -128,8 +129,8 @@ fn size_of_shards(all: &ShardedSurvey, info: &RingInfo) -> String {
     format!("{shards} of {}; {} in all", sections(info), bytes(file_bytes))
 }
 
-/// Writes lines about clock, shards and counters, which are in the extension of the header. Counters are summed over
-/// the shards that could be opened.
+/// Writes the lines about the clock, the shards and the counters. All of these are in the extension of the ring's
+/// header. The counters are sums over the shards that could be opened.
 fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) -> io::Result<()> {
     let others = all.shards.iter().skip(1).filter_map(SurveyedShard::reader).filter_map(|shard| shard.info().extension);
     let extensions: Vec<ExtensionInfo> = others.chain([extension.clone()]).collect();
@@ -142,7 +143,7 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) ->
     };
     line(out, "clock", &clock)?;
     if extension.shard_limit > 0 {
-        // The number of shards is only in the header of shard 0, so it is not shown for another shard.
+        // Only the header of shard 0 has the number of shards. So for another shard, only its own number is shown.
         match all.shards.is_empty() {
             true => line(out, "shard", &format!("number {} of a recorder, alone", extension.shard_index))?,
             false => line(out, "shards", &format!("{}, at most {}", extension.shard_count, extension.shard_limit))?,

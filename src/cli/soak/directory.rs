@@ -1,4 +1,4 @@
-//! The directory of a soak's rings, which is removed even if the soak is killed.
+//! The directory that holds the rings of a soak. It is removed even if the soak is killed.
 
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ const PREFIX: &str = "eventring-soak-";
 pub(super) struct SoakDirectory(PathBuf);
 
 impl SoakDirectory {
-    /// Creates the directory, and removes the directories of soaks that were killed.
+    /// Creates the directory. First removes the directories of earlier soaks that were killed.
     pub(super) fn create() -> anyhow::Result<Self> {
         sweep(Path::new(PARENT));
         let path = Path::new(PARENT).join(format!("{PREFIX}{}", std::process::id()));
@@ -30,8 +30,8 @@ impl Drop for SoakDirectory {
     }
 }
 
-/// Removes the directory that holds `ring` if a soak has made it. A writer calls this if its parent is dead, or will
-/// end because the writer has failed; then no other process would remove the directory.
+/// Removes the directory of `ring` if a soak has made this directory. A writer calls this function if its parent is
+/// dead, or if the writer itself fails, because the soak is over then.
 pub(super) fn remove_directory_of(ring: &Path) {
     if let Some(directory) = ring.parent()
         && directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn only_directories_of_dead_soaks_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        // The names are of a soak that has ended (no process has the largest pid), of a soak that lives, and of another
-        // program.
+        // The names of three directories: of a soak that has ended (no process has the largest pid), of a soak that
+        // lives (this process), and of another program.
         let names = [format!("{PREFIX}{}", u32::MAX), format!("{PREFIX}{}", std::process::id()), "other-1".into()];
         for name in &names {
             std::fs::create_dir(parent.path().join(name)).unwrap();

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The time that a reader may take to end after its writer. A reader that takes longer counts as hung.
+/// The longest time that a reader may need to end after its writer has ended. A reader that needs longer counts as
+/// hung.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Counts of a follower.
@@ -41,7 +42,7 @@ impl FollowerThread {
         Self(counts)
     }
 
-    /// Returns the counts once the ring has ended, or `None` if the follower hangs.
+    /// Waits for the end of the follower and returns its counts, or `None` if the follower hangs.
     pub(super) fn end(self) -> Option<FollowCounts> {
         self.0.recv_timeout(PATIENCE).ok()
     }

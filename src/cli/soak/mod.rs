@@ -1,4 +1,5 @@
-//! `eventring soak`: stalled, stopped and killed writers and readers, all at the same time, with every event checked.
+//! `eventring soak`: a stress test. Writers and readers stall, are stopped and are killed, all at the same time, and
+//! every event is checked.
 
 mod directory;
 mod follow;
@@ -21,10 +22,11 @@ use writer::WriterProcess;
 
 pub(super) use writer::{SoakWriterArgs, run as run_writer};
 
-/// Sizes of the exec ring: small, so that it has many laps, and large enough for payloads of some MiB.
+/// The sizes of the exec ring. It is small, so that it goes through many laps. But it is large enough for payloads of
+/// several MiB.
 const SHIFTS: &str = ":15:24";
 
-/// The suffix that makes the perf ring's file name from the exec ring's.
+/// The suffix that turns the file name of the exec ring into the file name of the perf ring.
 const PERF_SUFFIX: &str = ".perf";
 
 /// Test small exec and perf rings under stress, and count the lost and torn events
@@ -53,13 +55,14 @@ struct SoakOutcome {
     laps: u64,
     /// Writers and readers that were killed.
     kills: u64,
-    /// Reservations that were held open while other threads recorded, and processes that were stopped.
+    /// The number of stalls: reservations that a thread held open while other threads recorded, and times that the
+    /// writing process was stopped.
     stalls: u64,
     /// Readers that were started.
     readers: u64,
-    /// Seqnos that the followers missed: overwritten, or never committed.
+    /// The number of seqnos that the followers missed, because the event was overwritten or never committed.
     lost: u64,
-    /// Events whose payload had been overwritten before the followers read it.
+    /// The number of events that the followers read after the payload had been overwritten.
     expired: u64,
     /// Events with a wrong checksum.
     torn: u64,
@@ -114,7 +117,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 impl SoakOutcome {
-    /// Returns the exit code. Counted losses are allowed; torn events, hung readers and unaccounted seqnos are not.
+    /// Returns the exit code. Losses are allowed if they were counted. Torn events, hung readers and unaccounted
+    /// seqnos are failures.
     fn exit(&self) -> Exit {
         if self.torn + self.hung + self.unaccounted == 0 { Exit::Done } else { Exit::Failed }
     }
@@ -134,7 +138,8 @@ impl SoakOutcome {
     }
 }
 
-/// Runs one writer process from the creation of its ring to its death, or to its normal end if the time is over.
+/// Runs one writing process, from the creation of its rings to its end. The process is killed after a while. Only when
+/// the whole time is over, it may also end normally.
 fn run_round(args: &Args, ring: &Path, round: u64, end: Instant, outcome: &mut SoakOutcome) -> anyhow::Result<()> {
     let mut writer = WriterProcess::start(ring, args.threads)?;
     let follower = follow::start(ring)?;
@@ -164,7 +169,7 @@ fn run_round(args: &Args, ring: &Path, round: u64, end: Instant, outcome: &mut S
     Ok(())
 }
 
-/// Returns the path of the perf ring for the exec ring at `ring`.
+/// Returns the path of the perf ring that belongs to the exec ring at `ring`.
 fn perf_ring(ring: &Path) -> std::path::PathBuf {
     let mut path = ring.as_os_str().to_owned();
     path.push(PERF_SUFFIX);

@@ -1,4 +1,4 @@
-//! The reader that follows the perf ring, all shards merged, from the first events to the end.
+//! The reader that follows all shards of the perf ring, merged by time, from their first events to their end.
 
 use super::follow::{FollowCounts, FollowerThread};
 use super::spans::{Verdict, check};
@@ -13,7 +13,8 @@ pub(super) fn start(ring: &Path) -> anyhow::Result<FollowerThread> {
     Ok(FollowerThread::spawn(move || follow(reader)))
 }
 
-/// The position of the follower in one shard, by which it finds seqnos that the reader skips without a gap.
+/// The position of the follower in one shard. With this position, the follower notices if the reader skips seqnos
+/// without a gap.
 #[derive(Clone, Copy, Default)]
 struct ShardPosition {
     /// The next seqno; `None` before the first event or gap.
@@ -21,8 +22,8 @@ struct ShardPosition {
 }
 
 impl ShardPosition {
-    /// Advances over `count` seqnos from `first_seqno`. If these are the first that come from the shard, all earlier
-    /// seqnos count as lost. Later, a jump over seqnos means that they are unaccounted.
+    /// Moves the position past `count` seqnos from `first_seqno` on. At the first call for a shard, all earlier seqnos
+    /// count as lost. At later calls, seqnos that were skipped count as unaccounted.
     fn advance(&mut self, first_seqno: u64, count: u64, counts: &mut FollowCounts) {
         match self.next_seqno {
             None => counts.lost += first_seqno - 1,

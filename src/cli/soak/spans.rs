@@ -1,4 +1,5 @@
-//! Events that the soak records to the perf ring: every kind of perf event, each with a checksum, and their check.
+//! The events that the soak records to the perf ring, and their check. There is every kind of perf event, and each
+//! event with fields or a value carries its own check.
 
 use crate::cli::demo::Checksum;
 use eventring::schema::perf::FieldValue;
@@ -25,7 +26,7 @@ static LOG: DefaultCallsite = {
 static PROGRESS: Counter = Counter::new("progress");
 static MARK: Marker = Marker::new("mark");
 
-/// Upper bound of the length of a field's text. Longer texts would be cut by the recorder.
+/// An upper bound of the length of a field's text, in bytes. The recorder would cut longer texts.
 const TEXT_BYTES_MAX: u64 = 1500;
 
 /// Recording state of one thread.
@@ -43,7 +44,7 @@ impl SpanStress {
         Self { dispatch, recorder, thread, turn: 0, previous: None }
     }
 
-    /// Records a span with every kind of event that can belong to it.
+    /// Records one span, with every kind of event that a span can have.
     pub(super) fn turn(&mut self) {
         self.turn += 1;
         let text = text(self.turn);
@@ -115,7 +116,7 @@ fn seal(thread: u64, turn: u64, text: &str) -> u64 {
     sum.finish()
 }
 
-/// Returns a number that carries its own check: the high half is derived from the low half.
+/// Returns `turn` in the low half of a number, and a check of it in the high half.
 fn counted(turn: u64) -> u64 {
     let turn = turn & 0xffff_ffff;
     turn | (turn ^ 0x5a5a_5a5a) << 32
@@ -155,8 +156,8 @@ pub(super) fn check(content: &PerfContent) -> Verdict {
             turn.parse().is_ok_and(|turn: u64| rest.ends_with(&format!(" {}", text(turn))))
         }),
         PerfContent::Unknown { .. } => false,
-        // Events of the other kinds have no payload with a checksum: their payload is empty, or the reader of the
-        // tables has decoded and checked it.
+        // Events of the other kinds carry no check of their own. Either their payload is empty, or it describes a call
+        // site or thread, and the reader has already decoded and checked it.
         _ => true,
     };
     if is_whole { Verdict::Whole } else { Verdict::Torn }
@@ -202,7 +203,8 @@ mod tests {
             }
         }
         assert_eq!(sealed, 40);
-        // The kinds are thread, call sites, new, record, enter, exit, close, follows from, event, counter, marker.
+        // The 11 kinds are thread, call site, new, record, enter, exit, close, follows from, event, counter and
+        // marker.
         assert!(kinds.len() >= 11, "{}", kinds.len());
     }
 }

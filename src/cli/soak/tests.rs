@@ -12,7 +12,8 @@ fn recorder(directory: &tempfile::TempDir) -> Recorder {
     builder.compact(true).shifts(15, 24).build().unwrap()
 }
 
-/// Returns the soak's counts for a recording in the middle of which `also` is called, to record a faulty event.
+/// Records events, calls `also` in the middle to record a faulty event, and returns the soak's counts for all of
+/// these.
 fn outcome_of(also: impl FnOnce(&Recorder)) -> SoakOutcome {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let recorder = recorder(&directory);
@@ -35,7 +36,8 @@ fn outcome_of(also: impl FnOnce(&Recorder)) -> SoakOutcome {
 fn an_event_with_a_wrong_checksum_fails_the_soak() {
     let good = outcome_of(|_| {});
     assert!(good.events > 1000 && good.exit() == Exit::Done, "{good:?}");
-    // The event is torn: its descriptor and its payload do not belong together, so its checksum is wrong.
+    // The descriptor and the payload of this event do not belong together: its checksum is wrong. So it counts as
+    // torn.
     let torn =
         outcome_of(|recorder| assert_ne!(recorder.record(ExecEvent::TxnLog as u16, [1, 2, 3, 4], b"nobody's"), 0));
     assert!(torn.torn == 1 && torn.exit() == Exit::Failed, "{torn:?}");

@@ -1,4 +1,4 @@
-//! Visitors: readers that open the ring for a short time; some close it, some are killed.
+//! Visitors: readers that open the ring only for a short time. Some close it, others are killed.
 
 use super::follow::FollowCounts;
 use eventring::reader::{Next, Reader, Seek};
@@ -54,7 +54,7 @@ impl Visitors {
     }
 }
 
-/// Opens the ring, reads for a moment and closes the ring, again and again.
+/// Opens the ring, reads for a few milliseconds and closes the ring, again and again.
 fn short_visits(ring: &Path, stop: &AtomicBool, round: u64) -> VisitCounts {
     let mut visited = VisitCounts::default();
     let mut turn = round;

@@ -1,4 +1,5 @@
-//! Events that the soak's threads record besides the demo's transactions, and their check.
+//! The events that the soak's threads record in addition to the demo's transactions, and the check of all these
+//! events.
 
 use crate::cli::demo::{Checksum, Workload};
 use eventring::reader::Descriptor;
@@ -8,10 +9,10 @@ use eventring::schema::{EventType, RECORD_ERROR_CODE};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bit of the second extension word that is set in the events of [`Stress`] and clear in the demo's events.
+/// A bit of the second extension word. It is set in the events of [`Stress`] and clear in the demo's events.
 const SOAK_EVENT: u64 = 1 << 63;
 
-/// Returns pseudo-random bytes, as many as the largest payload has.
+/// Returns pseudo-random bytes, enough for the largest payload.
 pub(super) fn noise() -> Arc<[u8]> {
     (0..4u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
@@ -27,14 +28,14 @@ pub(super) struct Stress {
 }
 
 impl Stress {
-    /// Creates the state of a thread. `thread` is a small number; `bytes` are from [`noise`].
+    /// Creates the state of a thread. `thread` is the number that its events carry, and `bytes` come from [`noise`].
     pub(super) fn new(recorder: Recorder, thread: u64, bytes: Arc<[u8]>) -> Self {
         let transactions = Workload::new(recorder.clone(), thread);
         let codes = ExecEvent::schema().info().events.iter().map(|event| event.code).collect();
         Self { recorder, transactions, bytes, codes, thread, turn: 0 }
     }
 
-    /// Records some events, and returns how often the thread stalled.
+    /// Records several events. Returns the number of times that the thread stalled: 0 or 1.
     pub(super) fn turn(&mut self) -> u64 {
         self.turn += 1;
         self.transactions.transaction();
@@ -60,7 +61,8 @@ impl Stress {
         self.recorder.record(code, self.extension_words(code, payload), payload);
     }
 
-    /// Holds a half-filled reservation open while the other threads record, then fills and commits it.
+    /// Makes a reservation and fills half of it, waits while the other threads record, and then fills the rest and
+    /// commits.
     fn stall(&self) {
         let code = ExecEvent::TxnCallFrame as u16;
         let payload = &self.bytes[..1000];
@@ -72,8 +74,8 @@ impl Stress {
         reservation.commit();
     }
 
-    /// Returns the extension words of an event of this turn: the thread, the mark [`SOAK_EVENT`], the turn, and the
-    /// checksum over type, words and payload.
+    /// Returns the extension words of an event of this turn: the thread, the mark [`SOAK_EVENT`], the turn, and a
+    /// checksum. The checksum covers the event's type, the first three words and the payload.
     fn extension_words(&self, code: u16, payload: &[u8]) -> [u64; 4] {
         let mut sum = Checksum::new(code, [self.thread, SOAK_EVENT, self.turn], 0);
         sum.add(payload);
@@ -81,9 +83,9 @@ impl Stress {
     }
 }
 
-/// Returns true if the event is whole: its checksum, in the last extension word, matches its type, words and payload.
-/// The mark [`SOAK_EVENT`] tells how the checksum was computed: by [`Stress`], or by the demo's workload. A
-/// RECORD_ERROR has no checksum and counts as whole.
+/// Returns true if the event is whole: the checksum in its last extension word matches its type, its other words and
+/// its payload. [`Stress`] and the demo's workload compute checksums in different ways. The mark [`SOAK_EVENT`] shows
+/// which of them has recorded the event. A RECORD_ERROR has no checksum and counts as whole.
 pub(super) fn is_whole(event: &Descriptor, payload: &[u8]) -> bool {
     if event.event_type == RECORD_ERROR_CODE {
         return true;

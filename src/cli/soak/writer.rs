@@ -33,18 +33,18 @@ pub(in crate::cli) struct SoakWriterArgs {
 }
 
 pub(in crate::cli) fn run(args: &SoakWriterArgs) -> anyhow::Result<Exit> {
-    // The parent may die while this process is stopped. The kernel then sends SIGCONT, so that the process goes on and
-    // finds that its parent is dead.
+    // The parent may die while this process is stopped. This call asks the kernel to send SIGCONT then, so that this
+    // process goes on and finds that its parent is dead.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
     let parent_lives = record_until_asked_to_end(args);
     if !matches!(parent_lives, Ok(true)) {
-        // The parent cannot remove the directory: it is dead, or it will end because of this error.
+        // Either the parent is dead and cannot remove the directory, or this process has failed, and the soak is over.
         remove_directory_of(&args.ring);
     }
     parent_lives.map(|_| Exit::Done)
 }
 
-/// Records until the parent asks for the end, or is dead. Returns true if the parent lives.
+/// Records until the parent asks for the end, or dies. Returns true if the parent lives.
 fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
     let description = ContentDescription::of::<ExecEvent>();
     let mut config = args.ring.as_os_str().to_owned();
@@ -74,8 +74,8 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                 }
             });
         }
-        // These threads live for one transaction, or one span, each, so that payload cursors pass from thread to
-        // thread.
+        // Each of these threads ends after one span and one turn of typed events. So payload cursors pass from thread
+        // to thread.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let (recorder, bytes) = (recorder.clone(), bytes.clone());
@@ -85,20 +85,22 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                     Stress::new(recorder, SHORT_LIVED, bytes).turn()
                 });
                 if short.join().is_err() {
-                    // The thread has panicked. It does not belong to the scope, so its panic would not end the process.
-                    // The abort tells the parent by the exit status, as panics of the scope's own threads do.
+                    // The thread has panicked. It is not part of the scope, so its panic does not end this process.
+                    // The abort does: the parent sees it in the exit status, as it would see a panic of the scope's
+                    // own threads.
                     std::process::abort();
                 }
             }
         });
-        // The count is reported again and again, so that the parent knows it even if this process is killed.
+        // The number of stalls is printed again and again, so that the parent knows it even if this process is killed.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let _ = print_line(&json!({ "stalls": stalls.load(Ordering::Relaxed) }));
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        // A line ends the recording. The end of stdin ends it, too: the parent's death closes stdin.
+        // The parent ends the recording by a line. If the parent dies, stdin is closed, and that ends the recording,
+        // too.
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);
         stop.store(true, Ordering::Relaxed);
@@ -148,7 +150,7 @@ impl WriterProcess {
         self.process.kill().context("cannot kill a process")
     }
 
-    /// Asks the process to end and waits for its end. Returns how often its threads stalled.
+    /// Asks the process to end, and waits for its end. Returns the number of times that its threads stalled.
     pub(super) fn end(mut self) -> anyhow::Result<u64> {
         if let Some(mut stdin) = self.process.stdin.take() {
             // Writing fails if the process was killed.

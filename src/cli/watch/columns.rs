@@ -1,33 +1,34 @@
-//! The columns of a line and their widths. In a narrow terminal, columns are left out until the payload has enough
+//! The columns of a line, and their widths. In a narrow terminal, columns are left out until the payload has enough
 //! room.
 
 use super::rings::Rings;
 
-/// The width with which the column of event names begins, and the largest width with which it begins if the ring's
-/// event names are long. A longer name widens the column when it is first shown.
+/// The width of the column of event names at the start. If the rings have longer event names, the column starts wider,
+/// but in a terminal not wider than `NAME_WIDTH_MAX`. When a longer name is shown, the column is widened.
 const NAME_WIDTH: usize = 12;
 const NAME_WIDTH_MAX: usize = 16;
-/// The width to which names of threads are cut; in a narrow terminal it is [`NARROW`].
+/// The width to which names of threads are cut. In a narrow terminal it is [`NARROW`] instead.
 const THREAD_WIDTH: usize = 15;
-/// The width to which names of threads and rings are cut if the line has little room.
+/// The width to which names of threads and rings are cut in a narrow terminal.
 const NARROW: usize = 11;
-/// The width with which the column of span ids begins. A longer id widens the column.
+/// The width of the column of span ids at the start. When a longer id is shown, the column is widened.
 const SPAN_WIDTH: usize = 10;
 /// The width of a time with nanoseconds, `03:04:05.123456789`.
 const TIME_WIDTH: usize = 18;
 /// The number of blanks between columns.
 const GAP: usize = 2;
 
-/// The columns before the payload. A value that has no column is shown in the payload, or only with `--full`.
+/// The columns of a line before the payload. A value without a column is shown in the payload, or only with `--full`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     /// Number of digits after the decimal point of the seconds.
     pub time_digits: usize,
-    /// The width of the column of rings; `None` if the column is left out. The same holds for the other widths.
+    /// The width of the column of ring names, or `None` if the column is left out. The other optional widths mean the
+    /// same for their columns.
     pub ring: Option<usize>,
     pub seqno: Option<usize>,
     pub event: usize,
-    /// The width of the column of the block and the transaction of execution events.
+    /// The width of the column of an execution event's block. If there is this column, the transaction has one, too.
     pub block: Option<usize>,
     /// True if the account of execution events has a column.
     pub has_account: bool,
@@ -37,8 +38,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Makes the columns that fit a terminal of this width. Without a width the output is no terminal: all columns are
-    /// there, wide enough to align the lines.
+    /// Makes the columns for a terminal of this width. If `width` is `None`, the output is no terminal. Then there are
+    /// all columns, wide enough to align the lines.
     pub(super) fn new(rings: &Rings, width: Option<usize>) -> Self {
         let has_exec = rings.iter().any(|ring| ring.is_exec);
         let has_perf = rings.iter().any(|ring| ring.perf.is_some());
@@ -60,21 +61,21 @@ impl Columns {
         let newest = rings.iter().map(|ring| ring.reader.info().last_seqno).max().unwrap_or(0);
         // The column is one digit wider than the newest seqno, because the seqnos grow while the watch runs.
         let digits = (newest.to_string().len() + 1).max(5);
-        // In perf rings only rare events have long names, so the column begins narrow.
+        // In perf rings, only rare events have long names, so the column of names starts narrow.
         let name =
             if rings.iter().all(|ring| ring.perf.is_some()) { NAME_WIDTH } else { all.event.min(NAME_WIDTH_MAX) };
         let fitted = Self { seqno: Some(digits), event: name, block: has_exec.then_some(digits), ..all };
         fitted.within(width, rings.are_of_one_name())
     }
 
-    /// Removes and narrows columns until the payload has nearly half of the line.
+    /// Narrows and removes columns, step by step, until nearly half of the line is left for the payload.
     fn within(mut self, width: usize, is_one_recorder: bool) -> Self {
         let room = width - width * 11 / 25;
         let steps: [fn(&mut Self, bool); 9] = [
             |columns, _| columns.has_bytes = false,
             |columns, _| columns.time_digits = 6,
-            // Each shard counts its own seqnos. So a seqno says little if the column with the shard is left out, and
-            // goes, too.
+            // This step removes the columns of shards and seqnos together. Each shard counts its own seqnos, so
+            // without the shard's column a seqno says little.
             |columns, is_one_recorder| {
                 if is_one_recorder && columns.ring.is_some() {
                     (columns.ring, columns.seqno) = (None, None);
@@ -111,7 +112,7 @@ impl Columns {
         self.time() + GAP + self.event + GAP + optional + txn + account + bytes
     }
 
-    /// Returns true if both have the same columns. Their widths may differ.
+    /// Returns true if `self` and `other` have the same columns, even if their widths differ.
     pub(super) fn has_those_of(&self, other: &Self) -> bool {
         let shape = |columns: &Self| {
             let Self { time_digits, ring, seqno, event: _, block, has_account, thread, span, has_bytes } = columns;
@@ -122,7 +123,8 @@ impl Columns {
     }
 }
 
-/// Widens a column if `text` needs more room, so that this line and the next ones are aligned again.
+/// Widens a column if `text` needs more room, and returns the column's width. This line and the next ones are then
+/// aligned.
 pub(super) fn fit(width: &mut usize, text: &str) -> usize {
     *width = (*width).max(text.chars().count());
     *width

@@ -16,7 +16,7 @@ const KEYS: [&str; 11] =
 pub(super) struct JsonLines {
     out: BufWriter<StdoutLock<'static>>,
     line: String,
-    /// True if each line names the event's ring, because there are several rings.
+    /// True if each line names the ring of its event, because there are several rings.
     says_ring: bool,
 }
 
@@ -30,7 +30,8 @@ impl JsonLines {
         let [a, b, c, d] = event.content_ext;
         write!(line, "{{\"seqno\":{},\"type\":{},\"name\":", event.seqno, event.event_type)?;
         match ring.decoder.name(event.event_type) {
-            // The name comes from the ring's file and may hold any characters, so it is escaped.
+            // The name comes from the ring's file and may hold any characters. So it is written as a JSON string, with
+            // escapes.
             Some(name) => write!(line, "{}", json!(name))?,
             None => line.push_str("null"),
         }
@@ -39,8 +40,8 @@ impl JsonLines {
             ",\"ts_ns\":{},\"size\":{},\"ext\":[{a},{b},{c},{d}],",
             event.record_epoch_nanos, event.payload_size
         )?;
-        // An extension word gets a key of its own in the line. A word whose name is a key of the line already is only
-        // in `ext`, and so are the words of execution events.
+        // Each extension word with a name gets a key of its own in the line. Two sorts of words do not, and are only
+        // in `ext`: words with the name of another key of the line, and the words of execution events.
         for (index, word) in ring.words.iter_own().filter(|_| !ring.is_exec) {
             if !KEYS.contains(&&*word.key()) {
                 write!(line, "\"{}\":{},", word.key(), json!(word.value(event.content_ext[index])))?;

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::WatchSummary;
 
-/// Longest wait for an event or a gap. After this time the output is flushed and Ctrl-C is checked.
+/// The longest wait for an event or a gap. After this time, the output is flushed, and Ctrl-C is looked for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or the events of a snapshot or of the ring of a dead program
@@ -80,7 +80,7 @@ trait Printer {
     -> io::Result<()>;
     /// Shows a gap: events that were lost, or seqnos that never had an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
-    /// Shows that the ring of this name is a new one. Its seqnos begin with 1 again.
+    /// Shows that a new ring of the same name is watched from now on. Its seqnos begin with 1 again.
     fn reopened(&mut self, ring: &Ring) -> io::Result<()>;
     /// Flushes the output.
     fn flush(&mut self, rings: &Rings) -> io::Result<()>;
@@ -137,14 +137,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// The selection of events, and the printer that shows them.
 struct WatchOutput<'v> {
     selection: &'v mut Selection,
-    /// True if events that only describe call sites and threads are left out. Only perf rings have such events.
+    /// True if events that only describe call sites and threads are not shown. Only perf rings have such events.
     hides_descriptions: bool,
     printer: &'v mut dyn Printer,
     summary: &'v mut WatchSummary,
     silence: &'v mut Silence,
 }
 
-/// Shows events until all rings have ended, or the wanted number of events was shown, or the user stops the watch.
+/// Shows events until all rings have ended, `count` events were shown, or the user stops the watch.
 fn follow(
     rings: &mut Rings,
     output: &mut WatchOutput<'_>,
@@ -174,8 +174,8 @@ fn follow(
                 let payload = payload.read();
                 if let (true, Some(perf)) = (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
                 {
-                    // The description is decoded even though it is not shown. Later events refer to it, and if the
-                    // tables had no room for it, this event is the only place that has it.
+                    // The description is decoded even though it is not shown, because later events refer to it. If the
+                    // tables had no room for it, only this event has it.
                     perf.record(&event, payload);
                     summary.description();
                     continue;
@@ -197,14 +197,14 @@ fn follow(
     }
 }
 
-/// Returns a text about the event that the watch waits for. The text is empty if there is nothing to say.
+/// Returns a notice about the event that the watch waits for, or an empty text if there is nothing to say.
 fn waits_for(rings: &Rings, summary: &WatchSummary) -> String {
     match rings.waits_for() {
         Some((next, last)) if next <= last => format!("event {} is still being written", grouped(next)),
         Some((next, last)) if next > last + 1 => {
             format!("waiting for event {}; the newest is {}", grouped(next), grouped(last))
         }
-        // Events have come already, so the user knows that the watch works, and silence needs no message.
+        // The user has seen that the watch works, because events have come. So silence needs no notice.
         _ if summary.has_seen_events() => String::new(),
         Some((_, 0)) => "waiting for the first event".to_owned(),
         Some((_, 1)) => "waiting for events; 1 was recorded before".to_owned(),

@@ -1,4 +1,4 @@
-//! Decoding events of perf rings: call sites and threads are looked up in the recorder's tables.
+//! The decoding of events of perf rings. Their call sites and threads are looked up in the tables of the recorder.
 
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
@@ -45,7 +45,7 @@ impl Perf {
     }
 }
 
-/// Returns true if the event only describes a thread or a call site, to which other events refer.
+/// Returns true if the event only describes a thread or a call site. Other events refer to such a description.
 pub(super) fn is_description(event_type: u16) -> bool {
     [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
 }
@@ -59,8 +59,8 @@ pub(super) fn thread_label(thread: &Thread) -> String {
     }
 }
 
-/// Returns the record as a struct for the payload column. If `whole` is set, the struct includes the thread and the
-/// span; otherwise these two have columns of their own.
+/// Returns the record as a struct. If `whole` is true, the struct includes the thread and the span. Otherwise it does
+/// not, because the lines for people have columns for these two.
 pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     let mut out = Vec::new();
     if whole {
@@ -86,7 +86,8 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::Event { call_site: site, fields, .. } => {
             call_site(&mut out, site);
             if whole {
-                // All events of the `log` crate share a call site, so only these fields name their place in the source.
+                // All events of the `log` crate share one call site. So each event gives its own place in the source
+                // here.
                 place(&mut out, site);
             }
             push_fields(&mut out, fields);
@@ -112,7 +113,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     Value::Struct(out)
 }
 
-/// A placeholder for an unknown value: JSON has no NaN, so this value is printed as `null`.
+/// A placeholder for an unknown value. JSON has no NaN, so this value is printed as `null`.
 const NOTHING: Value<'_> = Value::F64(f64::NAN);
 
 fn text(text: &str) -> Value<'_> {
@@ -163,7 +164,7 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     out.push(("fields", Value::Struct(values)));
     let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
     if !cut.is_empty() {
-        // `cut` is a struct with an entry for each field that was cut; the fields themselves are in `fields`.
+        // The struct `cut` has an entry for each field that the recorder cut. The values themselves are in `fields`.
         out.push(("cut", Value::Struct(cut)));
     }
     if fields.missing > 0 {
@@ -176,8 +177,8 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     }
 }
 
-/// Returns the entry of a cut field in `cut`: the number of bytes that the value had before the recorder cut it, or the
-/// reason why the value could not be formatted. The entry is `null` if neither is known.
+/// Returns the entry of a field in the struct `cut`. It is the number of bytes that the value had before the recorder
+/// cut it, or the reason why the value could not be formatted. The entry is `null` if neither is known.
 fn cut(cut: Cut) -> Value<'static> {
     match cut {
         Cut::Limit { original_bytes: Some(bytes) } => Value::Uint(bytes.into()),

@@ -19,7 +19,7 @@ use eventring::schema::{EventType as _, ExtWords};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between two checks for Ctrl-C, while the watch waits for a ring.
+/// The time between two checks for Ctrl-C while the watch waits for a ring.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A ring that is watched.
@@ -28,14 +28,13 @@ pub(super) struct Ring {
     pub decoder: Decoder,
     /// The name on the command line. A shard has its number added.
     pub label: String,
-    /// True if the ring's events carry block, transaction and account.
+    /// True for a ring of execution events: its events have a block, a transaction and an account.
     pub is_exec: bool,
     /// The names of its events' extension words.
     pub words: ExtWords,
     /// The decoder of a perf ring; `None` for other rings.
     pub perf: Option<Perf>,
-    /// True if this entry stands for a shard that could not be opened. Its reader and the other fields are those of
-    /// shard 0.
+    /// True if this entry stands for a shard that could not be opened. It then has the reader and the name of shard 0.
     is_missed: bool,
 }
 
@@ -56,8 +55,8 @@ impl Ring {
         Self::new(reader.clone(), label, perf)
     }
 
-    /// Describes a shard, which may be one that could not be opened. The call sites and threads of its events are in
-    /// the tables of `shard0`.
+    /// Describes a shard, even a shard that could not be opened. The call sites and threads of its events are in the
+    /// tables of `shard0`.
     fn shard(shard0: &Self, ring: &SetRing) -> Self {
         let perf = shard0.perf.as_ref().map(|perf| perf.of_shard(ring.shard()));
         match ring.reader() {
@@ -66,7 +65,8 @@ impl Ring {
         }
     }
 
-    /// Returns the id of the span that the event is about or lies in, or 0 if there is no such span.
+    /// Returns the id of the event's span: the span that the event is about, or in which it was recorded. Returns 0 if
+    /// there is no such span.
     pub(super) fn span_id(&self, event: &Descriptor) -> u64 {
         match &self.perf {
             Some(_) => PerfExt::from_words(event.content_ext).span_id,
@@ -75,19 +75,19 @@ impl Ring {
     }
 }
 
-/// All rings that are watched. First come the rings of the command line, in the order in which they are named there,
-/// and then their shards.
+/// All rings that are watched. First come the rings of the command line, in the order in which the user named them.
+/// Then come their shards.
 pub(super) struct Rings {
     set: RingSet,
-    /// The descriptions of the set's rings, by the indices that the rings have in the set.
+    /// The descriptions of the rings in `set`. Each ring has the same index in both lists.
     rings: Vec<Ring>,
-    /// The number of errors about shards that were printed. The set keeps all such errors in a list.
+    /// The number of the set's shard errors that have been printed. The set keeps all such errors in a list.
     shown_shard_errors: usize,
 }
 
 impl Rings {
-    /// Opens all rings. With `wait`, a ring that does not exist yet is awaited, and `silence` prints a notice about it.
-    /// Returns `None` if the user stops the wait.
+    /// Opens all rings. If `wait` is true, waits for a ring that does not exist yet, and `silence` prints a notice
+    /// about the wait. Returns `None` if the user stops the wait.
     pub(super) fn open(
         names: &[PathBuf],
         expect: &Expect,
@@ -98,7 +98,8 @@ impl Rings {
     ) -> anyhow::Result<Option<Self>> {
         let mut set = RingSet::options().from_readers([]);
         for name in names {
-            // A name with sizes is a recorder's configuration. No ring ever has such a name, so waiting would not end.
+            // A name with sizes (`name:15:24`) is a recorder's configuration. No ring ever has such a name, so waiting
+            // would not end.
             let timeout = if wait && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
             let mut opened = expect.options().open(name);
             let is_new = opened.is_err();
@@ -124,8 +125,8 @@ impl Rings {
         Ok(Some(rings))
     }
 
-    /// Describes the rings that were added to the set since the last call, and prints the errors of shards that could
-    /// not be added.
+    /// Describes the rings that were added to the set since the last call. Prints the errors of shards that could not
+    /// be added.
     fn take_new(&mut self) {
         for error in &self.set.shard_errors()[self.shown_shard_errors..] {
             let why = one_line(&error.error.to_string());
@@ -136,14 +137,14 @@ impl Rings {
             let ring = match (ring.recorder(), ring.reader()) {
                 (Some(shard0), _) => Ring::shard(&self.rings[shard0], ring),
                 (None, Some(reader)) => Ring::named(reader),
-                // This cannot happen: a ring without a reader is a missed shard, and a shard has a recorder.
+                // This cannot happen: only a missed shard has no reader, and every shard has a recorder.
                 (None, None) => return,
             };
             self.rings.push(ring);
         }
     }
 
-    /// Returns the next event or gap. Waits at most `patience` and then returns `None`.
+    /// Returns the next event or gap, or `None` if none comes within `patience`.
     pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
         let item = self.set.next_timeout(patience);
         if self.set.rings().len() > self.rings.len() || self.set.shard_errors().len() > self.shown_shard_errors {
@@ -165,12 +166,12 @@ impl Rings {
         &self.rings[index]
     }
 
-    /// Returns the ring with this index, and the payload of the event that [`Rings::next`] has returned last.
+    /// Returns the ring with this index, and access to the payload of the event that [`Rings::next`] returned last.
     pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, LazyPayload<'_>) {
         (&self.rings[index], LazyPayload(&mut self.set))
     }
 
-    /// Returns true if a line must name its ring, because there are several.
+    /// Returns true if several rings are watched, so that each line must name its ring.
     pub(super) fn has_several(&self) -> bool {
         self.rings.iter().filter(|ring| !ring.is_missed).count() > 1
     }
@@ -181,13 +182,13 @@ impl Rings {
         named.map(|(_, ring)| ring)
     }
 
-    /// Returns true if all rings are shards of one recorder, so that the command line names one ring.
+    /// Returns true if the command line names only one ring. Then all rings are shards of one recorder.
     pub(super) fn are_of_one_name(&self) -> bool {
         self.named().count() == 1
     }
 
-    /// Returns two seqnos: of the event that the watch waits for, and the last that the ring has handed out. Returns
-    /// `None` if there are several rings, or if shards may be added.
+    /// Returns the seqno of the event that the watch waits for, and the last seqno that the ring has handed out.
+    /// Returns `None` if there are several rings, or if the recorder may add shards.
     pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
         let [ring] = self.set.rings() else { return None };
         let info = ring.reader()?.info();
@@ -195,8 +196,9 @@ impl Rings {
         Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
     }
 
-    /// Waits until one of the names leads to another ring than before, and goes on with the new ring. Returns the new
-    /// rings. Returns `None` if the user stops the wait, or if all rings are snapshots, which no program makes again.
+    /// Waits until a new ring has been made under one of the names, and goes on with the new ring. Returns the new
+    /// rings. Returns `None` if the user stops the wait. Also returns `None` if all rings are snapshots, because no
+    /// program makes a snapshot again.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,
@@ -229,15 +231,15 @@ impl Rings {
         Ok(Some(self.rings[first..].iter().filter(|ring| !ring.is_missed)))
     }
 
-    /// Returns an error if a page of a ring's file could not be read, or if a file was truncated.
+    /// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
         let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };
         Err(Failure::new(Exit::of_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
     }
 
-    /// Returns the index of the extension word that execution events call `word`. The error names `option`, which needs
-    /// the word.
+    /// Returns the index of the extension word with the name `word` in execution events. `option` is the option that
+    /// needs this word, for the error message.
     pub(super) fn exec_word(&self, option: &str, word: &str) -> Result<usize, Failure> {
         self.need_exec(option)?;
         let exec = self.rings.iter().filter(|ring| ring.is_exec);
@@ -246,8 +248,8 @@ impl Rings {
         })
     }
 
-    /// Returns an error if no ring has execution events. Options like `--block` and `--txn` have a meaning only for
-    /// these events.
+    /// Returns an error if no ring has execution events. `option` is an option, such as `--block` or `--txn`, that has
+    /// a meaning only for these events.
     pub(super) fn need_exec(&self, option: &str) -> Result<(), Failure> {
         if self.rings.iter().any(|ring| ring.is_exec) {
             return Ok(());
@@ -259,7 +261,7 @@ impl Rings {
     }
 }
 
-/// The payload of the event that came last. It is copied out of the ring only when it is asked for.
+/// The payload of the event that was returned last. It is copied out of the ring only when [`Self::read`] is called.
 pub(super) struct LazyPayload<'r>(&'r mut RingSet);
 
 impl LazyPayload<'_> {

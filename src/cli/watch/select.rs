@@ -35,14 +35,14 @@ pub(super) struct Selection {
     filter: EventFilter,
     block_number: Option<u64>,
     span: Option<u64>,
-    /// Seqnos of the BLOCK_STARTs of blocks with the number `block_number`. There are several if several blocks were
-    /// proposed for that number.
+    /// The seqnos of all BLOCK_START events of blocks with the number `block_number`. There are several if several
+    /// blocks were proposed for that number.
     block_seqnos: Vec<u64>,
 }
 
 impl Select {
-    /// Returns true if the user has named types. All events of these types are then shown, also those that are left out
-    /// by default.
+    /// Returns true if the user has named types. All events of these types are then shown, even those that are left
+    /// out by default.
     pub(super) fn names_types(&self) -> bool {
         !self.types.is_empty()
     }
@@ -68,14 +68,15 @@ impl Select {
     }
 }
 
-/// Returns the event codes that a name or number stands for. In several rings, a name may have several codes.
+/// Returns the event codes for a name or a number that the user gave. In several rings, the same name may stand for
+/// several codes.
 fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
     if let Ok(code) = name.parse() {
         return Ok(vec![code]);
     }
     let all = || rings.iter().flat_map(|ring| ring.decoder.events());
-    // A type may be named as in the ring, ORDER_SHIPPED, or as in the program's source, OrderShipped. If no event has
-    // the name as it is, names are compared without underscores. Upper and lower case never matter.
+    // The user may name a type as the ring does (ORDER_SHIPPED), or as the program's source does (OrderShipped). Names
+    // are first compared as they are, and then without underscores. Upper and lower case never matter.
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let is_called = |known: &str| known.eq_ignore_ascii_case(name);
     let is_called_in_source = |known: &str| plain(known) == plain(name);

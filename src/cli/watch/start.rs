@@ -29,16 +29,16 @@ pub(super) fn parse_start(text: &str) -> Result<Start, String> {
 }
 
 impl Start {
-    /// Returns where to begin in a ring. If the user gave no `start`, a ring that has ended begins with its oldest
-    /// event, and a live ring with its next event. If `is_new` is set, the ring was made while the watch waited for it:
-    /// the watch then accounts for all events since the first, and events that the ring has overwritten already are a
-    /// loss.
+    /// Returns the place in a ring at which the watch begins. If the user gave no `start`, this is the oldest event of
+    /// a ring that has ended, and the next event of a live ring. If `is_new` is true, the ring was made while the
+    /// watch waited for it. Then, without a `start` or with `oldest`, the watch begins at seqno 1, and events that
+    /// were overwritten before count as lost.
     pub(super) fn in_ring(start: Option<Self>, reader: &Reader, is_new: bool) -> Seek {
         match start {
             None | Some(Self::Oldest) if is_new => Seek::Seqno(1),
             Some(Self::Newest) => Seek::Newest,
             Some(Self::Oldest) => Seek::Oldest,
-            // `--from block` may name several rings. A ring whose events name no block begins at its newest event.
+            // `--from block` may be used with several rings. A ring without blocks begins at its newest event.
             Some(Self::Block) => reader.ext_words().index_of("block").map_or(Seek::Last(1), Seek::NamedByWord),
             Some(Self::Seqno(seqno)) => Seek::Seqno(seqno),
             Some(Self::Last(count)) => Seek::Last(count),

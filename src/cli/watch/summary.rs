@@ -16,15 +16,15 @@ pub(super) struct WatchSummary {
     since: Instant,
     shown: u64,
     not_selected: u64,
-    /// Events that were left out because they only describe call sites and threads.
+    /// The number of events that were not shown, because they only describe call sites and threads.
     descriptions: u64,
     /// Events that had been overwritten before the watch began.
     overwritten_before: u64,
     lost: u64,
-    /// Seqnos that were given up. They stand for no event, so they are no loss.
+    /// The number of seqnos that were given up. They stand for no event, so they are no loss.
     given_up: u64,
     expired: u64,
-    /// The reason why the watch shows no more events, though more may come; `None` until then.
+    /// The reason why the watch was stopped although more events may come. `None` if it was not stopped.
     reason: Option<&'static str>,
 }
 
@@ -84,7 +84,7 @@ impl WatchSummary {
         self.shown > 0 || self.not_selected > 0 || self.descriptions > 0
     }
 
-    /// Returns the number of events that were lost or have lost their payload.
+    /// Returns the number of events that were lost or came without their payload.
     pub(super) fn lost(&self) -> u64 {
         self.lost.saturating_add(self.expired)
     }
@@ -92,7 +92,7 @@ impl WatchSummary {
     /// Prints the summary to stderr.
     pub(super) fn print(&self, rings: &Rings) {
         if self.reason == Some(STOPPED) && std::io::stderr().is_terminal() {
-            // After Ctrl-C the terminal shows ^C. The summary begins on the next line.
+            // After Ctrl-C, the terminal shows `^C`. This line break makes the summary begin on a new line.
             anstream::eprintln!();
         }
         let mut parts = vec![format!("{} shown", events(self.shown))];
@@ -107,8 +107,8 @@ impl WatchSummary {
         }
         parts.push(match self.lost {
             0 if rings.check_whole().is_err() => format!("{WARNING}the rest lost{WARNING:#}"),
-            // Events that were overwritten before the watch began are lost as well, but not to this watch. The text
-            // says "since".
+            // Events that were overwritten before the watch began are lost, too, but they do not count here. So the
+            // text says "since".
             0 if self.overwritten_before > 0 => "none lost since".to_owned(),
             0 => "none lost".to_owned(),
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
@@ -152,8 +152,8 @@ fn end(rings: &Rings) -> &'static str {
 /// The indent of each line.
 const INDENT: usize = 3;
 
-/// Breaks the parts, with commas between them, and the end into lines that fit a terminal of this width. The first line
-/// leaves room for a prefix that is as long as the indent of the other lines.
+/// Joins the parts with commas, adds `end`, and breaks the text into lines that fit a terminal of this width. The
+/// first line leaves room for a prefix of [`INDENT`] characters. The other lines are indented by as many blanks.
 fn lines(parts: &[String], end: &str, width: Option<usize>) -> String {
     let shown = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
     let last = parts.len().saturating_sub(1);

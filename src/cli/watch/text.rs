@@ -1,4 +1,4 @@
-//! Events and losses for people: a line each, with the aligned columns that [`super::columns`] chooses.
+//! Events and losses for people: each on a line, with the aligned columns that [`super::columns`] chooses.
 
 use super::columns::{Columns, fit};
 use super::rings::{Ring, Rings};
@@ -23,11 +23,11 @@ pub(super) struct Lines<O: Write> {
     columns: Columns,
     /// The date that was shown last.
     date: String,
-    /// True if the columns have changed since the heading was shown.
+    /// True if the columns have changed since the heading was shown, so that it must be shown again.
     needs_heading: bool,
     line: Line,
-    /// The names of rings, each with the number of events that had been overwritten before the watch began. One message
-    /// shows them all, because there may be many shards.
+    /// The name of each ring, and the number of its events that had been overwritten before the watch began. One
+    /// message shows their sum, because there may be many shards.
     before: Vec<(String, u64)>,
 }
 
@@ -47,7 +47,8 @@ impl<O: Write> Lines<O> {
         Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line, before: Vec::new() }
     }
 
-    /// Prints how many events had been overwritten before the watch began. (The JSON output has a line for each ring.)
+    /// Prints how many events of all rings had been overwritten before the watch began. (The JSON output has a line
+    /// for each ring instead.)
     fn say_before(&mut self) -> io::Result<()> {
         let of = match self.before.as_slice() {
             [] => return Ok(()),
@@ -106,7 +107,7 @@ impl<O: Write> Lines<O> {
         line.push(DIM, format!("{}  ", time.get(..columns.time()).unwrap_or(&time)));
         if let Some(width) = columns.ring {
             let label = one_line(&ring.label);
-            // If a path does not fit, only its file name is shown: this part distinguishes the rings.
+            // If a path does not fit, only its last part is shown: the file name distinguishes the rings.
             let label =
                 if label.chars().count() > width { label.rsplit('/').next().unwrap_or_default() } else { &label };
             let label: String = label.chars().take(width).collect();
@@ -157,8 +158,8 @@ impl<O: Write> Lines<O> {
         }
     }
 
-    /// Shows the content of a perf event: its level, its name, its fields, and last its target, which is often long.
-    /// For a log record, the text of the record takes the place of the name.
+    /// Shows the content of a perf event: its level, its name, its fields, and last its target, which is often long. A
+    /// log record has no name here: its message is one of the fields.
     fn record(&mut self, record: &PerfRecord) {
         let site = perf::site(&record.content);
         if let Some(site) = site {
@@ -172,7 +173,7 @@ impl<O: Write> Lines<O> {
         for (name, value) in said {
             match value {
                 Value::Struct(fields) if name == "fields" => self.fields(&fields),
-                // These values are shown before or after the fields, or have no content.
+                // These values have their own places in the line. A NaN stands for an unknown value and is not shown.
                 _ if ["name", "target", "level", "parent"].contains(&name) => {}
                 Value::F64(number) if number.is_nan() => {}
                 value => self.fields(&[(name, value)]),
@@ -213,7 +214,7 @@ impl<O: Write> Lines<O> {
             let style = if *name == MALFORMED { WARNING } else { PLAIN };
             self.line.push(DIM, format!("{}=", one_line(name)));
             let value = match value {
-                // Only the outermost struct is shown without braces. A struct within it has them.
+                // Only the outermost struct is shown without braces, so this inner struct gets them.
                 Value::Struct(_) => format!("{{{}}} ", shown(value)),
                 _ => format!("{} ", shown(value)),
             };
@@ -221,7 +222,8 @@ impl<O: Write> Lines<O> {
         }
     }
 
-    /// Shows the extension words by their names. If a word without a name is not 0, shows all words as numbers as well.
+    /// Shows the extension words that have names, each with its name. If a word without a name is not 0, also shows
+    /// all words as numbers.
     fn words(&mut self, ring: &Ring, event: &Descriptor) {
         let mut unnamed = event.content_ext;
         for (index, word) in ring.words.iter() {
@@ -274,8 +276,8 @@ impl<O: Write> Printer for Lines<O> {
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         if gap.cause == GapCause::OverwrittenBefore {
-            // While a fast writer records, a cursor may report these events in two gaps, so the counts of a ring are
-            // added up.
+            // While a fast writer records, a cursor may report these events in two gaps. So the counts of a ring's
+            // gaps are added up.
             match self.before.iter_mut().find(|(label, _)| *label == ring.label) {
                 Some((_, count)) => *count = count.saturating_add(gap.count),
                 None => self.before.push((ring.label.clone(), gap.count)),
@@ -315,13 +317,13 @@ impl<O: Write> Printer for Lines<O> {
     }
 
     fn reopened(&mut self, _: &Ring) -> io::Result<()> {
-        // The message about the new ring is printed on stderr by the caller, so nothing goes to stdout.
+        // The caller prints the message about the new ring on stderr. So nothing goes to stdout here.
         Ok(())
     }
 
     fn flush(&mut self, rings: &Rings) -> io::Result<()> {
         self.say_before()?;
-        // The terminal may have a new size, and there may be more shards, so the columns are chosen again.
+        // The terminal may have another size now, and shards may have been added. So the columns are chosen again.
         self.width = (self.ask_width)();
         let columns = Columns::new(rings, self.width);
         if !columns.has_those_of(&self.columns) {
@@ -366,7 +368,7 @@ impl Line {
         self.parts.push((style, text));
     }
 
-    /// Writes at most `width` characters of the line, and empties it.
+    /// Writes at most `width` characters of the line, or all of them if `width` is `None`. Then empties the line.
     fn write(&mut self, out: &mut impl Write, width: Option<usize>) -> io::Result<()> {
         if let Some((_, last)) = self.parts.last_mut() {
             last.truncate(last.trim_end().len());

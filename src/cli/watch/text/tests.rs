@@ -12,7 +12,7 @@ use eventring::schema::{EventPayload as _, EventType};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-/// The time of the first event: 2023-11-14 22:13:20.123456789 UTC.
+/// The time from which the times of the events are counted: 2023-11-14 22:13:20.123456789 UTC.
 const START: u64 = 1_700_000_000_123_456_789;
 
 fn recorder<E: EventType>(path: &Path) -> Recorder {
@@ -80,8 +80,8 @@ fn open(paths: &[PathBuf]) -> Rings {
     Rings::open(paths, &Expect::default(), None, false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
 }
 
-/// Returns the output of a watch for these rings, one after the other, in a terminal of this width. All times are
-/// replaced: the events are a microsecond apart.
+/// Returns the output of a watch for these rings, one after the other, in a terminal of this width. The events get new
+/// times, each 1,234 ns after the one before.
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let rings = open(paths);
     let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, TimeFormat::new(true));
@@ -94,7 +94,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
             nanos += 1_234;
             let payload = cursor.payload(&event, &mut buffer);
             if let (false, Some(perf)) = (full || !perf::is_description(event.event_type), &ring.perf) {
-                // Descriptions are learned and not shown, as `watch` does without `--full`.
+                // The description is decoded but not shown, as in `watch` without `--full`.
                 perf.record(&event, payload);
                 continue;
             }
@@ -105,7 +105,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
     if let Some(width) = ask_width() {
         assert!(shown.lines().all(|line| line.chars().count() <= width), "{shown}");
     }
-    // The rings are in a temporary directory, whose name differs from run to run.
+    // The rings are in a temporary directory with another name in each run. So its name is replaced.
     let directory = paths[0].parent().unwrap().to_str().unwrap();
     shown.replace(directory, "DIR")
 }
