@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The longest time that events wait until they are written as a block.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// The smallest free room in a file with a size limit that another block of events may use. Without this bound, the
-/// last blocks before the limit would become smaller and smaller.
+/// The free room that a file with a size limit must have for another block of events. Without this bound, the last
+/// blocks before the limit would become smaller and smaller.
 const LAST_BLOCK_BYTES: usize = 4096;
 
 /// The files of a capture, and the file that is being written.
@@ -211,8 +211,8 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Counts the events in files that were removed when the current file was begun as removed, and no longer as
-    /// captured.
+    /// Moves events from the captured to the removed counts, if their files were removed when the current file was
+    /// begun.
     fn count_removed(&mut self, rings: &mut [SourceRing]) {
         while self.removed_files < self.parts.removed() {
             let Some((stats, bytes)) = self.removable.pop_front() else { return };

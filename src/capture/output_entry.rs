@@ -1,8 +1,9 @@
 //! Making a file under a given name, and the rules about which existing files it may replace.
 //!
 //! A new file is made under a temporary name, in the directory of the requested name. Then it gets the requested name.
-//! The directory is held open meanwhile. So no link is followed, and a replaced file keeps its content under its other
-//! names (hard links). No existing file is opened for writing, except a device or a pipe that the user has named.
+//! The directory is held open meanwhile, and no link under the requested name is followed. A replaced file keeps its
+//! content under its other names (hard links). No existing file is opened for writing, except a device or a pipe that
+//! the user has named.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::read_files::{IS_READ, ReadFiles, directory_of};
@@ -60,8 +61,8 @@ impl OutputEntry {
 
     /// Finds out whether the output is a file that can be made, or a stream. A device or a pipe is a stream and is
     /// opened here, even through a link (`/dev/stdout` is a link). A file can be made if the name is free. If
-    /// `overwrite` is true, it may also replace a regular file that is not in `read` and that no living process writes
-    /// as a ring. Nothing else is ever replaced.
+    /// `overwrite` is true, the new file may also replace a regular file that is not in `read` and that no living
+    /// process writes as a ring. Nothing else is ever replaced.
     ///
     /// # Errors
     /// Something exists under the name that is not replaced.
@@ -74,8 +75,8 @@ impl OutputEntry {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let stream = rustix::fs::open(&self.path, flags, Mode::empty());
             let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // The name may have got another file since its kind was looked up. If it is a regular file now, it is not
-            // written to: the check below decides about it.
+            // Another file may have got the name since its kind was looked up. If it is a regular file, it is not
+            // written to here: the check below decides about it.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
                 return Ok(OutputKind::Stream(stream.into()));

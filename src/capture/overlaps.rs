@@ -10,11 +10,11 @@ use crate::reader::{Descriptor, PayloadRead, Reader};
 /// writer can raise this limit only by moving the window.
 #[derive(Debug, Default)]
 pub(super) struct PayloadExtent {
-    /// The range of all payloads: the smallest offset at which one begins, and the largest at which one ends. These
-    /// offsets count on from lap to lap of the payload buffer. `None` before the first payload.
+    /// The range of all payloads: the smallest offset at which one begins, and the largest at which one ends. The
+    /// offsets do not begin at 0 again when the payload buffer wraps. `None` before the first payload.
     bytes: Option<(u64, u64)>,
     taken: u64,
-    /// The largest offset at which a payload may end, by the ring's header when it was last read.
+    /// The largest offset at which a payload may end, computed when the ring's header was last read.
     end_max: u64,
     /// Number of payloads that were refused.
     pub(super) refused: u64,
@@ -56,8 +56,8 @@ impl PayloadExtent {
     }
 }
 
-/// Returns the largest offset at which a payload may end, by the ring's present header. A writer moves the buffer
-/// window before it writes a payload, so no payload ends after this offset.
+/// Returns the largest offset at which a payload may end, computed from the ring's present header. A writer moves the
+/// buffer window before it writes a payload, so no payload ends after this offset.
 fn end_max(reader: &Reader) -> u64 {
     let info = reader.info();
     info.buffer_window_start.saturating_add(info.geometry.payload_buf_bytes())

@@ -131,8 +131,8 @@ pub(super) fn take_record(bytes: &mut Bytes<'_>) -> Option<CapturedRecord> {
     })
 }
 
-/// The sort time of one ring's records. By this time, they are merged with the records of other rings. It never falls
-/// from one record to the next, so the records of the ring stay in the order of their seqnos.
+/// The sort time of one ring's records. The records of all rings are merged in the order of their sort times. The sort
+/// time never falls from one record of a ring to the next, so these records stay in the order of their seqnos.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SortKey(u64);
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// The largest number of records that are copied before the clock is read again.
 const RECORDS_PER_LOOK: u32 = 1 << 10;
-/// A number of payload bytes. When more were copied, the clock is read again.
+/// The number of payload bytes after which the clock is read again.
 const PAYLOAD_BYTES_PER_LOOK: u64 = 64 << 20;
 /// The pause between two reads of the rings while no event comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);

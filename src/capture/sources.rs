@@ -20,7 +20,7 @@ pub(super) struct Sources {
     pub(super) recorders: Vec<SourceRecorder>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
-    /// The number of the ring set's shard errors that are already in `problems`.
+    /// The number of shard errors in the ring set's list that are already in `problems`.
     known_shard_errors: usize,
     /// Failures that do not end the capture, for example shards that could not be opened.
     pub(super) problems: Vec<String>,

@@ -153,7 +153,7 @@ impl CaptureStats {
         self.missing_by(GapCause::GivenUp)
     }
 
-    /// Returns the number of seqnos without an event that have this cause, for all rings together.
+    /// Returns the number of seqnos that are missing for this cause, for all rings together.
     #[must_use]
     pub fn missing_by(&self, cause: GapCause) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.missing_by(cause)))

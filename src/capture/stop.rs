@@ -22,7 +22,7 @@ impl Stop {
 
     /// Returns true if every ring has given all events that it had handed out at the first call. Usually the capture
     /// ends sooner, at the first event with a time stamp after the end. But the stamps of some writers lie in the
-    /// past. They would never record such an event, and without this check the capture would not end.
+    /// past, so this event may never come. Then this check ends the capture.
     pub(super) fn is_reached(&mut self, rings: &[SourceRing]) -> bool {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
         self.last_seqnos.extend(new_rings.map(|ring| {
@@ -38,8 +38,8 @@ impl Stop {
 
 /// Returns the seqno up to which the set has handed out all events and gaps of the ring.
 fn given(ring: &SourceRing) -> u64 {
-    // This includes the events that were overwritten before the capture began, because the set gives the first gap of
-    // every ring before it gives any event.
+    // `last_seqno` includes the events that were overwritten before the capture began, because the set gives the first
+    // gap of every ring before it gives any event.
     ring.stats.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
 }
 

@@ -60,9 +60,9 @@ fn short_name(path: &Path) -> Option<&str> {
     name.to_str()
 }
 
-/// Returns more text for the error message that there is no ring at `path`. The text names shards that are left of the
-/// ring, or else explains why the ring may be gone and how to keep it. The text is empty if `path` is the name of a
-/// capture.
+/// Returns a text to append to the error message that there is no ring at `path`. The text names shards that are left
+/// of the ring, or else explains why the ring may be gone and how to keep it. The text is empty if `path` is the name
+/// of a capture.
 pub(super) fn why_gone(path: &Path) -> String {
     if path.extension().is_some_and(|extension| extension == "evc") {
         return String::new();
@@ -167,8 +167,8 @@ pub(super) fn on_perf(name: &Path, error: ReaderError) -> anyhow::Error {
     on_spans(name, &error).unwrap_or_else(|| error.into())
 }
 
-/// Returns the error with advice if the ring is missing, or if it holds no spans of a schema that is known. Otherwise
-/// returns `None`.
+/// Returns an error with advice in three cases: the ring is missing, holds no spans, or holds spans of another schema.
+/// Otherwise returns `None`.
 fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
     let shown = error.path().unwrap_or(name).display();
     let (exit, message) = match error.kind() {

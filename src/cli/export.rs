@@ -54,8 +54,8 @@ impl Args {
         } else {
             first.file_name().map(PathBuf::from).unwrap_or_default()
         };
-        // The files of a rotated capture, trace.0001.evc and so on, are exported together. So the output is called
-        // trace, without a number.
+        // The files of a rotated capture, trace.0001.evc and so on, are exported together. So the name of the output
+        // begins with trace, without a number.
         let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
         if self.names.len() > 1 && name.extension().is_some_and(is_number) {
             name.set_extension("");

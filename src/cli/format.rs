@@ -57,8 +57,7 @@ pub(super) fn events(count: u64) -> String {
     if count == 0 { "no events".into() } else { counted(count, "event", "events") }
 }
 
-/// Returns the name of a ring's content type: the name in the ring's header, or else the name of the known content
-/// type.
+/// Returns the name of a ring's content type: the name in the ring's header, or else the name that this program knows.
 pub(super) fn content_name(info: &RingInfo) -> &str {
     info.content_name.as_deref().unwrap_or(content_type_name(info.content_type))
 }

@@ -10,8 +10,8 @@ pub(super) fn is_stdout(output: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| output == Path::new(name))
 }
 
-/// Checks whether `output` can be written, and opens it if it is a pipe or a device. The output may also not be one of
-/// the files that are read. This is checked later, when these files are known.
+/// Checks whether `output` can be written, and opens it if it is a pipe or a device. Another check comes later, when
+/// the files that are read are known: the output must not be one of them.
 pub(super) fn look(output: &Path, force: bool) -> anyhow::Result<OutputKind> {
     let look = OutputEntry::open(output).and_then(|entry| entry.look(force, &ReadFiles::default()));
     look.map_err(failure)

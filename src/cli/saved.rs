@@ -65,8 +65,8 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
         rings.push(ring);
     }
     if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
-        // A capture without spans would only give the error that there are none. The reader's error also says what the
-        // ring holds.
+        // Without this check, the error would only be that the capture has no spans. The reader's error also says what
+        // the ring holds.
         for (name, ring) in names.iter().zip(&rings) {
             ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
         }

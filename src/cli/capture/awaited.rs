@@ -113,7 +113,7 @@ impl AwaitedRings {
 
     /// Opens the rings that were made since the last search.
     fn look(&mut self) {
-        // This must come before the search. If the program has ended by now, the search finds all rings that it has
+        // Asks before the search whether the program has ended. If it has, the search finds all rings that it has
         // made, and no further search is needed.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         for name in std::mem::take(&mut self.awaited) {
@@ -129,7 +129,7 @@ impl AwaitedRings {
                 {
                     self.awaited.push(name);
                 }
-                // The ring cannot be opened, although it exists, or the name can be no ring's name. Waiting would not
+                // The ring cannot be opened, although it exists, or no ring can have this name. Waiting would not
                 // help.
                 Err(error) => {
                     self.failed.get_or_insert(error);
@@ -202,7 +202,7 @@ impl AwaitedRings {
         Failure::new(Exit::NotFound, message).into()
     }
 
-    /// Removes the files of the program's rings if they stayed only for this capture. The program has ended.
+    /// Removes the files of the program's rings that stayed only for this capture.
     pub(super) fn remove_what_stayed_for_us(&self) {
         if let Some(program) = &self.program {
             program.remove_rings(&self.opened, &directories(&self.awaited));

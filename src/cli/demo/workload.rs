@@ -11,7 +11,7 @@ use eventring::schema::exec::{
 use std::rc::Rc;
 
 const TRANSACTIONS_A_BLOCK: u64 = 200;
-/// The largest size in bytes of a byte array in a payload. Such arrays follow the payload's fixed struct.
+/// A payload is a fixed struct, followed by byte arrays. This is the largest size of one such array, in bytes.
 const ARRAY_BYTES_MAX: usize = 70 << 10;
 
 /// Returns true if events of this type are recorded with a reservation. A reservation gives the writer the seqno
@@ -111,8 +111,8 @@ impl Workload {
         self.count(bytes);
     }
 
-    /// Records an event with a reservation, and returns its seqno, or 0 if there was no reservation. A BLOCK_START has
-    /// its own seqno as its block.
+    /// Records an event with a reservation, and returns its seqno, or 0 if there was no reservation. The first
+    /// extension word of a BLOCK_START is the event's own seqno.
     fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, arrays: &[&[u8]]) -> u64 {
         let code = event as u16;
         let (seqno, bytes) = fixed.with_bytes(|fixed| {

@@ -14,8 +14,7 @@ pub(super) struct Survey {
     pub count: u64,
     /// Seqnos up to the newest whose events are not in the ring.
     pub lost: u64,
-    /// The number of seqnos that were handed out to events which are still being written: neither committed nor given
-    /// up.
+    /// The number of events that are being written: their seqnos were handed out, but neither committed nor given up.
     pub being_written: u64,
     /// Events whose payload has been overwritten.
     pub expired_payloads: u64,
@@ -61,7 +60,7 @@ impl Survey {
                     counts.payload_bytes += u64::from(event.payload_size);
                 }
                 Next::Gap(_) => {}
-                // The cursor is at the end of the ring, but `last_seqno` is later. So the last seqno in the header has
+                // The cursor has reached the end of the ring before `last_seqno`. So the last seqno in the header has
                 // shrunk since it was read, which happens only in a damaged file.
                 Next::NotReady if cursor.lag() == 0 => break,
                 Next::NotReady => survey.being_written += cursor.pass_unready(last_seqno),

@@ -138,8 +138,8 @@ impl SoakOutcome {
     }
 }
 
-/// Runs one writing process, from the creation of its rings to its end. The process is killed after a while. Only when
-/// the whole time is over, it may also end normally.
+/// Runs one writing process, from the creation of its rings to its end. Usually the process is killed after a while.
+/// In the last round, it may end normally instead.
 fn run_round(args: &Args, ring: &Path, round: u64, end: Instant, outcome: &mut SoakOutcome) -> anyhow::Result<()> {
     let mut writer = WriterProcess::start(ring, args.threads)?;
     let follower = follow::start(ring)?;

@@ -116,7 +116,7 @@ fn seal(thread: u64, turn: u64, text: &str) -> u64 {
     sum.finish()
 }
 
-/// Returns `turn` in the low half of a number, and a check of it in the high half.
+/// Returns a number with `turn` in its low half, and with a check of `turn` in its high half.
 fn counted(turn: u64) -> u64 {
     let turn = turn & 0xffff_ffff;
     turn | (turn ^ 0x5a5a_5a5a) << 32

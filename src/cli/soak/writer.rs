@@ -74,8 +74,8 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                 }
             });
         }
-        // Each of these threads ends after one span and one turn of typed events. So payload cursors pass from thread
-        // to thread.
+        // This loop starts one short thread after another. Each of them ends after one span and one turn of typed
+        // events, so payload cursors pass from thread to thread.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let (recorder, bytes) = (recorder.clone(), bytes.clone());

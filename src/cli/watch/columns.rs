@@ -3,15 +3,15 @@
 
 use super::rings::Rings;
 
-/// The width of the column of event names at the start. If the rings have longer event names, the column starts wider,
-/// but in a terminal not wider than `NAME_WIDTH_MAX`. When a longer name is shown, the column is widened.
+/// The initial width of the column of event names. If the rings have longer event names, the column starts wider, but
+/// in a terminal not wider than `NAME_WIDTH_MAX`. When a longer name is shown, the column is widened.
 const NAME_WIDTH: usize = 12;
 const NAME_WIDTH_MAX: usize = 16;
 /// The width to which names of threads are cut. In a narrow terminal it is [`NARROW`] instead.
 const THREAD_WIDTH: usize = 15;
 /// The width to which names of threads and rings are cut in a narrow terminal.
 const NARROW: usize = 11;
-/// The width of the column of span ids at the start. When a longer id is shown, the column is widened.
+/// The initial width of the column of span ids. When a longer id is shown, the column is widened.
 const SPAN_WIDTH: usize = 10;
 /// The width of a time with nanoseconds, `03:04:05.123456789`.
 const TIME_WIDTH: usize = 18;
@@ -38,8 +38,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Makes the columns for a terminal of this width. If `width` is `None`, the output is no terminal. Then there are
-    /// all columns, wide enough to align the lines.
+    /// Makes the columns for a terminal of this width. If `width` is `None`, the output is no terminal. Then no column
+    /// is left out, and all are wide enough to align the lines.
     pub(super) fn new(rings: &Rings, width: Option<usize>) -> Self {
         let has_exec = rings.iter().any(|ring| ring.is_exec);
         let has_perf = rings.iter().any(|ring| ring.perf.is_some());

@@ -86,7 +86,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::Event { call_site: site, fields, .. } => {
             call_site(&mut out, site);
             if whole {
-                // All events of the `log` crate share one call site. So each event gives its own place in the source
+                // All events of the `log` crate share one call site, so each event's own place in the source is added
                 // here.
                 place(&mut out, site);
             }

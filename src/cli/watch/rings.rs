@@ -81,7 +81,7 @@ pub(super) struct Rings {
     set: RingSet,
     /// The descriptions of the rings in `set`. Each ring has the same index in both lists.
     rings: Vec<Ring>,
-    /// The number of the set's shard errors that have been printed. The set keeps all such errors in a list.
+    /// The number of shard errors in the set's list that have been printed.
     shown_shard_errors: usize,
 }
 
@@ -238,8 +238,8 @@ impl Rings {
         Err(Failure::new(Exit::of_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
     }
 
-    /// Returns the index of the extension word with the name `word` in execution events. `option` is the option that
-    /// needs this word, for the error message.
+    /// Returns the index of the extension word with the name `word` in execution events. `option` is the command line
+    /// option that needs this word: the error message names it.
     pub(super) fn exec_word(&self, option: &str, word: &str) -> Result<usize, Failure> {
         self.need_exec(option)?;
         let exec = self.rings.iter().filter(|ring| ring.is_exec);
@@ -248,8 +248,8 @@ impl Rings {
         })
     }
 
-    /// Returns an error if no ring has execution events. `option` is an option, such as `--block` or `--txn`, that has
-    /// a meaning only for these events.
+    /// Returns an error if no ring has execution events. `option` is a command line option, such as `--block` or
+    /// `--txn`, that has a meaning only for these events.
     pub(super) fn need_exec(&self, option: &str) -> Result<(), Failure> {
         if self.rings.iter().any(|ring| ring.is_exec) {
             return Ok(());

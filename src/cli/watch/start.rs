@@ -31,8 +31,8 @@ pub(super) fn parse_start(text: &str) -> Result<Start, String> {
 impl Start {
     /// Returns the place in a ring at which the watch begins. If the user gave no `start`, this is the oldest event of
     /// a ring that has ended, and the next event of a live ring. If `is_new` is true, the ring was made while the
-    /// watch waited for it. Then, without a `start` or with `oldest`, the watch begins at seqno 1, and events that
-    /// were overwritten before count as lost.
+    /// watch waited for it. Then, without a `start` or with `oldest`, the watch begins at seqno 1, and events that are
+    /// overwritten already count as lost.
     pub(super) fn in_ring(start: Option<Self>, reader: &Reader, is_new: bool) -> Seek {
         match start {
             None | Some(Self::Oldest) if is_new => Seek::Seqno(1),

@@ -12,7 +12,7 @@ use eventring::schema::{EventPayload as _, EventType};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-/// The time from which the times of the events are counted: 2023-11-14 22:13:20.123456789 UTC.
+/// The time 1,234 ns before the first event: 2023-11-14 22:13:20.123456789 UTC.
 const START: u64 = 1_700_000_000_123_456_789;
 
 fn recorder<E: EventType>(path: &Path) -> Recorder {
