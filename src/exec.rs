@@ -1,7 +1,7 @@
-//! Recording of execution events: the global recorder that records them, and the scope that sets the block that they
-//! belong to.
+//! Recording of execution events. The events go to the global recorder `EXEC`. A `BlockScope` sets the block to which
+//! the events of a thread belong.
 //!
-//! The events themselves are in [`schema::exec`](crate::schema::exec).
+//! The types of the events are in [`schema::exec`](crate::schema::exec).
 
 use crate::global::{ActiveRecorder, AmbientWords, EXEC, ExtScope, GlobalRecorder, RecordsTo};
 use crate::schema::exec::{BlockStart, ExecEvent, flow};
@@ -22,8 +22,8 @@ impl RecordsTo for ExecEvent {
     }
 }
 
-/// A scope in which the calling thread works on a block: until it is dropped, execution events of the thread carry the
-/// word `block`.
+/// A scope in which the calling thread works on a block. Until the scope is dropped, the thread's execution events
+/// carry the word `block`: the seqno of the block's BLOCK_START event.
 ///
 /// A block scope is an [`ExtScope`] and has its rules.
 ///
@@ -55,7 +55,7 @@ pub struct BlockScope {
 
 impl BlockScope {
     /// Records a BLOCK_START event and enters the block. The word `block` of this event is the event's own seqno. If
-    /// the exec recorder is off, nothing is recorded and the seqno of the scope is 0.
+    /// the global recorder `EXEC` is off, nothing is recorded and the seqno of the scope is 0.
     pub fn start(block_start: &BlockStart) -> Self {
         let active = EXEC.active_for::<ExecEvent>();
         let seqno = active.map_or(0, |active| record_block_start(&active, block_start));
@@ -73,14 +73,14 @@ impl BlockScope {
         self.seqno
     }
 
-    /// Makes the calling thread work on the transaction with this index (from 0), until the scope is dropped. Events
-    /// carry the index plus one, so that 0 means no transaction. The addition saturates, so the two largest indices
-    /// give the same word.
+    /// Returns a scope in which the calling thread works on the transaction with this index (from 0). Events carry the
+    /// index plus one, because 0 means no transaction. The addition saturates, so the two largest indices give the
+    /// same word.
     pub fn transaction(&self, index: u64) -> ExtScope {
         ExtScope::set::<ExecEvent>(flow::TXN, index.saturating_add(1))
     }
 
-    /// Makes the calling thread work on the account with this index (from 0), until the scope is dropped.
+    /// Returns a scope in which the calling thread works on the account with this index (from 0).
     pub fn account(&self, index: u64) -> ExtScope {
         ExtScope::set::<ExecEvent>(flow::ACCOUNT_INDEX, index)
     }
@@ -89,8 +89,8 @@ impl BlockScope {
 fn record_block_start(active: &ActiveRecorder, block_start: &BlockStart) -> u64 {
     block_start.with_bytes(|bytes| {
         let ext = ExecEvent::BlockStart.default_ext();
-        // This event is not recorded by `record!`, because its word `block` is its own seqno, which is known only after
-        // the reservation.
+        // `record!` cannot record this event. The event's word `block` is its own seqno, which is known only after the
+        // reservation.
         let Some(mut reservation) = active.reserve(ExecEvent::BlockStart.code(), ext, bytes.len() as u64) else {
             return 0;
         };

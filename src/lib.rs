@@ -47,8 +47,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Rings need Linux. On other systems the crate compiles and records nothing; making or opening a ring returns an error
-//! of the kind `Unsupported`.
+//! Rings need Linux. On other systems the crate compiles, but records nothing: making or opening a ring returns an
+//! error of the kind `Unsupported`.
 //!
 //! | feature | content | default |
 //! |---|---|---|
@@ -66,11 +66,12 @@
     allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
 )]
 
-// The derives name this crate `::eventring`, also inside this crate.
+// The code that the derives generate names this crate `::eventring`. With this line, the name is also valid inside the
+// crate itself.
 extern crate self as eventring;
 
-/// Implements `Debug` of an error by its `Display`, with all causes: a `main` that returns the error prints its
-/// `Debug`.
+/// Implements `Debug` of an error type by its `Display`, which names all causes. If a `main` function returns the
+/// error, Rust prints its `Debug`.
 #[cfg(not(any(loom, shuttle)))]
 macro_rules! debug_as_displayed {
     ($error:ty) => {
@@ -135,7 +136,8 @@ pub mod __internals {
     }
 }
 
-// Each of these names is a trait and, with the feature `macros`, a derive.
+// The names `EventPayload`, `EventType` and `PayloadField` below are traits. With the feature `macros` they are
+// derives, too.
 #[doc(hidden)]
 #[cfg(not(any(loom, shuttle)))]
 pub use macros::support as __private;

@@ -23,12 +23,13 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// The event is a path to a variant of an enum that derives [`EventType`]. Its payload is a reference or a value of the
-/// struct that the enum names for it; the compiler checks this. An event without a struct has no payload.
+/// The event is a path to a variant of an enum that derives [`EventType`]. The payload follows: a value of the struct
+/// that the enum names for the variant, or a reference to one. The compiler checks its type. An event without a struct
+/// has no payload.
 ///
-/// Extension words come after `;`: `ext[N] = value`, or `NAME = value` with a name that the enum gives to a word
-/// (`#[event(ext(INDEX = NAME))]`). Word 3 is `span`, unless the enum says `no_span`. An event has only four words,
-/// which the compiler checks:
+/// Extension words come after `;`. A word is given as `ext[N] = value`, or as `NAME = value` with a name that the enum
+/// gives to a word (`#[event(ext(INDEX = NAME))]`). Word 3 has the name `span`, unless the enum says
+/// `#[event(no_span)]`. An event has only four words, which the compiler checks:
 ///
 /// ```compile_fail,E0080
 /// # use eventring::{record, schema::test::{TestCounter, TestEvent}};
@@ -38,8 +39,9 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// record!(my_recorder => TestEvent::TestCounter, &counter; ext[4] = 7);
 /// ```
 ///
-/// The event must be known at compile time, so that its payload can be checked. So the event must be a variant or a
-/// `const`, not a variable. An event that is chosen at run time can be recorded by its code, with its payload as bytes:
+/// The event must be known at compile time, so that the compiler can check its payload. So it must be a variant or a
+/// `const`, not a variable. If a program chooses an event at run time, it can record the event by its code, with the
+/// payload as bytes:
 ///
 /// ```
 /// # use eventring::{record, schema::{EventPayload, EventType, test::{TestCounter, TestEvent}}};
@@ -53,16 +55,16 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// Inside a span that the feature `tracing` records, word 3 is the span's id, unless the call gives the word or the
-/// enum says `#[event(no_span)]`.
+/// Inside a span that the feature `tracing` records, word 3 is the span's id. A value that the call gives to word 3
+/// replaces the id. If the enum says `#[event(no_span)]`, word 3 is not the id.
 ///
-/// While the recorder is off, a call costs one relaxed load and a branch: neither payload nor extension words are
-/// evaluated.
+/// While the recorder is off, a call costs one relaxed load and a branch. The expressions of the payload and of the
+/// extension words are not evaluated.
 ///
 /// A ring holds events of one schema. If the recorder's ring has another content type or schema hash than the event's
-/// enum, nothing is evaluated or recorded. Such an event is counted in
-/// [`RecorderStats::foreign_events`](crate::recorder::RecorderStats::foreign_events), which `eventring info` shows. A
-/// recorder whose description states no schema hash takes every event of its content type.
+/// enum, nothing is evaluated or recorded. The recorder counts this event in
+/// [`RecorderStats::foreign_events`](crate::recorder::RecorderStats::foreign_events), which `eventring info` shows. If
+/// the recorder's description states no schema hash, only the content type is compared.
 ///
 /// The value of the macro is the event's seqno, or 0 if nothing was recorded.
 #[macro_export]
@@ -81,7 +83,8 @@ macro_rules! record {
     };
 }
 
-/// Records a typed event with trailing arrays: a fixed struct, followed by slices of bytes in order.
+/// Records a typed event with trailing arrays. The payload is a fixed struct, followed by the bytes of the slices, in
+/// order.
 ///
 /// ```
 /// use eventring::recordv;
@@ -107,12 +110,12 @@ macro_rules! record {
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// In all other respects it is like [`record!`]. There are at most 15 slices. The compiler checks that an event has
-/// slices only if it has trailing arrays. Nothing checks that the slices have as many elements as the counts in the
-/// struct say.
+/// In all other respects this macro is like [`record!`]. It gathers up to 15 slices without a memory allocation. The
+/// compiler refuses slices for an event that has no trailing arrays. Nothing checks that a slice has as many elements
+/// as its count in the struct says.
 ///
-/// A program that forwards events without knowing their types gives the code and the bytes instead. Then nothing is
-/// checked:
+/// A program that forwards events may not know their types. It gives the event's code and the payload's bytes instead.
+/// Then nothing is checked:
 ///
 /// ```
 /// # use eventring::recordv;
@@ -153,8 +156,9 @@ macro_rules! __record {
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
                 let mut content_ext = $default_ext;
                 $crate::__ext!(content_ext, [$event], $($ext)*);
-                // The code is an expression and not a named constant, because items are not hygienic: the constant
-                // would hide a constant of the caller from the caller's expressions below.
+                // The event's code is passed as an expression and not as a named constant. Items of a macro are not
+                // hygienic, so a named constant would hide a constant of the same name that the caller's expressions
+                // below use.
                 $crate::__private::Coded::<
                     { $crate::__private::$how($event, $event as ::core::primitive::u16, 0 $(+ $crate::__one!($part))*) },
                     _,
@@ -201,7 +205,8 @@ macro_rules! __ext {
     };
 }
 
-/// Sets a named extension word of the events that the calling thread records, until the scope is dropped.
+/// Makes a scope that sets a named extension word. The events that the calling thread records carry the word until the
+/// scope is dropped.
 ///
 /// ```
 /// use eventring::{EventType, ext_scope, global::GlobalRecorder, record};
@@ -225,9 +230,10 @@ macro_rules! __ext {
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// The value of the macro is an [`ExtScope`](crate::global::ExtScope), whose docs have the rules. The enum names its
-/// recorder (`#[event(recorder = …)]`) and the word (`#[event(ext(INDEX = NAME))]`). A name that the enum does not have
-/// is a compile error. An event carries all words, or the words that `#[event(carries(…))]` on its variant names.
+/// The value of the macro is an [`ExtScope`](crate::global::ExtScope); its docs have the rules. The enum names its
+/// recorder (`#[event(recorder = …)]`) and the word (`#[event(ext(INDEX = NAME))]`). A name that the enum does not
+/// have is a compile error. An event carries the words of all scopes, unless `#[event(carries(…))]` on its variant
+/// lists the words that it carries.
 #[macro_export]
 macro_rules! ext_scope {
     ($events:ty, $word:ident = $value:expr $(,)?) => {
@@ -245,7 +251,8 @@ pub mod support {
     use crate::global::{ActiveRecorder, identity};
     use crate::recorder::Recorder;
 
-    /// A recorder that the macro call names. It has the methods of [`ActiveRecorder`] that the macros use.
+    /// A recorder that the macro call names, as in `record!(recorder => …)`. The type has the methods of
+    /// [`ActiveRecorder`] that the macros use.
     pub struct Own<'r>(&'r Recorder);
 
     impl<'r> Own<'r> {
@@ -262,8 +269,8 @@ pub mod support {
         recorder.is_enabled().then_some(Own(recorder))
     }
 
-    /// Returns `Some` if the recorder is on and its ring was made for events of this type. This costs one comparison
-    /// more than [`own`].
+    /// Returns `Some` if the recorder is on and its ring takes events of this type. If only the ring's type is wrong,
+    /// the recorder counts the event as refused. This costs one comparison more than [`own`].
     #[inline(always)]
     pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
         let own = own(recorder)?;
@@ -274,7 +281,7 @@ pub mod support {
         None
     }
 
-    /// Returns the index of the word that the schema of an event calls `name`.
+    /// Returns the index of the extension word that the event's schema calls `name`.
     ///
     /// # Panics
     /// At compile time, if no word has this name.
@@ -287,17 +294,18 @@ pub mod support {
         }
     }
 
-    /// Returns `INDEX`. As a const parameter the index is computed while types are checked, so that `cargo check` shows
-    /// its errors.
+    /// Returns `INDEX`. A const parameter is computed while types are checked, so `cargo check` shows an error in its
+    /// computation.
     #[inline(always)]
     pub const fn index<const INDEX: usize>() -> usize {
         INDEX
     }
 
-    /// Returns the index of the word that a scope can set and that the schema calls `name`.
+    /// Returns the index of the extension word that the schema calls `name`. A scope must be able to set the word.
     ///
     /// # Panics
-    /// At compile time, if no word has this name, or if it is the word of the current span, which no scope can set.
+    /// At compile time, if no word has this name, or if the word holds the current span. No scope can set the word of
+    /// the span.
     pub const fn scope_word<E: RecordsTo>(name: &str) -> usize {
         let words = &E::INFO.ext_words;
         match words.index_of(name) {
@@ -309,20 +317,22 @@ pub mod support {
         }
     }
 
-    /// Returns the recorder that is installed in the global recorder of an event.
+    /// Returns the recorder that is installed in the global recorder of the event's type. Returns `None` if an event
+    /// of this type cannot be recorded now.
     #[inline(always)]
     pub fn active_for<E: RecordsTo>(_: &E) -> Option<ActiveRecorder> {
         E::global_recorder().active_for::<E>()
     }
 
-    /// Returns the default extension words of an event whose call names a recorder. Only the word of the span is set.
+    /// Returns the extension words of an event for a call that names a recorder: the word of the span, and 0 for the
+    /// other words.
     #[inline(always)]
     pub fn span_ext<E: EventType>(_: &E) -> [u64; 4] {
         crate::global::span_ext::<E>()
     }
 
-    /// Returns the default extension words of an event that is recorded through its global recorder: the words of
-    /// scopes and the word of the span.
+    /// Returns the extension words of an event that goes to its global recorder: the words of scopes and the word of
+    /// the span.
     #[inline(always)]
     pub fn default_ext<E: RecordsTo>(event: E) -> [u64; 4] {
         event.default_ext()
@@ -339,7 +349,7 @@ pub mod support {
 
     impl<P: EventPayload> PayloadReference for P {}
 
-    /// Returns the code of an event that is recorded without trailing arrays.
+    /// Returns `code`, the code of an event that is recorded without trailing arrays.
     ///
     /// # Panics
     /// At compile time, if the event has trailing arrays.
@@ -351,10 +361,10 @@ pub mod support {
         code
     }
 
-    /// Returns the code of an event that is recorded with `parts` parts after its fixed struct.
+    /// Returns `code`, the code of an event that is recorded with `parts` slices after its fixed struct.
     ///
     /// # Panics
-    /// At compile time, if there are parts, and the event has no trailing arrays.
+    /// At compile time, if there are slices although the event has no trailing arrays.
     pub const fn gathered<E: EventType>(_: E, code: u16, parts: usize) -> u16 {
         assert!(
             parts == 0 || has_trailing_arrays::<E>(code),
@@ -375,13 +385,13 @@ pub mod support {
         false
     }
 
-    /// Largest number of buffers of one payload, the fixed struct included. Their list is an array of this size, so
-    /// that it needs no allocation.
+    /// Largest number of buffers, the fixed struct included, that are listed in an array on the stack. A longer list
+    /// needs an allocation.
     const GATHERED_MAX: usize = 16;
 
-    /// An event with its code. The macros call a method of this type and pass the payload as an argument. The compiler
-    /// thus knows the type of the event before it checks the payload, and a wrong payload gives an error message about
-    /// the payload.
+    /// An event with its code. The macros call a method of this type and pass the payload as an argument. So the
+    /// compiler knows the type of the event before it checks the payload, and a wrong payload gives an error message
+    /// about the payload.
     pub struct Coded<const CODE: u16, E>(pub E);
 
     impl<const CODE: u16, E: EventType> Coded<CODE, E> {

@@ -1,14 +1,16 @@
-//! Copies to and from shared memory by relaxed atomic accesses: single bytes up to the first aligned word, then whole
-//! words, then the remaining bytes.
+//! Copies to and from shared memory by relaxed atomic accesses. A copy begins with single bytes, up to the first
+//! aligned word of the shared memory. It goes on with whole words, and ends with the remaining single bytes.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Returns the number of leading bytes before the first 8-aligned address.
+/// Returns how many bytes of a copy lie before the first address that is a multiple of 8. The copy begins at `address`
+/// and has `bytes` bytes.
 fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
 
-/// The way to copy on this processor. It has no content, because this version copies in the same way on all processors.
+/// A copier for shared memory. This portable version has no fields, because it copies in the same way on every
+/// processor.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier;
 
@@ -18,19 +20,19 @@ impl Copier {
         Self
     }
 
-    /// Returns the same copier: it copies nothing in line, so there is nothing to limit.
+    /// Returns the same copier. There is nothing to limit, because this version makes no copies in line.
     pub(crate) fn within(self, _: usize) -> Self {
         self
     }
 
-    /// Returns false: no length gains from a copy in line.
+    /// Returns false: this version makes no copies in line.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, _: usize) -> bool {
         false
     }
 }
 
-/// Loads eight words of shared memory, each by a relaxed load, in any order.
+/// Loads eight words of shared memory, in any order. Each load is relaxed.
 ///
 /// # Safety
 /// `shared` is aligned to 64 bytes and valid for reads of 64 bytes. Others may write that memory at the same time, but
@@ -38,7 +40,7 @@ impl Copier {
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     std::array::from_fn(|index| {
-        // SAFETY: index < 8, so the address is inside the range the caller vouches for.
+        // SAFETY: index < 8, so the address is inside the 64 bytes that the caller vouches for.
         let word = unsafe { shared.add(index) };
         // SAFETY: a readable, aligned word; only loaded.
         let cell = unsafe { AtomicU64::from_ptr(word.cast_mut()) };
@@ -50,7 +52,7 @@ impl Copier {
     /// Copies `bytes` bytes into shared memory.
     ///
     /// # Safety
-    /// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
+    /// - `source` is valid for reads of `bytes` bytes, and nobody writes to them during the copy.
     /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by
     ///   atomic or volatile accesses, or from another process.
     #[inline]
@@ -59,15 +61,15 @@ impl Copier {
         let mut at = 0;
         while at < bytes {
             let aligned = at >= head && bytes - at >= 8;
-            // SAFETY: at < bytes, so that the address is inside the range the caller vouches for.
+            // SAFETY: at < bytes, so the address is inside the range that the caller vouches for.
             let from = unsafe { source.add(at) };
             // SAFETY: as above.
             let to = unsafe { shared.add(at) };
             if aligned {
-                // SAFETY: eight readable bytes remain; the read does not ask for alignment.
+                // SAFETY: eight readable bytes remain at `from`. This read accepts any alignment.
                 let word = unsafe { from.cast::<u64>().read_unaligned() };
-                // SAFETY: eight writable bytes remain, the address is a multiple of 8 (at - head is), others use
-                // atomics.
+                // SAFETY: eight writable bytes remain at `to`. The address is a multiple of 8, because `shared + head`
+                // and `at - head` are. The caller vouches for how others access these bytes.
                 let cell = unsafe { AtomicU64::from_ptr(to.cast()) };
                 cell.store(word, Ordering::Relaxed);
                 at += 8;
@@ -82,10 +84,11 @@ impl Copier {
         }
     }
 
-    /// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
+    /// Copies `bytes` bytes out of shared memory. If others write there during the copy, the result may mix old and
+    /// new bytes. So validate the result afterwards.
     ///
     /// # Safety
-    /// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
+    /// - `target` is valid for writes of `bytes` bytes, and nobody else accesses it during the copy.
     /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by
     ///   atomic or volatile accesses, or from another process.
     #[inline]
@@ -94,16 +97,16 @@ impl Copier {
         let mut at = 0;
         while at < bytes {
             let aligned = at >= head && bytes - at >= 8;
-            // SAFETY: at < bytes, so that the address is inside the range the caller vouches for.
+            // SAFETY: at < bytes, so the address is inside the range that the caller vouches for.
             let from = unsafe { shared.add(at) };
             // SAFETY: as above.
             let to = unsafe { target.add(at) };
             if aligned {
-                // SAFETY: eight readable bytes remain, the address is a multiple of 8. An atomic load of the machine's
-                // word size is a plain load, which read-only mappings allow.
+                // SAFETY: eight readable bytes remain at `from`, and the address is a multiple of 8. The atomic load
+                // of a machine word is a plain load instruction, so it also works in a read-only mapping.
                 let cell = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) };
                 let word = cell.load(Ordering::Relaxed);
-                // SAFETY: eight writable bytes remain; the write does not ask for alignment.
+                // SAFETY: eight writable bytes remain at `to`. This write accepts any alignment.
                 unsafe { to.cast::<u64>().write_unaligned(word) };
                 at += 8;
             } else {

@@ -4,7 +4,8 @@ use super::copy::Copier;
 
 const MARGIN: usize = 64;
 
-/// Copies pieces of all short and some long lengths, to and from addresses of every alignment.
+/// Checks copies of every length up to 700 bytes at 17 alignments, and of some larger lengths at one alignment. A copy
+/// must write all bytes of its target, and no other bytes.
 pub(super) fn every_byte_is_copied_and_no_other(copier: Copier) {
     for bytes in (0..=700).chain([4_095, 4_096, 65_537, (1 << 20) - 1, 1 << 20, (1 << 20) + 33]) {
         let alignments = if bytes > 700 { 1 } else { 17 };
@@ -18,7 +19,7 @@ pub(super) fn every_byte_is_copied_and_no_other(copier: Copier) {
                 let mut target = vec![0u8; bytes + at + 2 * MARGIN];
                 let to = target[MARGIN + at..].as_mut_ptr();
                 if write {
-                    // SAFETY: `from` has `bytes` bytes, and `to` has `bytes` bytes and a margin; only this thread uses
+                    // SAFETY: `from` has `bytes` bytes. `to` has `bytes` bytes, then a margin. Only this thread uses
                     // them.
                     unsafe { copier.write_shared(to, from.as_ptr(), bytes) };
                 } else {

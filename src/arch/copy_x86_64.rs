@@ -1,24 +1,25 @@
 //! Copies to and from shared memory in x86-64 assembly.
 //!
-//! Plain Rust reads and writes may not access memory that another process writes (a data race is undefined behaviour),
-//! and LLVM does not merge atomic accesses into wider ones. Assembly is outside of that model. To the compiler, an
-//! assembly block is an opaque access, like a volatile access. On the machine, each instruction is a relaxed access per
-//! naturally aligned part.
+//! Plain Rust reads and writes may not access memory that another process writes, because a data race is undefined
+//! behaviour. Relaxed atomic accesses may, but LLVM does not merge them into wider accesses. So this module copies in
+//! assembly. To the compiler, an assembly block is an opaque access, like a volatile access. On the machine, an
+//! instruction acts as one relaxed access for each naturally aligned part of its bytes.
 
 use std::arch::asm;
 
-/// Length from which the microcoded string move is used. From this length on, the string move is as fast as a loop of
-/// vector moves, and an interrupt need not wait for its end. (A copy of 4 KiB into a cold ring takes twice as long by a
-/// string move as by a loop.)
+/// Length from which a copy uses the microcoded string move (`rep movsb`). From this length on, the string move is as
+/// fast as a loop of vector moves, and an interrupt need not wait for its end. For shorter copies the loop is better:
+/// a string move of 4 KiB into a cold ring takes twice as long as the loop.
 const STRING_MOVE_BYTES: usize = 1 << 20;
 
-/// The way to copy on this processor. It holds the answer whether the processor has AVX, because asking the processor
-/// at each copy would cost instructions.
+/// A copier for shared memory. It remembers whether the processor has AVX, because asking the processor at each copy
+/// would cost instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier {
     /// True if the processor has AVX.
     has_avx: bool,
-    /// Smallest number of bytes above 32 that is too large for [`Copier::copies_in_line`]; 0 without AVX.
+    /// Number of different lengths that are copied in line: 32, 33 and so on. The number is 0 if the processor has no
+    /// AVX.
     in_line_over_32: usize,
 }
 
@@ -29,20 +30,21 @@ impl Copier {
         Self { has_avx, in_line_over_32: if has_avx { STRING_MOVE_BYTES - 32 } else { 0 } }
     }
 
-    /// Returns the same copier, limited to copies in line of at most `bytes`.
+    /// Returns the same copier with a limit: it copies only lengths below `bytes` in line.
     pub(crate) fn within(self, bytes: usize) -> Self {
         Self { in_line_over_32: self.in_line_over_32.min(bytes.saturating_sub(32)), ..self }
     }
 
-    /// Returns true if so many bytes are copied in line: 32 bytes and more, less than a mebibyte, and the processor has
-    /// AVX. This check is one comparison. A caller makes it before [`Self::read_shared`], so that the compiler can drop
-    /// the comparisons there.
+    /// Returns true if a copy of `bytes` bytes is made in line, by AVX moves in the caller's own code. This needs AVX
+    /// and a length of at least 32 bytes, below a mebibyte and below the limit of [`Self::within`]. The check is one
+    /// comparison. If a caller makes it before [`Self::read_shared`], the compiler can drop the comparisons there.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
         if is_in_line {
-            // This tells the compiler the range of `bytes`, which it does not derive from the comparison. SAFETY: the
-            // limit is at most STRING_MOVE_BYTES - 32, so that `bytes - 32` has not wrapped.
+            // Tells the compiler the range of `bytes`, which it does not derive from the comparison. SAFETY:
+            // `in_line_over_32` is at most STRING_MOVE_BYTES - 32. So `bytes - 32` has not wrapped, and `bytes` is in
+            // this range.
             unsafe { std::hint::assert_unchecked((32..STRING_MOVE_BYTES).contains(&bytes)) };
         }
         is_in_line
@@ -52,12 +54,13 @@ impl Copier {
 /// Moves `bytes` bytes, in any order, each at least once.
 ///
 /// # Safety
-/// `from` is readable and `to` writable for `bytes` bytes; the two ranges do not overlap.
+/// `from` is valid for reads and `to` for writes of `bytes` bytes. The two ranges do not overlap.
 #[inline(always)]
 unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize) {
     if bytes >= 32 && copier.has_avx {
         if bytes >= STRING_MOVE_BYTES {
-            // SAFETY: the caller vouches for both ranges; the direction flag is clear at every call (System V ABI).
+            // SAFETY: the caller vouches for both ranges. The string move goes upward, because the ABI keeps the
+            // direction flag clear at every call (System V ABI).
             unsafe {
                 asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _,
                      options(nostack, preserves_flags));
@@ -67,7 +70,8 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
         // SAFETY: the processor has AVX, there are at least 32 bytes, and the caller vouches for both ranges.
         unsafe { opaque_copy_avx(to, from, bytes) }
     } else if bytes >= 16 {
-        // SAFETY: moves [0, 16), [16, 32) … below bytes - 16, then the last 16 bytes: all inside both ranges.
+        // SAFETY: the loop moves the bytes [0, 16), [16, 32) and so on, as long as a piece begins below bytes - 16.
+        // Then the last 16 bytes are moved. All these pieces are inside both ranges.
         unsafe {
             asm!(
                 "xor {at:e}, {at:e}",
@@ -88,7 +92,7 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
             );
         }
     } else if bytes >= 8 {
-        // SAFETY: the first and the last eight bytes, which may overlap, are inside both ranges.
+        // SAFETY: the first eight bytes and the last eight bytes are inside both ranges. They may overlap each other.
         unsafe {
             asm!(
                 "mov {a}, [{from}]", "mov {b}, [{from} + {last}]",
@@ -121,8 +125,8 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
     }
 }
 
-/// Moves bytes like [`opaque_copy`], 32 bytes at a time, so that the next locked instruction waits for half as many
-/// stores.
+/// Moves bytes like [`opaque_copy`], but 32 bytes at a time. A locked instruction waits until all earlier stores are
+/// done. After this copy, it waits for half as many stores as after a copy of 16 bytes at a time.
 ///
 /// # Safety
 /// The conditions of [`opaque_copy`] hold, `bytes` is at least 32, and the processor has AVX.
@@ -131,7 +135,7 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     /// Moves 32 bytes at the offset `at` of both addresses.
     ///
     /// # Safety
-    /// `from + at` is readable and `to + at` writable for 32 bytes; the processor has AVX.
+    /// `from + at` is valid for reads and `to + at` for writes of 32 bytes. The processor has AVX.
     #[inline(always)]
     unsafe fn move_32(to: *mut u8, from: *const u8, at: usize) {
         // SAFETY: the caller's promise. All of ymm0 is claimed.
@@ -177,13 +181,13 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
             at += 32;
         }
     }
-    // SAFETY: the last 32 bytes of both ranges. They may overlap the bytes moved before.
+    // SAFETY: these are the last 32 bytes of both ranges. Some of them may have been moved before.
     unsafe { move_32(to, from, last) };
-    // Zeroes the upper halves of the AVX registers, because code compiled without AVX is slow (not wrong) while they
-    // are in use. This function may be inlined into a function for which AVX is enabled and in which the compiler keeps
-    // values in those registers. So the assembly declares all sixteen registers as overwritten.
+    // Zeroes the upper halves of the AVX registers. While these halves are in use, code that was compiled without AVX
+    // runs slowly (but correctly). The compiler may inline this function into a function with AVX, and keep values in
+    // those registers there. So the assembly declares all sixteen registers as overwritten.
     #[cfg(not(target_feature = "avx"))]
-    // SAFETY: zeroes upper halves of registers that the compiler knows to be overwritten.
+    // SAFETY: `vzeroupper` changes only registers that are declared as overwritten here.
     unsafe {
         asm!(
             "vzeroupper",
@@ -194,18 +198,19 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Loads eight words of shared memory, each as if by a relaxed load, in any order.
+/// Loads eight words of shared memory, in any order. Each load acts as a relaxed load.
 ///
 /// # Safety
-/// `shared` is aligned to 8 bytes and valid for reads of 64 bytes. (With an alignment of 16, a load of two words is two
-/// relaxed loads on every processor.) Others may write that memory at the same time, but only by atomic or volatile
-/// accesses, or from another process.
+/// `shared` is aligned to 8 bytes and valid for reads of 64 bytes. (If it is aligned to 16 bytes, a load of two words
+/// acts as two relaxed loads on every processor.) Others may write that memory at the same time, but only by atomic or
+/// volatile accesses, or from another process.
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     use std::arch::x86_64::__m128i;
 
     let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-    // SAFETY: 64 readable bytes. A 16-byte load inside a cache line is two relaxed loads of words.
+    // SAFETY: the caller vouches for 64 readable bytes. A 16-byte load inside a cache line acts as two relaxed loads
+    // of words.
     unsafe {
         asm!(
             "movdqu {a}, [{from}]", "movdqu {b}, [{from} + 16]", "movdqu {c}, [{from} + 32]", "movdqu {d}, [{from} + 48]",
@@ -221,30 +226,33 @@ impl Copier {
     /// Copies `bytes` bytes into shared memory.
     ///
     /// # Safety
-    /// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
+    /// - `source` is valid for reads of `bytes` bytes, and nobody writes to them during the copy.
     /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by
     ///   atomic or volatile accesses, or from another process.
     #[inline(always)]
     pub(crate) unsafe fn write_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
-        // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
+        // SAFETY: the caller vouches for both ranges. They do not overlap, because `source` is private memory and
+        // `shared` is in a mapping.
         unsafe { opaque_copy(self, shared, source, bytes) }
     }
 
-    /// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
+    /// Copies `bytes` bytes out of shared memory. If others write there during the copy, the result may mix old and
+    /// new bytes. So validate the result afterwards.
     ///
     /// # Safety
-    /// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
+    /// - `target` is valid for writes of `bytes` bytes, and nobody else accesses it during the copy.
     /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by
     ///   atomic or volatile accesses, or from another process.
     #[inline(always)]
     pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
         if self.copies_in_line(bytes) {
-            // SAFETY: the processor has AVX, because the limit is 0 without AVX. There are at least 32 bytes, because
-            // `bytes - 32` has not wrapped. The rest is the caller's promise; private memory and the mapping cannot
-            // overlap.
+            // SAFETY: the processor has AVX, because without AVX `in_line_over_32` is 0. There are at least 32 bytes,
+            // because `bytes - 32` has not wrapped. The caller vouches for both ranges. They do not overlap, because
+            // `target` is private memory and `shared` is in a mapping.
             return unsafe { opaque_copy_avx(target, shared, bytes) };
         }
-        // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
+        // SAFETY: the caller vouches for both ranges. They do not overlap, because `target` is private memory and
+        // `shared` is in a mapping.
         unsafe { opaque_copy(self, target, shared, bytes) }
     }
 }

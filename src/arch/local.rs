@@ -1,5 +1,5 @@
-//! Read-modify-write without a lock prefix. It is one instruction, which no signal handler of the thread can interrupt
-//! half way. It is not atomic against other threads, so only one thread may store to the word.
+//! Additions to a word by one instruction without a lock prefix. No signal handler of the thread can interrupt the
+//! addition half way. The addition is not atomic against other threads, so only one thread may store to the word.
 
 use crate::sync::AtomicU64;
 use std::arch::asm;
@@ -8,8 +8,8 @@ use std::arch::asm;
 #[inline(always)]
 pub(crate) fn fetch_add(word: &AtomicU64, value: u64) -> u64 {
     let mut old = value;
-    // SAFETY: the address is that of a live, aligned u64 that may be stored to through a shared reference (an atomic);
-    // to other threads the instruction is a relaxed load and a relaxed store.
+    // SAFETY: the address is that of a live, aligned u64. The word is an atomic, so a shared reference permits stores
+    // to it. To other threads, the instruction is a relaxed load and a relaxed store.
     unsafe {
         asm!("xadd [{word}], {old}", word = in(reg) word.as_ptr(), old = inout(reg) old, options(nostack));
     }

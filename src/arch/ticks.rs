@@ -6,7 +6,8 @@
 /// True if this build knows a tick counter.
 pub(crate) const EXISTS: bool = imp::EXISTS;
 
-/// Reads the count as cheaply as the machine allows: the read may execute a few instructions early or late.
+/// Reads the counter in the cheapest way. The processor may execute this read a few instructions earlier or later than
+/// the program says.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     imp::ticks()
@@ -14,13 +15,13 @@ pub(crate) fn ticks() -> u64 {
 
 /// Reads the count after every earlier load has completed.
 ///
-/// The comparison with another clock needs this, because it depends on the order of the two reads.
+/// A comparison with another clock uses this function, because the result depends on the order of the two reads.
 #[inline(always)]
 pub(crate) fn ticks_after_loads() -> u64 {
     imp::ticks_after_loads()
 }
 
-/// Returns true if the machine promises that the counter has one rate in every power and sleep state.
+/// Returns true if the machine promises that the counter runs at one rate in every power and sleep state.
 pub(crate) fn is_invariant() -> bool {
     imp::is_invariant()
 }
@@ -50,8 +51,8 @@ mod imp {
         ticks()
     }
 
-    /// Returns the bit TscInvariant of CPUID: leaf 0x8000_0007 "advanced power management", EDX bit 8 "TscInvariant"
-    /// (AMD APM vol. 3, E.4.6; Intel SDM vol. 3B, 18.17.1 "Invariant TSC").
+    /// Returns true if CPUID reports that the counter is invariant: leaf 0x8000_0007 "advanced power management", EDX
+    /// bit 8 "TscInvariant" (AMD APM vol. 3, E.4.6; Intel SDM vol. 3B, 18.17.1 "Invariant TSC").
     pub(super) fn is_invariant() -> bool {
         const LARGEST_EXTENDED_LEAF: u32 = 0x8000_0000;
         const POWER_MANAGEMENT_LEAF: u32 = 0x8000_0007;
@@ -60,7 +61,8 @@ mod imp {
             && cpuid(POWER_MANAGEMENT_LEAF).edx & INVARIANT_BIT != 0
     }
 
-    // With the oldest compiler that we support, the intrinsic is an unsafe function; with newer compilers it is safe.
+    // `__cpuid` is an unsafe function with the oldest compiler that we support, and a safe function with newer
+    // compilers.
     #[allow(unused_unsafe)]
     fn cpuid(leaf: u32) -> std::arch::x86_64::CpuidResult {
         // SAFETY: CPUID exists on every x86-64 processor, touches no memory, and answers any leaf.
@@ -97,7 +99,8 @@ mod imp {
 
     #[inline(always)]
     pub(super) fn ticks_after_loads() -> u64 {
-        // SAFETY: ISB only orders instructions. It is not marked `nomem`, so that the compiler keeps loads before it.
+        // SAFETY: ISB only orders instructions. The block is not marked `nomem`, so the compiler moves no earlier load
+        // past it.
         unsafe { asm!("isb", options(nostack, preserves_flags)) };
         ticks()
     }

@@ -4,7 +4,8 @@ use super::limits::DESCRIPTOR_WORDS;
 
 /// Word index of the sequence number.
 pub const WORD_SEQNO: usize = 0;
-/// Word index of event type (low 16 bits), 16 unused bits, and payload size (high 32 bits).
+/// Index of the word with the event type in its low 16 bits and the payload size in its high 32 bits. The 16 bits
+/// between them are unused.
 pub const WORD_TYPE_AND_SIZE: usize = 1;
 /// Word index of the record time.
 pub const WORD_EPOCH_NANOS: usize = 2;
@@ -15,14 +16,14 @@ pub const WORD_CONTENT_EXT: usize = 4;
 
 /// One event descriptor, copied out of a ring.
 ///
-/// Field order and widths are those of the published format: 64 bytes, little endian, in memory as in a file.
+/// The fields have the order and the widths of the published RING01 format: 64 bytes, little endian in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// The fields have the order of the file, so that the compiler copies whole words instead of each field.
+// `repr(C)` keeps the fields in the order of the file. So the compiler copies whole words, and not each field.
 #[repr(C)]
 pub struct Descriptor {
     /// Sequence number, from 1.
     pub seqno: u64,
-    /// Event code; its meaning depends on the ring's content type. 1 is RECORD_ERROR everywhere.
+    /// Event code. The ring's content type defines what it means; only 1 is RECORD_ERROR in every ring.
     pub event_type: u16,
     /// Size of the payload in bytes.
     pub payload_size: u32,
@@ -30,7 +31,7 @@ pub struct Descriptor {
     pub record_epoch_nanos: u64,
     /// Unwrapped byte offset of the payload in the payload buffer.
     pub payload_buf_offset: u64,
-    /// Four words whose meaning the content type defines (extension words).
+    /// Four extension words. The ring's content type defines what they mean.
     pub content_ext: [u64; 4],
 }
 
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(bytes[12..16], 0x0405_0607u32.to_le_bytes());
         assert_eq!((bytes[16], bytes[24], bytes[32], bytes[56]), (8, 9, 10, 13));
         assert_eq!(Descriptor::from_words(d.to_words()), d);
-        // `ring::memory` relies on this layout: each field lies where `from_words` reads it.
+        // `ring::memory` transmutes eight words to a `Descriptor`. So each field must lie where `from_words` reads it.
         let offsets = (offset_of!(Descriptor, event_type), offset_of!(Descriptor, payload_size));
         assert_eq!((size_of::<Descriptor>(), offset_of!(Descriptor, seqno), offsets), (64, 0, (8, 12)));
         let offsets = (offset_of!(Descriptor, record_epoch_nanos), offset_of!(Descriptor, payload_buf_offset));

@@ -1,15 +1,16 @@
-//! The extension: the fields of eventring in the header section, after the fixed header. All of them are zero in the
-//! files of other programs.
+//! The extension: fields that eventring adds to the header section, after the fixed header. In files of other
+//! programs, all these fields are zero.
 //!
 //! All offsets are from the start of the file. A field is a little-endian u64 unless its doc names another type. A
-//! reader uses the extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known. Each block below
-//! is optional, and zero if it is not used. Readers check every value before they use it.
+//! reader uses the extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known. Each block of
+//! fields is optional; its fields are zero if the writer does not use it. Readers check every value before they use
+//! it.
 
 /// Byte offset of the extension's magic.
 pub const MAGIC_OFFSET: usize = 0x100;
 /// "EVRINGX1", little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRINGX1");
-/// Version in the low 32 bits (major << 16 | minor); the high 32 bits are reserved, zero.
+/// Byte offset of the version. The low 32 bits are `major << 16 | minor`. The high 32 bits are reserved and zero.
 pub const VERSION_OFFSET: usize = 0x108;
 /// Version of the extension that this crate writes.
 ///
@@ -51,20 +52,22 @@ pub const SCHEMA_TEXT_BYTES: usize = 0x160;
 
 /// Shards: index of this ring among the shards of its recorder.
 pub const SHARD_INDEX: usize = 0x168;
-/// Shards: upper bound of their number (0 = the ring is not sharded).
+/// Shards: upper bound of the number of shards; 0 if the ring is not sharded.
 pub const SHARD_LIMIT: usize = 0x170;
-/// Shards: number of shards that exist; it only grows, and only shard 0 has it. Shard *n* > 0 of ring NAME is the file
-/// NAME.*n*.
+/// Shards: number of shards that exist. Only shard 0 has this word, and the number only grows. If NAME is the file of
+/// shard 0, the file of shard *n* is NAME.*n*.
 pub const SHARD_COUNT: usize = 0x178;
-/// Shards: a number that all shards of one recorder share and no other recorder has; 0 in rings of version 1.0.
+/// Shards: identity of their recorder, a number. All shards of one recorder have the same number, and no other
+/// recorder has it. The number is 0 in rings of version 1.0.
 pub const SHARD_GROUP: usize = 0x188;
 
-/// Hole table: [`WIDE_HOLES`] if the ring has the wide hole table. It is 0 in rings before version 1.2, and in rings
-/// whose schema text needs that space; these rings have only the table at [`HOLES`].
+/// Hole table: [`WIDE_HOLES`] if the ring has the wide hole table, otherwise 0. Rings before version 1.2 do not have
+/// the wide table, and neither have rings whose schema text needs its space. These rings have only the table at
+/// [`HOLES`].
 pub const HOLE_TABLE: usize = 0x190;
 
-/// Writer's lock: 1 if the writer holds an open-file-description write lock on the byte at this offset while it has the
-/// ring open; 0 if the writer holds only a `flock`. New in version 1.3.
+/// Writer's lock: 1 if the writer holds an open-file-description write lock on the byte at this offset while it has
+/// the ring open. The word is 0 if the writer holds only a `flock`. New in version 1.3.
 pub const WRITER_LOCK: usize = 0x198;
 
 /// Clock calibration block, see `CLOCK_*`.
@@ -75,28 +78,30 @@ pub const CLOCK_KIND: usize = CLOCK;
 pub const CLOCK_TICKS0: usize = CLOCK + 0x08;
 /// Clock: nanoseconds since the epoch at the anchor.
 pub const CLOCK_EPOCH_NANOS0: usize = CLOCK + 0x10;
-/// Clock: multiplier; nanoseconds = nanos0 + ((ticks − ticks0) × mult >> shift).
+/// Clock: multiplier. Nanoseconds since the epoch = nanos0 + ((ticks − ticks0) × mult >> shift).
 pub const CLOCK_MULT: usize = CLOCK + 0x18;
 /// Clock: shift.
 pub const CLOCK_SHIFT: usize = CLOCK + 0x20;
 /// Clock: estimated ticks per second.
 pub const CLOCK_TICKS_PER_SECOND: usize = CLOCK + 0x28;
 
-/// Counter: claims that were refused because another writer was stalled inside the slot.
+/// Counter: seqnos that were given up because another writer was stalled inside their slot.
 pub const COUNT_REFUSED_CLAIMS: usize = 0x280;
-/// Counter: seqnos that were given up because the ring was already a lap ahead.
+/// Counter: seqnos that were given up because a later lap had already used their slot.
 pub const COUNT_LAPPED_CLAIMS: usize = 0x288;
-/// Counter: payload chunks that were skipped because another writer was inside them.
+/// Counter: payload chunks that were skipped because another writer could still write to them.
 pub const COUNT_SKIPPED_CHUNKS: usize = 0x290;
 /// Counter: events that became RECORD_ERROR.
 pub const COUNT_RECORD_ERRORS: usize = 0x298;
 /// Counter: entries that did not fit a context table.
 pub const COUNT_TABLE_OVERFLOWS: usize = 0x2a0;
 
-/// Counter: seqnos that were missing from the ring when this snapshot was taken; 0 in rings.
+/// Counter: seqnos whose events were missing from the ring when this snapshot was taken. The counter is 0 in files
+/// that are not snapshots.
 pub const COUNT_SNAPSHOT_LOST: usize = 0x2a8;
 
-/// Counter: typed events that `record!` refused because their schema is not the ring's. New in version 1.2.
+/// Counter: typed events that `record!` refused because their schema is not the schema of the ring. New in version
+/// 1.2.
 pub const COUNT_FOREIGN_EVENTS: usize = 0x2b0;
 
 /// Writer: name of its program, UTF-8, NUL padded.
@@ -108,51 +113,53 @@ pub const CONTENT_NAME: usize = 0x380;
 /// Size of the content type's name in bytes.
 pub const CONTENT_NAME_BYTES: usize = 64;
 
-/// The small hole table, which every version has: seqnos that were handed out and will never be committed. It serves
-/// readers that do not know [`WIDE_HOLES`].
+/// Byte offset of the small hole table, which every version has. It holds seqnos that were handed out and will never
+/// be committed. It serves readers that do not know [`WIDE_HOLES`].
 ///
-/// A seqno belongs to the set that begins at entry `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS` and has
-/// `HOLE_WAYS` entries. A new seqno replaces the smallest entry of its set.
+/// The table is divided into sets of `HOLE_WAYS` entries. The set of a seqno begins at entry
+/// `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS`. A new seqno replaces the smallest entry of its set.
 pub const HOLES: usize = 0x1000;
 /// Entries of the small hole table.
 pub const HOLE_ENTRIES: usize = 512;
 /// Entries of one set of the small hole table: a cache line.
 pub const HOLE_WAYS: usize = 8;
 
-/// The wide hole table: [`WIDE_HOLE_SETS`] sets of [`WIDE_HOLE_WAYS`] entries at the end of the header section. The
-/// slot of a seqno determines its set, see [`wide_hole_set`]. A new hole replaces the smallest entry of its set.
+/// Byte offset of the wide hole table, at the end of the header section. The table has [`WIDE_HOLE_SETS`] sets of
+/// [`WIDE_HOLE_WAYS`] entries. The slot of a seqno determines its set, see [`wide_hole_set`]. A new hole replaces the
+/// smallest entry of its set.
 pub const WIDE_HOLES: usize = super::limits::HEADER_SECTION_BYTES as usize - WIDE_HOLE_BYTES;
 /// Size of the wide hole table in bytes.
 pub const WIDE_HOLE_BYTES: usize = 1 << 19;
-/// Entries of one set of the wide hole table. (Models use fewer.)
+/// Number of entries in one set of the wide hole table. (Model checks use a smaller table.)
 pub const WIDE_HOLE_WAYS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 32 };
-/// Sets of the wide hole table, a power of two. (Models use fewer.)
+/// Number of sets of the wide hole table, a power of two. (Model checks use a smaller table.)
 pub const WIDE_HOLE_SETS: usize = if cfg!(any(loom, shuttle)) { 4 } else { WIDE_HOLE_BYTES / 8 / WIDE_HOLE_WAYS };
 
-/// Returns the set of the wide hole table for the seqnos of `slot` (from 0).
+/// Returns the index of the set, in the wide hole table, for holes in `slot`. Slots and sets count from 0.
 ///
-/// Consecutive slots belong to consecutive sets. Each row of [`WIDE_HOLE_SETS`] slots begins at a different, hashed
-/// set. In rings of up to `WIDE_HOLE_SETS * WIDE_HOLE_WAYS` slots (65,536), a set has at least as many entries as
-/// slots. In larger rings, slots at a regular distance do not fall into the same set.
+/// Consecutive slots belong to consecutive sets. [`WIDE_HOLE_SETS`] consecutive slots are a row; a hash of the row's
+/// number chooses the set at which the row begins. In rings of up to `WIDE_HOLE_SETS * WIDE_HOLE_WAYS` slots (65,536),
+/// a set has at least as many entries as slots. In larger rings, slots at a regular distance do not all fall into the
+/// same set.
 pub const fn wide_hole_set(slot: u64) -> u64 {
-    // Knuth's multiplicative hashing (2^64 divided by the golden ratio), twice.
+    // The factor of Knuth's multiplicative hashing: 2^64 divided by the golden ratio. The row is hashed twice.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let row = (slot / WIDE_HOLE_SETS as u64).wrapping_mul(FACTOR);
     let begin = (row ^ row >> 32).wrapping_mul(FACTOR) >> 32;
     slot.wrapping_add(begin) % WIDE_HOLE_SETS as u64
 }
 
-/// Last seqnos of the shards, in shard 0: the word at `SHARD_LAST_SEQNOS + 8 * n` belongs to shard *n*. The word is 0
-/// until the recorder ends normally. Then it is the shard's last seqno plus one.
+/// Byte offset of the last seqnos of the shards, which only shard 0 has. The word at `SHARD_LAST_SEQNOS + 8 * n`
+/// belongs to shard *n*. The word is 0 until the recorder ends normally. Then it is the shard's last seqno plus one.
 ///
-/// The word is stored with release before the shard's file is removed. A reader that comes too late to open the file
-/// learns from this word how many events it has missed. The word can be too small if a thread records while its process
-/// exits.
+/// The recorder stores the word with release, before it removes the shard's file. A reader that comes too late to open
+/// the file learns from the word how many events it has missed. The word can be too small if a thread records while
+/// its process exits.
 pub const SHARD_LAST_SEQNOS: usize = 0x2000;
 /// Upper bound of the number of shards of a recorder.
 pub const SHARDS_MAX: usize = 1024;
 
 /// Offset of the schema text in files that eventring writes.
 pub const SCHEMA_TEXT_START: usize = 0x1_0000;
-/// Upper bound of the schema text's size in bytes: the rest of the header section.
+/// Upper bound of the schema text's size in bytes: the rest of the header section after [`SCHEMA_TEXT_START`].
 pub const SCHEMA_TEXT_MAX_BYTES: usize = super::limits::HEADER_SECTION_BYTES as usize - SCHEMA_TEXT_START;

@@ -15,14 +15,15 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Checks the three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` bytes of payload buffer, and
-    /// `context_area_bytes` bytes of context area (0 if the ring has no context area).
+    /// Checks three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` bytes of payload buffer, and
+    /// `context_area_bytes` bytes of context area. The last is 0 if the ring has no context area.
     ///
-    /// This is the check for values from a file. It accepts every power of two that cannot overflow: capacity 2 to
-    /// 2^32, payload 2^12 to 2^40. The limits for *new* rings are narrower, see [`super::limits`].
+    /// Sizes that were read from a file need only this check. It accepts every power of two with which no computation
+    /// overflows: a capacity from 2 to 2^32, and a payload buffer from 2^12 to 2^40 bytes. The limits for *new* rings
+    /// are narrower, see [`super::limits`].
     ///
     /// # Errors
-    /// Fails if a size is not a power of two or not within the limits; the error names the size.
+    /// Fails if a size is not a power of two, or not within the limits. The error names the size.
     pub const fn new(
         descriptor_capacity: u64,
         payload_buf_bytes: u64,
@@ -96,8 +97,8 @@ impl Geometry {
         seqno.wrapping_sub(1) & (self.descriptor_capacity - 1)
     }
 
-    /// Returns the step of the buffer window in bytes: the published 2^24, or a 32nd of the payload buffer if the
-    /// buffer is smaller than the published minimum.
+    /// Returns the step in which the start of the buffer window moves, in bytes. The step is the published 2^24. If
+    /// the buffer is smaller than the published minimum, the step is a 32nd of the buffer.
     #[inline]
     pub const fn window_incr_bytes(&self) -> u64 {
         if self.payload_buf_bytes < 1 << *PAYLOAD_SHIFTS.start() {
@@ -107,8 +108,9 @@ impl Geometry {
         }
     }
 
-    /// Returns the size of one payload chunk in bytes. The size is 64 KiB if the buffer has 16,384 to 65,536 chunks of
-    /// that size. In smaller buffers the chunk is smaller (but at least 256 bytes), in larger buffers it is larger.
+    /// Returns the size of one payload chunk in bytes. It is 64 KiB in buffers of 1 GiB to 4 GiB, which have 16,384 to
+    /// 65,536 chunks. In smaller buffers the chunks are smaller (but at least 256 bytes), in larger buffers they are
+    /// larger.
     #[inline]
     pub const fn chunk_bytes(&self) -> u64 {
         let share = self.payload_buf_bytes / MIN_CHUNKS;
@@ -124,8 +126,8 @@ impl Geometry {
         }
     }
 
-    /// Returns the upper bound of a run for small payloads in bytes: 1 MiB or a 256th of the buffer, whichever is less,
-    /// and at least one chunk.
+    /// Returns the upper bound, in bytes, of a run of chunks for small payloads. It is 1 MiB or a 256th of the buffer,
+    /// whichever is less, but at least one chunk.
     #[inline]
     pub const fn run_bytes_max(&self) -> u64 {
         let share = self.payload_buf_bytes / MIN_RUNS;
@@ -140,8 +142,8 @@ impl Geometry {
         self.payload_buf_bytes / self.chunk_bytes()
     }
 
-    /// Returns the smallest rounded payload size in bytes that cannot be recorded. Events with such payloads become
-    /// RECORD_ERROR with [`super::record_error::ErrorType::OverflowExpire`].
+    /// Returns the smallest payload size that cannot be recorded, in bytes and rounded up to the alignment. Events
+    /// with payloads of this size or more become RECORD_ERROR with [`super::record_error::ErrorType::OverflowExpire`].
     #[inline]
     pub const fn overflow_expire_bytes(&self) -> u64 {
         self.payload_buf_bytes - 2 * self.window_incr_bytes()
@@ -158,7 +160,7 @@ pub struct GeometryError {
 }
 
 impl GeometryError {
-    /// Returns the name of the header field, as in `docs/FORMAT.md`.
+    /// Returns the name of the header field that holds the size, as in `docs/FORMAT.md`.
     pub const fn field(&self) -> &'static str {
         self.field
     }

@@ -1,4 +1,4 @@
-//! The fixed header: the first 192 bytes of a ring file, as published.
+//! The fixed header: the first 192 bytes of a ring file, as in the published RING01 format.
 
 /// The magic of every ring file: ASCII, no terminating NUL.
 pub const MAGIC: [u8; 6] = *b"RING01";
@@ -17,18 +17,20 @@ pub const PAYLOAD_BUF_SIZE: usize = 48;
 pub const CONTEXT_AREA_SIZE: usize = 56;
 /// Byte offset of the last seqno that was handed out, a u64 that writers increment.
 pub const LAST_SEQNO: usize = 64;
-/// Byte offset of the next payload byte to be handed out (unwrapped), a u64.
+/// Byte offset of the next payload byte to be handed out, a u64. The value is unwrapped: it does not start again at 0
+/// when it passes the buffer's end.
 pub const NEXT_PAYLOAD_BYTE: usize = 72;
-/// Byte offset of the buffer window's start (unwrapped), a u64 that only grows.
+/// Byte offset of the buffer window's start, a u64 that only grows. The value is unwrapped, as [`NEXT_PAYLOAD_BYTE`]
+/// is.
 pub const BUFFER_WINDOW_START: usize = 128;
 
-/// Content type of a header that is not initialised; invalid in a ring.
+/// Content type of a header that is not initialised; no valid ring has it.
 pub const CONTENT_TYPE_NONE: u16 = 0;
 /// Content type of the events used in simple tests.
 pub const CONTENT_TYPE_TEST: u16 = 1;
 /// Content type of execution events.
 pub const CONTENT_TYPE_EXEC: u16 = 2;
-/// Content type of the performance tracer: spans and log records.
+/// Content type of the perf recorder: spans and log records of `tracing`.
 pub const CONTENT_TYPE_PERF: u16 = 3;
 /// First content type that programs may declare for their typed events.
 pub const CONTENT_TYPE_FIRST_FREE: u16 = 256;
@@ -75,7 +77,7 @@ impl FixedHeader {
     /// Decodes the first 64 bytes of a ring file. Only the magic is checked.
     ///
     /// # Errors
-    /// Fails if the magic is wrong; the error is the six bytes that were found in its place.
+    /// Fails if the magic is wrong. The error holds the six bytes that the file has in its place.
     pub fn decode(bytes: &[u8; 64]) -> Result<Self, [u8; 6]> {
         let magic = array::<6>(bytes, 0);
         if magic != MAGIC {
@@ -91,7 +93,7 @@ impl FixedHeader {
     }
 }
 
-/// Returns the `N` bytes at `offset`. Callers pass constants, by which the range lies within the 64 bytes.
+/// Returns the `N` bytes at `offset`. Callers pass constants, and these keep the range within the 64 bytes.
 fn array<const N: usize>(bytes: &[u8; 64], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);

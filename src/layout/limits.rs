@@ -6,23 +6,24 @@ pub const HEADER_SECTION_BYTES: u64 = 1 << 21;
 pub const DESCRIPTOR_BYTES: u64 = 64;
 /// Size of one descriptor in 64-bit words.
 pub const DESCRIPTOR_WORDS: usize = 8;
-/// Alignment of payloads in bytes, in files that eventring writes. Readers must not rely on this alignment: older
-/// published files use 8.
+/// Alignment of payloads in bytes, in files that eventring writes. Readers must not rely on it, because older files of
+/// the published format align payloads to 8 bytes.
 pub const PAYLOAD_ALIGN: u64 = 16;
 /// The published step of the buffer window, in bytes.
 pub const WINDOW_INCR: u64 = 1 << 24;
 
-/// Published limits of the descriptor shift (the capacity is 2^shift descriptors).
+/// Limits of the descriptor shift in the published format. (The capacity is 2^shift descriptors.)
 pub const DESCRIPTOR_SHIFTS: core::ops::RangeInclusive<u32> = 16..=32;
-/// Published limits of the payload shift (the payload buffer has 2^shift bytes).
+/// Limits of the payload shift in the published format. (The payload buffer has 2^shift bytes.)
 pub const PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 27..=40;
-/// Default descriptor shift, as in the published daemon: 2,097,152 descriptors, 128 MiB.
+/// Default descriptor shift, as in the daemon of the original C implementation: 2,097,152 descriptors, 128 MiB.
 pub const DEFAULT_DESCRIPTOR_SHIFT: u32 = 21;
 /// Default payload shift, as in the published daemon: 512 MiB.
 pub const DEFAULT_PAYLOAD_SHIFT: u32 = 29;
 
-/// Limits of the descriptor shift of a *compact* ring, which may be smaller than published rings: a shard of the perf
-/// recorder, or a ring of a test. With the smallest shifts, each section still has a multiple of 2 MiB.
+/// Limits of the descriptor shift of a *compact* ring: a shard of the perf recorder, or a ring of a test. A compact
+/// ring may be smaller than the published limits allow. Even at the lower limits, the size of each section is a
+/// multiple of 2 MiB.
 pub const COMPACT_DESCRIPTOR_SHIFTS: core::ops::RangeInclusive<u32> = 15..=32;
 /// Limits of the payload shift of a compact ring.
 pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;
@@ -30,21 +31,23 @@ pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;
 /// Upper bound of the context area's shift.
 pub const MAX_CONTEXT_SHIFT: u32 = 40;
 
-/// Number of window steps in a whole payload buffer, for buffers that are smaller than published buffers. (Models use
-/// tiny rings.)
+/// Number of window steps in a payload buffer that is smaller than the published minimum. The start of the buffer
+/// window moves by one step at a time. (Models use tiny rings.)
 pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
-/// Size of a payload chunk in bytes, in buffers that have [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks of this size. A
-/// chunk is the unit in which payload memory changes hands between threads.
+/// Size of a payload chunk in bytes, in buffers that then have [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks. A chunk is the
+/// unit in which payload memory changes hands between threads.
 pub const DEFAULT_CHUNK_BYTES: u64 = 64 << 10;
 /// Lower bound of the size of a payload chunk in bytes.
 pub const MIN_CHUNK_BYTES: u64 = if cfg!(any(loom, shuttle)) { 32 } else { 256 };
 /// Lower bound of the size of a payload buffer in bytes.
 pub const MIN_PAYLOAD_BUF_BYTES: u64 = 16 * MIN_CHUNK_BYTES;
-/// Number of chunks of a small buffer, whose chunks are smaller than [`DEFAULT_CHUNK_BYTES`].
+/// Number of chunks of a buffer that is too small for this many chunks of [`DEFAULT_CHUNK_BYTES`]. Its chunks are
+/// smaller, down to [`MIN_CHUNK_BYTES`].
 pub const MIN_CHUNKS: u64 = 1 << 14;
-/// Number of chunks of a large buffer, whose chunks are larger than [`DEFAULT_CHUNK_BYTES`].
+/// Number of chunks of a buffer that is too large for this many chunks of [`DEFAULT_CHUNK_BYTES`]. Its chunks are
+/// larger.
 pub const MAX_CHUNKS: u64 = 1 << 16;
 /// Upper bound of a run for small payloads in bytes.
 pub const MAX_RUN_BYTES: u64 = 1 << 20;
-/// Divisor of the buffer size: a run for small payloads has at most this part of the buffer.
+/// Divisor that limits a run of chunks for small payloads: it has at most the buffer's size divided by this number.
 pub const MIN_RUNS: u64 = 256;

@@ -1,8 +1,8 @@
 //! The bytes of the format: constants, offsets and plain values. No I/O, no memory access.
 //!
-//! Everything is little endian. Offsets and sizes up to [`header::FIXED_BYTES`] are those of the published `RING01`
-//! files. The rest of the header section is eventring's [`extension`], which other readers ignore. `docs/FORMAT.md` has
-//! the same tables for people.
+//! Everything is little endian. The first [`header::FIXED_BYTES`] bytes of a file follow the published `RING01`
+//! format. The rest of the header section is eventring's [`extension`], which readers of other programs ignore.
+//! `docs/FORMAT.md` has the same tables for people.
 
 pub mod descriptor;
 pub mod extension;

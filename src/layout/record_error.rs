@@ -1,12 +1,12 @@
-//! RECORD_ERROR, event code 1 of every schema: the event that replaces an event which could not be recorded.
+//! RECORD_ERROR, event code 1 of every schema. This event takes the place of an event that could not be recorded.
 
 /// Event code of RECORD_ERROR in every schema.
 pub const EVENT_TYPE: u16 = 1;
 /// Size of the fixed part of a RECORD_ERROR payload in bytes.
 pub const FIXED_BYTES: usize = 16;
-/// Payload size of a RECORD_ERROR that carries the start of an oversized payload.
+/// Size, in bytes, of a RECORD_ERROR payload that carries the start of an oversized payload.
 pub const TRUNCATED_EVENT_BYTES: usize = 8192;
-/// Number of bytes of the oversized payload that the RECORD_ERROR carries.
+/// Number of bytes that a RECORD_ERROR carries from the start of an oversized payload.
 pub const TRUNCATED_PAYLOAD_BYTES: usize = TRUNCATED_EVENT_BYTES - FIXED_BYTES;
 
 /// Reason why an event could not be recorded.
@@ -15,10 +15,11 @@ pub const TRUNCATED_PAYLOAD_BYTES: usize = TRUNCATED_EVENT_BYTES - FIXED_BYTES;
 pub enum ErrorType {
     /// A payload whose rounded size does not fit 32 bits.
     Overflow4Gb = 1,
-    /// A payload that would fill so much of the buffer that it could expire before it is read.
+    /// A payload so large that it could expire before a reader has read it.
     OverflowExpire = 2,
-    /// A reservation that was dropped without a commit. (The code is published; only eventring uses it for this.) An
-    /// event that found no free payload memory has no error type: its RECORD_ERROR has an empty payload.
+    /// A reservation that was dropped without a commit. (The published format has this code, but only eventring uses
+    /// it for this.) If an event found no free payload memory, its RECORD_ERROR has an empty payload and no error
+    /// type.
     MissingEvent = 3,
 }
 

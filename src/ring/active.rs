@@ -1,20 +1,20 @@
-//! Count of the payload cursors that record at present. A run's size is a bounded part of the buffer divided by this
-//! count, so that the runs of all cursors together take no more than that part.
+//! Count of the payload cursors that record at present. The size of a cursor's run of chunks is limited to a fixed
+//! part of the buffer divided by this count. So the runs of all cursors together take no more than that part.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Bits of a word that count payload cursors; the bits above hold the epoch.
+/// Number of low bits of a word that count payload cursors; the bits above hold the epoch.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Counts of the payload cursors that took a run in the present epoch, and in the epoch before it. An *epoch* is the
-/// time in which the writers allocate an eighth of the payload buffer.
+/// Counts of the payload cursors that took a run in the present epoch, and in the epoch before it. An *epoch* is a
+/// period in which the writers allocate an eighth of the payload buffer.
 ///
-/// Only the sizes of runs depend on the counts. So relaxed accesses suffice, and a count may miss threads that count
-/// themselves at the same time.
+/// Only the sizes of runs depend on the counts, so the counts need not be exact. All accesses are relaxed. A count may
+/// miss threads that count themselves at the same time.
 pub(super) struct ActiveCursors {
-    /// The words `epoch << COUNT_BITS | cursors`: the first for the newest even epoch, the second for the newest odd
-    /// epoch.
+    /// One word for the newest even epoch, and one for the newest odd epoch. Each word is
+    /// `epoch << COUNT_BITS | cursors`.
     counts: [AtomicU64; 2],
 }
 
@@ -23,11 +23,11 @@ impl ActiveCursors {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a payload cursor if `is_first`: if the cursor takes its first run of this epoch. Returns the number of
-    /// active payload cursors, at least 1.
+    /// Counts the calling payload cursor in `epoch`, if this is the cursor's first run of the epoch (`is_first`).
+    /// Returns the number of active payload cursors, at least 1.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
-        // A count of 1 makes the runs as large as possible, which is right for models. The counts would only add words,
-        // and with them interleavings for the models to explore.
+        // Models do not count. With a count of 1 the runs are as large as possible, which is right for models. The
+        // words of the counts would only add interleavings for the models to explore.
         if cfg!(any(loom, shuttle)) {
             return 1;
         }

@@ -1,11 +1,11 @@
-//! Chunks: the unit in which payload memory changes hands, so that no two threads ever write the same payload bytes at
-//! the same time.
+//! Chunks: the unit in which payload memory changes hands between threads. Owner words make sure that no two threads
+//! ever write the same payload bytes at the same time.
 //!
-//! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process): `lap << 16 |
-//! holder`. The lap is the number of the pass through the payload buffer for which the chunk was last taken, from 1.
-//! The holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. So a writer that was
-//! stalled between allocating an offset and taking its chunk finds a newer lap in the owner word, and does not take the
-//! chunk.
+//! Each physical chunk has an owner word, `lap << 16 | holder`, in the private memory of the process that writes the
+//! ring. The lap is the number, from 1, of the pass through the payload buffer for which the chunk was last taken. The
+//! holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. A writer may be stalled
+//! after it has allocated an offset and before it takes the chunk there. If it then finds a newer lap in the owner
+//! word, it does not take the chunk.
 
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
@@ -17,31 +17,30 @@ use crate::sync::{AtomicU64, Ordering, fence};
 const HOLDER_BITS: u32 = 16;
 const HOLDER_MASK: u64 = (1 << HOLDER_BITS) - 1;
 const FREE: u64 = 0;
-/// Holder of a chunk that was taken for one reservation and is freed by its commit.
+/// Holder of a chunk that was taken for a single reservation. The commit of that reservation frees the chunk.
 const ONE_OFF: u64 = HOLDER_MASK;
 
 /// Bits of a pin word below the lap.
 const PIN_BITS: u32 = 16;
 const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
-/// Flag in a pin word: the chunk is not the first of its run; the bits below hold its distance from the first in
-/// chunks.
+/// Flag in a pin word: the chunk is not the first of its run. The bits below the flag are the number of chunks between
+/// the run's start and this chunk.
 const PIN_FOLLOWS: u64 = 1 << 15;
-/// Value of the count in the pin word of a run's first chunk if more reservations are open than the count's bits can
-/// hold.
+/// Count in the pin word of a run's first chunk which says that too many reservations are open to be counted.
 const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
 /// Taker of a chunk.
 #[derive(Clone, Copy)]
 pub(crate) enum Taker<'a> {
-    /// Payload cursor, which holds the chunk for several reservations.
+    /// Payload cursor. It holds the chunk for several reservations.
     Cursor(&'a PayloadCursor),
-    /// Single reservation, which holds the chunk until its commit. The value is the payload cursor of its thread, if
-    /// the thread has one.
+    /// Single reservation. It holds the chunk until its commit. The value is the payload cursor of the reservation's
+    /// thread, or `None` if the thread has none.
     OneOff(Option<&'a PayloadCursor>),
 }
 
 impl Taker<'_> {
-    /// Returns the number that stands for this taker in an owner word.
+    /// Returns the number that stands for this taker in the holder bits of an owner word.
     fn holder(self) -> u64 {
         match self {
             Self::Cursor(cursor) => u64::from(cursor.id()) + 1,
@@ -49,7 +48,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Returns the payload cursor of the thread that takes the chunk.
+    /// Returns the payload cursor of the thread that takes the chunk, or `None` if the thread has none.
     fn own_cursor(&self) -> Option<&PayloadCursor> {
         match self {
             Self::Cursor(cursor) => Some(cursor),
@@ -65,9 +64,10 @@ fn free_order() -> Ordering {
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
-    /// Pin words of the runs that payload cursors have stopped filling while reservations were open in them. The first
-    /// chunk of a run has `lap << 16 | open`, where `open` counts those reservations. The chunk `n` chunks after it has
-    /// `lap << 16 | PIN_FOLLOWS | n`. Only the payload cursor that took the run for that lap uses these words.
+    /// Pin words, one for each chunk. They are used for a run that its payload cursor has stopped filling while
+    /// reservations were open in it. The word of the run's first chunk is `lap << 16 | open`, where `open` counts
+    /// those reservations. The word of the chunk `n` chunks after it is `lap << 16 | PIN_FOLLOWS | n`. Only the
+    /// payload cursor that took the run for that lap uses these words.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,
@@ -97,16 +97,17 @@ impl Chunks {
         (base >> self.payload_shift) + 1
     }
 
-    /// Takes the chunk at the unwrapped offset `base`, a multiple of the chunk size that the taker has just allocated
-    /// from `next_payload_byte`. Never waits.
+    /// Takes the chunk at the unwrapped offset `base`, a multiple of the chunk size. The taker has just allocated
+    /// `base` from `next_payload_byte`. This function never waits.
     ///
-    /// Returns false if the chunk has already been taken for a newer lap, or if its holder is inside a reservation now
-    /// and may still write to it.
+    /// Returns false if the chunk has already been taken for a newer lap. Also returns false if the chunk's holder is
+    /// inside a reservation now, because the holder may still write to the chunk.
     pub(crate) fn take(&self, base: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
-        // Acquire here and below, pairs with the release in `free` and `release_run`: the previous holder's payload
-        // stores happen before our payload stores. So our stores are later in the modification order of every byte.
+        // Acquire here and in the exchange below, pairs with the release in `free` and `release_run`: the previous
+        // holder's payload stores happen before our payload stores. So our stores are later in the modification order
+        // of every byte.
         let mut seen = owner.load(Ordering::Acquire);
         loop {
             if seen >> HOLDER_BITS >= lap && !mutation::active(Mutation::MissingLapCheck) {
@@ -121,9 +122,10 @@ impl Chunks {
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // No release is needed: a thread that reads our name here and wants the chunk then reads our payload
-            // cursor, which has orderings of its own. If the exchange fails, another thread has taken the chunk for a
-            // newer lap or the holder has freed it. Both happen a few times at most, so the loop ends.
+            // The exchange needs no release. A thread that reads our name here and wants the chunk goes on to read our
+            // payload cursor, which has orderings of its own. If the exchange fails, another thread has taken the
+            // chunk for a newer lap, or the holder has freed it. Each of these happens a few times at most, so the
+            // loop ends.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -131,24 +133,28 @@ impl Chunks {
         }
     }
 
-    /// Returns true if the payload cursor that holds the chunk (the owner) will never write to it again. The taker has
-    /// allocated the same chunk, for a later pass through the buffer, from `next_payload_byte`.
+    /// Returns true if the *owner* will never write to the chunk again. The owner is the payload cursor that `seen`
+    /// names as the chunk's holder. The taker has allocated the same chunk from `next_payload_byte`, for a later pass
+    /// through the buffer.
     ///
-    /// A run is *near* if at most an eighth of the buffer has been allocated since the run was taken. The owner, in
-    /// each reservation, marks "inside", executes a full fence, reads `next_payload_byte`, and stops filling its run if
-    /// the run is no longer near. The taker has moved `next_payload_byte` a whole buffer past the chunk; it executes a
-    /// full fence and reads whether the owner is inside. One of the two fences comes first. If the taker's fence comes
-    /// first, the owner sees that its run is not near, now and ever after. If the owner's fence comes first, the taker
-    /// sees that the owner is inside and leaves the chunk alone. (The taker has read the owner's name from the owner
-    /// word. So the fence of the reservation in which the owner took the chunk came before the taker's fence.)
+    /// A run is *near* if at most an eighth of the buffer has been allocated since the run was taken. In each
+    /// reservation, the owner marks "inside", executes a full fence, and reads `next_payload_byte`. If its run is no
+    /// longer near, it stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the chunk.
+    /// It executes a full fence, and then reads whether the owner is inside. One of the two fences comes first:
+    ///
+    /// - If the taker's fence comes first, the owner sees that its run is not near, now and ever after.
+    /// - If the owner's fence comes first, the taker sees that the owner is inside, and leaves the chunk alone.
+    ///
+    /// This also covers the reservation in which the owner took the chunk. The taker has read the owner's name from
+    /// the owner word, so the fence of that reservation came before the taker's fence.
     fn is_abandoned(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
-            // The taker itself holds the chunk, from an earlier lap. If the taker has no open reservation other than
-            // the present one, none of its open reservations has its payload in the chunk, and it may take the chunk
-            // again.
+            // The taker's own payload cursor holds the chunk, from an earlier lap. If the present reservation is the
+            // cursor's only open reservation, no open reservation has its payload in the chunk. Then the taker may
+            // take the chunk again.
             return own.is_outermost();
         }
         let Some(cursor) = cursors.get(holder) else { return false };
@@ -158,26 +164,26 @@ impl Chunks {
         cursor.is_outside()
     }
 
-    /// Frees the chunk at `base` if `taker` still holds it for that lap.
+    /// Frees the chunk at the unwrapped offset `base`, if `taker` still holds it for the lap of that offset.
     pub(crate) fn free(&self, base: u64, taker: Taker<'_>) {
         let lap = self.lap(base) << HOLDER_BITS;
         let held = lap | taker.holder();
         // Release, pairs with the acquire in `take`: our payload stores happen before the payload stores of the next
-        // holder. If the exchange fails, another thread has taken the chunk from us.
+        // holder. If the exchange fails, another thread has taken the chunk from us, and nothing is to be freed.
         let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
-    /// Releases a run that `cursor` has stopped filling. `run.open` is the number of the cursor's open reservations
-    /// that have their payload in the run.
+    /// Releases a run that `cursor` has stopped filling. `run.open` says how many open reservations of the cursor have
+    /// their payload in the run.
     ///
-    /// If there are none, the run is freed at once. Otherwise the run is *pinned*: the last of these reservations to
-    /// end frees the run (see [`Self::unpin`]), or other threads take its chunks when the payload cursor has no open
-    /// reservation. So a reservation that is open for long, or leaked, withholds only one run from other threads, not
-    /// every run that its thread fills meanwhile.
+    /// If `run.open` is 0, this function frees the run. Otherwise it *pins* the run: the last of those reservations to
+    /// end frees the run (see [`Self::unpin`]). Other threads can take the chunks of a pinned run when the payload
+    /// cursor has no open reservation. So a reservation that is open for long, or leaked, keeps only one run from
+    /// other threads. The other runs that its thread fills meanwhile are freed.
     ///
-    /// `is_kept` means that no other thread can have taken a chunk of the run, because the payload cursor is inside and
-    /// the run was near after the cursor's fence. Then a plain store can free the chunks. Otherwise a compare-exchange
-    /// must check that the cursor still holds them.
+    /// `is_kept` is true if no other thread can have taken a chunk of the run: the payload cursor is inside, and the
+    /// run was near after the cursor's fence. Then plain stores can free the chunks. Otherwise compare-exchanges must
+    /// check that the cursor still holds them.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
@@ -191,17 +197,17 @@ impl Chunks {
             }
             return;
         }
-        // Relaxed, as in `unpin`: only the holder uses these words. Each word also has the lap, because `open` may be
-        // too high for a run whose chunks other threads have taken. (If a signal handler interrupts the owner before it
-        // notices the loss, the handler counts a reservation that the owner then withdraws.) The next holder of the
-        // chunk ignores such a word, because the word has a lap other than its own.
+        // Relaxed, as in `unpin`: only the holder uses these words. If other threads have already taken the run's
+        // chunks, `open` may be too high: a signal handler that interrupts the owner before it notices the loss counts
+        // a reservation that the owner then withdraws. The word does no harm then. It has this run's lap, and the next
+        // holder of the chunk ignores words with a lap other than its own.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
     }
 
-    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while other reservations
-    /// of the same payload cursor are open. Frees the run if this was the last reservation in it.
+    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while the same payload
+    /// cursor has other open reservations. Frees the run if this was the last reservation in it.
     #[cold]
     pub(crate) fn unpin(&self, offset: u64, cursor: &PayloadCursor) {
         let Some(first) = self.first_of_run(offset >> self.chunk_shift << self.chunk_shift) else { return };
@@ -209,8 +215,8 @@ impl Chunks {
         let pinned = pins.load(Ordering::Relaxed);
         let open = pinned & PIN_MASK;
         if pinned != self.pin_word(first, open) || !(1..PIN_UNCOUNTED).contains(&open) {
-            // The number of open reservations is not known, so we cannot tell which of them is the last. The run is not
-            // freed here. Other threads can take its chunks when the payload cursor has no open reservation.
+            // The number of open reservations in the run is not known, so we cannot tell which of them is the last. We
+            // do not free the run. Other threads can take its chunks when the payload cursor has no open reservation.
             return;
         }
         pins.store(pinned - 1, Ordering::Relaxed);
@@ -223,8 +229,8 @@ impl Chunks {
         }
     }
 
-    /// Returns the base of the first chunk of the pinned run in which the chunk at `base` lies. Returns `None` if the
-    /// chunk was not pinned for this lap.
+    /// Returns the offset of the first chunk of the pinned run that contains the chunk at `base`. Returns `None` if
+    /// the chunk was not pinned for this lap.
     fn first_of_run(&self, base: u64) -> Option<u64> {
         let pinned = self.pins[self.index(base)].load(Ordering::Relaxed);
         if pinned >> PIN_BITS != self.lap(base) {
@@ -234,7 +240,7 @@ impl Chunks {
         base.checked_sub(before << self.chunk_shift)
     }
 
-    /// Returns true if the chunk at `base` is pinned as the chunk that is `n` chunks after the first chunk of its run.
+    /// Returns true if the chunk at `base` is in a pinned run, `n` chunks after the first chunk of the run.
     fn follows(&self, base: u64, n: u64) -> bool {
         self.pins[self.index(base)].load(Ordering::Relaxed) == self.pin_word(base, PIN_FOLLOWS | n)
     }

@@ -9,13 +9,14 @@ use crate::layout::descriptor::WORD_SEQNO;
 use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS};
 use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
 
-/// Distance from the slot that a writer claims to the cache line that it prefetches for later events: six slots.
+/// Distance in bytes from the slot that a writer claims to the cache line that it prefetches for a later event: six
+/// slots.
 const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
 
 /// The words of a slot.
 pub(super) type SlotWords = [AtomicU64; DESCRIPTOR_WORDS];
 
-/// A claimed slot and payload bytes: the right to write them until commit.
+/// A claimed slot and its payload bytes. Until the commit, only the owner of the claim may write them.
 pub(crate) struct Claim<'r> {
     /// Sequence number; 0 if the event is lost, see [`Self::lost`].
     pub(crate) seqno: u64,
@@ -29,10 +30,11 @@ pub(crate) struct Claim<'r> {
 /// Kind of payload memory that a claim has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PayloadMemory {
-    /// Bytes in the run of the thread's payload cursor, or no bytes for an event without payload.
+    /// Bytes in the run of the thread's payload cursor. An event without payload has this kind, too, and needs no
+    /// bytes.
     Run,
-    /// A number of chunks that hold this payload only, the first at the payload's offset. The commit frees these
-    /// chunks.
+    /// Chunks that hold only this payload, `chunks` in number. The first chunk is at the payload's offset. The commit
+    /// frees them.
     OneOff { chunks: u64 },
     /// No memory: stalled writers hold every chunk, or no slot could be claimed.
     Missing,
@@ -60,7 +62,7 @@ impl Claim<'_> {
         Self { seqno: 0, payload_offset: 0, memory: PayloadMemory::Missing, words: None }
     }
 
-    /// Returns true if payload memory was found. Otherwise the event can only be committed without payload.
+    /// Returns true if the claim has payload memory. If it has none, the event can only be committed without payload.
     #[inline(always)]
     pub(crate) fn has_payload_memory(&self) -> bool {
         self.memory != PayloadMemory::Missing
@@ -68,31 +70,31 @@ impl Claim<'_> {
 }
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Allocates a seqno and claims its slot. Returns `None` if the slot is not free: the seqno has been given up.
+    /// Allocates a seqno and claims its slot. If the slot is not free, gives the seqno up and returns `None`.
     #[inline(always)]
     pub(super) fn try_claim_slot(&self) -> Option<ClaimedSlot<'_>> {
         let seqno = self.next_seqno();
         self.claim(seqno).map(|words| ClaimedSlot { seqno, words })
     }
 
-    /// Returns the slot of a seqno that this thread has claimed. Returns `None` if `seqno` is 0, which stands for a
-    /// lost event.
+    /// Returns the slot of a seqno that this thread has already claimed. Returns `None` if `seqno` is 0, which stands
+    /// for a lost event.
     pub(super) fn claimed_slot(&self, seqno: u64) -> Option<ClaimedSlot<'_>> {
         seqno.checked_sub(1).map(|index| ClaimedSlot { seqno, words: self.memory.descriptor(index) })
     }
 
-    /// Allocates seqnos until the slot of a seqno can be claimed. Returns `None` after a whole lap of seqnos, or if the
-    /// file was truncated.
+    /// Allocates seqnos until the slot of one of them can be claimed. Returns `None` if all seqnos of a whole lap were
+    /// given up, or if the file was truncated.
     ///
-    /// A seqno is given up only if another writer is stalled inside its slot, or if the slot already belongs to a later
-    /// lap. A stalled writer is inside one slot for each of its open reservations. So one of the slots of a lap can be
-    /// claimed, unless every slot has an open reservation.
+    /// A seqno is given up only if another writer is stalled inside its slot, or if the slot already belongs to a
+    /// later lap. A stalled writer is inside one slot for each of its open reservations. So a claim succeeds within a
+    /// lap, unless every slot has an open reservation.
     #[cold]
     #[inline(never)]
     pub(super) fn claim_slot_slow(&self) -> Option<ClaimedSlot<'_>> {
         (0..self.capacity)
-            // The slots of a truncated file read as 0 for ever, so no claim can succeed. The loop need not try a whole
-            // lap.
+            // The slots of a truncated file read as 0 for ever, so no claim can succeed there. Then one attempt is
+            // enough.
             .take_while(|tried| *tried == 0 || !self.memory.is_truncated())
             .find_map(|_| self.try_claim_slot())
     }
@@ -110,12 +112,12 @@ impl<M: RingMemory> RingWriter<M> {
         seqno
     }
 
-    /// Takes the slot of `seqno` from the event of an earlier lap, and returns its words. Returns `None` after it has
-    /// given the seqno up.
+    /// Claims the slot of `seqno`, which is unused or holds an event of an earlier lap, and returns the words of the
+    /// slot. If the slot cannot be claimed, gives the seqno up and returns `None`.
     #[inline(always)]
     fn claim(&self, seqno: u64) -> Option<&SlotWords> {
         let words = self.memory.descriptor(seqno.wrapping_sub(1));
-        // The prefetch comes before the load of the seqno word, so that later cache lines travel while that load waits.
+        // We prefetch before we load the seqno word. So the cache line of a later event travels while that load waits.
         self.memory.prefetch_after::<PREFETCH_BYTES>(words);
         let word = &words[WORD_SEQNO];
         // Relaxed: the compare-exchange decides.
@@ -128,8 +130,8 @@ impl<M: RingMemory> RingWriter<M> {
             return Some(words);
         }
         if seen == 0 {
-            // On the first lap a seqno word of 0 means that the slot is unused. Only this seqno may claim it, so no
-            // exchange is needed. On later laps 0 means that another writer is inside the slot.
+            // On the first lap, a seqno word of 0 means that the slot is unused. Only this seqno may claim it, so no
+            // exchange is needed. On later laps, 0 means that another writer is inside the slot.
             if seqno > self.capacity {
                 self.give_up(seqno);
                 return None;
@@ -142,30 +144,31 @@ impl<M: RingMemory> RingWriter<M> {
                 () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
                 () => Ordering::Acquire,
             };
-            // If `seen` is our seqno or a later seqno, writers of a later lap have used the slot while we were stalled.
+            // If `seen` is our seqno or a later seqno, writers of a later lap have used the slot while we were
+            // stalled. If the exchange fails, another writer has claimed the slot since we loaded `seen`.
             if seen >= seqno || word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_err() {
                 self.give_up(seqno);
                 return None;
             }
         }
         if !mutation::active(Mutation::MissingWriterFence) {
-            // Pairs with the acquire fence in `observe`: a reader that sees one of the words that we store after this
-            // fence also sees the 0 (or a later seqno) when it loads the seqno again.
+            // Pairs with the acquire fence in `observe::slot`. A reader may see one of the words that we store after
+            // this fence. Then its second load of the seqno sees the 0 (or a later seqno), and the reader rejects the
+            // event.
             fence(Ordering::Release);
         }
         step::at(Step::Claimed);
         Some(words)
     }
 
-    /// Publishes that `seqno` will never be committed, and counts it.
+    /// Publishes `seqno` as a hole, which says that it will never be committed, and counts it.
     #[cold]
     #[inline(never)]
     fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         step::at(Step::Refused);
-        // Without the hole, readers would wait for `seqno` as long as another writer is stalled inside the slot. If
-        // instead a writer of a later lap uses the slot, readers would see that `seqno` is lost, but only after that
-        // writer has committed.
+        // Readers need the hole. Without it, they would wait for `seqno` as long as another writer is stalled inside
+        // the slot. If a writer of a later lap uses the slot, they would wait until that writer commits.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };

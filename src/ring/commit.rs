@@ -1,4 +1,4 @@
-//! Fill and commit, which turn a claim into an event that readers see.
+//! Fill and commit: the steps that turn a claim into an event that readers see.
 
 use super::chunk::Taker;
 use super::claim::{Claim, PayloadMemory, SlotWords};
@@ -12,7 +12,7 @@ use crate::layout::descriptor::{
 };
 use crate::sync::Ordering;
 
-/// The fields of a descriptor that the caller of a commit chooses.
+/// The fields of a descriptor that the caller of `commit` chooses.
 #[derive(Clone, Copy)]
 pub(crate) struct DescriptorFields {
     /// Event code.
@@ -26,18 +26,18 @@ pub(crate) struct DescriptorFields {
 }
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Copies `bytes` into the claim's payload, `at` bytes from its start.
+    /// Copies `bytes` into the claim's payload memory, from byte `at` of the payload on.
     #[inline(always)]
     pub(crate) fn fill(&self, claim: &Claim<'_>, at: u64, bytes: &[u8]) {
         self.memory.store_payload(claim.payload_offset + at, bytes);
         step::at(Step::Filled);
     }
 
-    /// Commits the event: stores all words of the descriptor, which makes the event visible to readers, and ends the
+    /// Commits the event. Stores all words of the descriptor, which makes the event visible to readers, and ends the
     /// reservation of the payload memory. `cursor` is the payload cursor with which the event was reserved.
     ///
-    /// If a `try_*` reservation made the claim in the same function, the compiler knows the claim's kind of payload
-    /// memory. It then generates only the fast path.
+    /// On a fast path, a `try_*` function has made the claim, inlined into the same function. So the compiler knows
+    /// the claim's kind of payload memory, and leaves out the code for the other kinds.
     #[inline(always)]
     pub(crate) fn commit(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: &DescriptorFields) {
         if let Some(words) = claim.words {
@@ -70,7 +70,7 @@ impl<M: RingMemory> RingWriter<M> {
 /// Stores all words of the descriptor, the seqno last.
 #[inline(always)]
 fn publish(words: &SlotWords, seqno: u64, payload_offset: u64, fields: &DescriptorFields) {
-    // Relaxed: these stores come after the fence of the claim, and before the release store of the seqno.
+    // Relaxed: these stores come after the release fence in `claim`, and before the release store of the seqno below.
     let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
     if mutation::active(Mutation::EarlyCommit) {
         words[WORD_SEQNO].store(seqno, Ordering::Release);
@@ -84,8 +84,8 @@ fn publish(words: &SlotWords, seqno: u64, payload_offset: u64, fields: &Descript
     }
     let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
     step::at(Step::Described);
-    // Release, pairs with the acquire load in `observe`: the stores of the words and of the payload happen before
-    // everything that a reader of this seqno does next.
+    // Release, pairs with the acquire load in `observe::slot`: the stores of the words and of the payload happen
+    // before everything that a reader does after it has seen this seqno.
     words[WORD_SEQNO].store(seqno, order);
     step::at(Step::Committed);
 }
