@@ -18,7 +18,7 @@ pub const DESCRIPTOR_SHIFTS: core::ops::RangeInclusive<u32> = 16..=32;
 pub const PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 27..=40;
 /// Default descriptor shift, as in the daemon of the original C implementation: 2,097,152 descriptors, 128 MiB.
 pub const DEFAULT_DESCRIPTOR_SHIFT: u32 = 21;
-/// Default payload shift, as in the published daemon: 512 MiB.
+/// Default payload shift, as in the daemon of the original C implementation: 512 MiB.
 pub const DEFAULT_PAYLOAD_SHIFT: u32 = 29;
 
 /// Limits of the descriptor shift of a *compact* ring: a shard of the perf recorder, or a ring of a test. A compact

@@ -7,7 +7,7 @@ use crate::layout::extension;
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Bytes of a payload word. Models store payloads of whole words.
+/// Size of a payload word in bytes. In models, every payload is a multiple of this size.
 const WORD_BYTES: u64 = 8;
 /// Entries of the wide hole table.
 const WIDE_HOLES: usize = extension::WIDE_HOLE_SETS * extension::WIDE_HOLE_WAYS;
@@ -25,8 +25,8 @@ pub(crate) struct HeapMemory {
 }
 
 impl HeapMemory {
-    /// Creates zeroed memory. Only `payload_words` words of payload memory exist, because loom can handle only few
-    /// words. Larger offsets wrap onto these words.
+    /// Creates zeroed memory for a ring of these sizes. The payload memory has only `payload_words` words, because
+    /// loom can handle few words. Offsets past these words wrap around to them.
     pub(crate) fn new(geometry: Geometry, payload_words: usize) -> Self {
         let words = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
         Self {

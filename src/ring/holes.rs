@@ -1,14 +1,16 @@
-//! The hole tables. They name the seqnos that were handed out and will never be committed, so that readers do not wait
-//! for them.
+//! The hole tables. A hole is a seqno that was handed out and will never be committed. Readers look for holes in a
+//! table, so that they do not wait for them.
 //!
-//! A table is divided into sets of a few entries; a seqno belongs to one set and may be in any entry of that set. A new
-//! hole replaces the smallest entry of its set, so that an entry only grows. An old hole is needed until its slot has
-//! an event of a later lap. A hole is replaced before that time only if writers stall for a whole lap in more slots of
-//! one set than the set has entries. Readers then wait for the replaced hole's seqno until the ring is a lap further.
-//! In the wide table this cannot happen in rings of up to 65,536 descriptors, and is nearly impossible in larger rings.
+//! A table is divided into sets of a few entries. A seqno belongs to one set, and may be in any entry of that set. A
+//! new hole replaces the smallest entry of its set, so an entry only grows.
 //!
-//! Readers since version 1.2 use the wide table. The narrow table is for older readers. It has 64 sets, and a seqno's
-//! remainder names its set.
+//! A hole must stay in its table until its slot has an event of a later lap. It is replaced too early only if writers
+//! stall for a whole lap in more slots of one set than the set has entries. Then readers wait for the seqno of the
+//! replaced hole until the ring is a lap further. In the wide table this cannot happen in rings of up to 65,536
+//! descriptors. In larger rings it is nearly impossible.
+//!
+//! Readers since version 1.2 of the extension use the wide table. The narrow table is for older readers. It has 64
+//! sets; the remainder of the seqno divided by 64 selects the set.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
@@ -53,15 +55,16 @@ pub(crate) fn publish<M: RingMemory>(memory: &M, seqno: u64) {
 }
 
 fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
-    // The loop ends: it repeats only if another writer has put a hole into the same entry meanwhile, and each writer
+    // The loop ends. It repeats only if another writer has stored a hole in the same entry meanwhile, and each writer
     // puts a seqno into a table only once.
     loop {
-        // Relaxed: the compare-exchange decides. An entry's value is the whole message; no other memory belongs to it.
+        // Relaxed: the compare-exchange below decides. A reader of the entry needs nothing but its value, so the entry
+        // publishes no other memory.
         let value_at = |index| (memory.hole(table, index).load(Ordering::Relaxed), index);
         let smallest = entries(memory, table, seqno).map(value_at).min();
         let Some((value, index)) = smallest.filter(|(value, _)| *value < seqno) else {
             // All entries are newer than `seqno`. We were stalled for so long that the slot already has an event of a
-            // later lap. Readers see from that event that `seqno` is lost, so the hole need not be published.
+            // later lap. Readers see from that event that `seqno` is lost, so we need not publish the hole.
             return;
         };
         let entry = memory.hole(table, index);
@@ -108,7 +111,7 @@ mod tests {
                 let fullest = fullest((0..STALLED).map(|i| (i * distance + 12_345) & mask));
                 assert!(fullest <= WIDE_HOLE_WAYS, "2^{capacity_shift}, each {distance}th: {fullest}");
             }
-            // Runs of eight slots, as if each thread stalled in eight neighbouring slots.
+            // Groups of eight neighbouring slots, as if each thread stalled in eight slots at once.
             let runs = (0..STALLED).map(|i| ((i / 8) * widest * 8 + i % 8) & mask);
             assert!(fullest(runs) <= WIDE_HOLE_WAYS);
             // Slots in random order.

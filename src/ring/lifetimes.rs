@@ -1,6 +1,6 @@
-//! Tests of the lifetime of payloads in the most unfavourable traffic that we know. The lifetime is the part of the
-//! payload buffer that is recorded between a payload and its expiry. Payload cursors take turns here in an order that
-//! no scheduler would choose for threads.
+//! Tests of the lifetime of payloads, in the most unfavourable traffic that we know. A payload's lifetime is the
+//! amount of payload that is recorded between the payload and its expiry, as a part of the payload buffer. Payload
+//! cursors take turns here in an order that no scheduler would choose for threads.
 
 use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
@@ -10,21 +10,21 @@ use crate::layout::Geometry;
 use crate::sync::Ordering;
 use std::collections::BTreeMap;
 
-/// A ring with writers and no reader, and the record of when its payloads expired.
+/// A ring with writers and without readers, and a record of how long its payloads lived.
 struct Traffic {
     ring: RingWriter<HeapMemory>,
     cursors: Vec<u16>,
-    /// Payloads that have not expired. The key is the payload's offset; the value is `recorded` just after the payload
-    /// was recorded.
+    /// Payloads that have not expired. The key is the payload's offset. The value is the number that `recorded` had
+    /// immediately after the payload.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
-    /// Smallest number of bytes that were recorded between a payload and its expiry.
+    /// Shortest lifetime so far: the number of bytes that were recorded between a payload and its expiry.
     shortest: u64,
 }
 
 impl Traffic {
     fn new(payload_shift: u32, cursors: usize) -> Self {
-        // The contents of payloads do not matter here, so few words of payload memory suffice.
+        // The tests never read the contents of payloads, so few words of payload memory suffice.
         let memory = HeapMemory::new(Geometry::new(16, 1 << payload_shift, 0).unwrap(), 1);
         let ring = RingWriter::new(memory);
         let cursors = (0..cursors).map(|_| ring.cursors().acquire().unwrap().id()).collect();
@@ -45,21 +45,22 @@ impl Traffic {
         }
     }
 
-    /// Returns true if the recorded payloads would fill the buffer four times, which is enough for a test.
+    /// Returns true if the payloads recorded so far would fill the buffer more than four times. That is enough for a
+    /// test.
     fn is_enough(&self) -> bool {
         self.recorded > 4 * self.ring.memory().geometry().payload_buf_bytes()
     }
 
-    /// Returns the shortest life of a payload, in hundredths of the payload buffer.
+    /// Returns the shortest lifetime of a payload, as a percentage of the payload buffer.
     fn shortest_percent(&self) -> u64 {
         assert!(self.shortest < u64::MAX, "nothing has expired");
         self.shortest * 100 / self.ring.memory().geometry().payload_buf_bytes()
     }
 }
 
-/// Lets `cursors` payload cursors record one after another, each a payload of `bytes` bytes. In each round one further
-/// payload cursor records `busy` bytes, in pieces of at most 30 KiB. Returns the shortest life of a payload, in
-/// hundredths of the buffer.
+/// Lets `cursors` payload cursors record in turn, each a payload of `bytes` bytes. In each round one further payload
+/// cursor records `busy` bytes, in pieces of at most 30 KiB. Returns the shortest lifetime of a payload, as a
+/// percentage of the payload buffer.
 fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     let mut traffic = Traffic::new(payload_shift, cursors + 1);
     while !traffic.is_enough() {
@@ -76,11 +77,13 @@ fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     percent
 }
 
-/// Threads of one shard: a default perf recorder has four shards on one processor, and a thousand threads share them.
+/// Payload shift, and number of threads, of one shard in this case: a default perf recorder has four shards on one
+/// processor, and a thousand threads share them.
 const SHARD_SHIFT: u32 = 23;
 const SHARD_THREADS: usize = 250;
 
-/// Payload sizes, in bytes. Many are near a limit at which a payload gets one-off chunks instead of a place in a run.
+/// Payload sizes in bytes. Many are near a size limit: beyond it, a payload gets chunks of its own instead of a place
+/// in a run.
 const SIZES: [u64; 28] = [
     16, 48, 80, 112, 144, 208, 256, 272, 400, 496, 512, 528, 784, 1024, 1040, 1104, 1552, 1584, 2048, 2064, 3136, 4112,
     4192, 8208, 8320, 13_104, 15_872, 16_400,
@@ -108,7 +111,8 @@ fn slow_cursors_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_t
 
 #[test]
 fn one_cursor_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
-    // Small payloads that fill the given number of bytes, after a large payload.
+    // Three sizes in bytes for each case: a large payload, the small payloads after it taken together, and one small
+    // payload.
     let mixes = [
         (43_696, 13_700, 100),
         (8208, 16_400, 16_400),
@@ -136,8 +140,8 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     let mut traffic = Traffic::new(SHARD_SHIFT, 1000);
     (0..1000).for_each(|cursor| traffic.record(cursor, 100));
     for _ in 0..2 {
-        // The payload cursors that were active before count as active until a quarter of the buffer has been allocated.
-        // The lifetimes up to this point are therefore not used.
+        // The cursors that were active before count as active until a quarter of the buffer has been allocated. The
+        // first pass of this loop lets that happen. Only the lifetimes of the second pass are used.
         (traffic.shortest, traffic.recorded) = (u64::MAX, 0);
         traffic.readable.clear();
         while !traffic.is_enough() {
@@ -147,7 +151,8 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     assert!(traffic.shortest_percent() >= 80, "{}", traffic.shortest_percent());
 }
 
-/// Checks the claims of docs/RELIABILITY.md about more threads, and about the smallest rings that other readers open.
+/// Checks the claims of docs/RELIABILITY.md about larger numbers of threads, and about the smallest rings that readers
+/// of other programs open.
 #[test]
 fn many_cursors_of_one_ring_keep_payloads_for_an_eighth_of_the_buffer() {
     for (payload_shift, cursors) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {

@@ -1,7 +1,7 @@
 //! The memory of a ring, as words and payload bytes.
 //!
-//! Two rules hold for memory that another process writes. No reference to such memory exists except `&AtomicU64`, which
-//! the language defines for this. Every byte of it is copied by an atomic or an opaque copy.
+//! Two rules hold for memory that another process writes. First, the only Rust reference to it is `&AtomicU64`, which
+//! the language defines for memory that changes. Second, every byte of it is copied by an atomic or an opaque copy.
 
 use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
@@ -27,7 +27,7 @@ pub(crate) enum ControlWord {
     RecordErrors,
 }
 
-/// A ring's memory. Indices are wrapped or checked by the implementation: no argument can leave the region.
+/// A ring's memory. The implementation wraps or checks every index, so no argument can reach outside of the memory.
 pub(crate) trait RingMemory {
     /// Returns the sizes of the ring.
     fn geometry(&self) -> &Geometry;
@@ -39,22 +39,24 @@ pub(crate) trait RingMemory {
     fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
         Descriptor::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
-    /// Returns a hole table's entry `index`, taken modulo the table's size.
+    /// Returns the entry `index` of a hole table. `index` is taken modulo the number of entries.
     fn hole(&self, table: HoleTable, index: u64) -> &AtomicU64;
-    /// Returns true if the ring has a hole table (files of other writers have none).
+    /// Returns true if the ring has a hole table. Files that another program has written have none.
     fn has_holes(&self) -> bool;
     /// Returns the table in which readers look for holes.
     fn hole_table(&self) -> HoleTable;
-    /// Returns true if the file of this memory has been truncated, so that nothing written there is kept.
+    /// Returns true if the ring's file has been truncated, so that stores to this memory no longer reach the file.
     fn is_truncated(&self) -> bool {
         false
     }
-    /// Copies `bytes` to the unwrapped payload offset. Nothing is copied if they do not fit the buffer.
+    /// Copies `bytes` to the unwrapped payload offset `offset`. Copies nothing if `bytes` does not fit the buffer.
     fn store_payload(&self, offset: u64, bytes: &[u8]);
-    /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
+    /// Fills `out` from the unwrapped payload offset `offset`. At most the buffer's size is copied. Further bytes of
+    /// `out` do not change.
     fn load_payload(&self, offset: u64, out: &mut [u8]);
-    /// Prefetches the cache line `BYTES` after the descriptor, because it will be written soon. (For the last slots of
-    /// a lap this is a line of the payload buffer. That does no harm, and saves computing the wrapped slot.)
+    /// Prefetches the cache line `BYTES` bytes after the descriptor `words`, because a later event will be written
+    /// there. (For the last slots of a lap, this line is in the payload buffer. That does no harm, and it saves the
+    /// computation of the wrapped slot.)
     fn prefetch_after<const BYTES: usize>(&self, words: &[AtomicU64; DESCRIPTOR_WORDS]);
 }
 
@@ -74,7 +76,7 @@ mod mapped {
     use crate::sync::Ordering;
     use std::ptr::NonNull;
 
-    /// A mapped ring file. The fields that recording an event needs lie in one cache line.
+    /// A mapped ring file. The fields that are needed to record an event lie in one cache line.
     #[repr(C, align(64))]
     pub(crate) struct MappedMemory {
         header: NonNull<u8>,
@@ -89,14 +91,15 @@ mod mapped {
         mapping: Mapping,
     }
 
-    // SAFETY: the pointers are into `mapping`, which lives as long as this value and may be used from any thread; every
-    // access through them is atomic or an opaque copy.
+    // SAFETY: the pointers point into `mapping`, which lives as long as this value and may be used from any thread.
+    // Every access through them is atomic or an opaque copy.
     unsafe impl Send for MappedMemory {}
-    // SAFETY: as above: shared use is by atomic accesses and opaque copies only.
+    // SAFETY: as above. Threads that share this value access the memory only by atomics and opaque copies.
     unsafe impl Sync for MappedMemory {}
 
     impl MappedMemory {
-        /// Wraps `mapping` as a ring of the sizes `geometry`. Returns `None` if the mapped sections have other sizes.
+        /// Wraps `mapping` as a ring with the sizes in `geometry`. Returns `None` if the mapped sections have other
+        /// sizes.
         pub(crate) fn new(mapping: Mapping, geometry: Geometry, has_holes: bool) -> Option<Self> {
             let fits = mapping.header_bytes() as u64 >= HEADER_SECTION_BYTES
                 && mapping.descriptor_bytes() as u64 == geometry.descriptor_section_bytes()
@@ -110,8 +113,8 @@ mod mapped {
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
-                // Payloads of a sparse file must be mapped before they are copied, so no payload of it is copied in
-                // line.
+                // A payload of a sparse file must be mapped before it is copied. A copy in line does not map it, so
+                // the limit 0 prevents copies in line.
                 copier: Copier::new().within(if mapping.is_sparse() {
                     0
                 } else {
@@ -128,14 +131,14 @@ mod mapped {
             &self.mapping
         }
 
-        /// Returns true if the file is sparse, so that only parts of it may be mapped.
+        /// Returns true if the file is sparse. Then some of its parts may not be mapped.
         #[inline(always)]
         pub(crate) fn is_sparse(&self) -> bool {
             self.is_sparse
         }
 
-        /// Returns true if a payload of so many bytes fits the buffer and is copied in line. After this check the
-        /// compiler generates the copy without further branches.
+        /// Returns true if a payload of `bytes` bytes fits the buffer and is copied in line. If a caller checks this
+        /// before the copy, the compiler generates the copy without further branches.
         #[inline(always)]
         pub(crate) fn is_copied_in_line(&self, bytes: usize) -> bool {
             self.copier.copies_in_line(bytes)
@@ -144,49 +147,55 @@ mod mapped {
         /// Returns the word at a byte offset of the header section.
         ///
         /// # Panics
-        /// If the offset is not a multiple of 8 within the header section; callers pass constants.
+        /// If `offset` is not a multiple of 8, or if the word is not inside the header section. Callers pass
+        /// constants.
         #[inline(always)]
         pub(crate) fn header_word(&self, offset: usize) -> &AtomicU64 {
             assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER_SECTION_BYTES as usize);
-            // SAFETY: the header section has HEADER_SECTION_BYTES mapped bytes (checked in `new`), offset + 8 is
-            // within.
+            // SAFETY: the header section has HEADER_SECTION_BYTES mapped bytes (checked in `new`), and offset + 8 is
+            // not larger.
             let word = unsafe { self.header.add(offset) };
-            // SAFETY: 8-aligned (page-aligned base, offset a multiple of 8), mapped while `self` lives, and every
-            // access in this and other processes is atomic or of another language.
+            // SAFETY: the word is 8-aligned, because the base is page-aligned and the offset is a multiple of 8. It is
+            // mapped while `self` lives. Every access to it, in this and other processes, is atomic, an opaque copy,
+            // or of another language.
             unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
         }
 
-        /// Returns the word at a byte offset of the context area. Returns `None` if the offset is outside of the area
-        /// or unaligned.
+        /// Returns the word at a byte offset of the context area. Returns `None` if the offset is not a multiple of 8,
+        /// or if the word is not inside the area.
         pub(crate) fn context_word(&self, offset: u64) -> Option<&AtomicU64> {
             let end = offset.checked_add(8)?;
             if !offset.is_multiple_of(8) || end > self.geometry.context_area_bytes() {
                 return None;
             }
             let context = self.mapping.context();
-            // SAFETY: offset + 8 is within the mapped context area (checked in `new` and above).
+            // SAFETY: offset + 8 is within the context area (checked above), and the area is mapped (checked in
+            // `new`).
             let word = unsafe { context.add(offset as usize) };
-            // SAFETY: 8-aligned, mapped while `self` lives, accessed only atomically.
+            // SAFETY: the word is 8-aligned, mapped while `self` lives, and accessed only by atomics and opaque
+            // copies.
             Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
         }
 
-        /// Returns the value of a word of the header section by a relaxed load; see [`Self::header_word`].
+        /// Returns the value of a word of the header section, by a relaxed load. [`Self::header_word`] says which
+        /// offsets are valid.
         pub(crate) fn header_value(&self, offset: usize) -> u64 {
             self.header_word(offset).load(Ordering::Relaxed)
         }
 
-        /// Returns the value of a word of the header section. Acquire, pairs with the release that stored the value.
+        /// Returns the value of a word of the header section. The load is acquire; it pairs with the release that
+        /// stored the value.
         pub(crate) fn header_value_acquired(&self, offset: usize) -> u64 {
             self.header_word(offset).load(Ordering::Acquire)
         }
 
-        /// Returns the value of a word of the context area. Returns `None` if the offset is outside of the area or
-        /// unaligned. Acquire, pairs with the release that stored the value.
+        /// Returns the value of a word of the context area. Returns `None` if the offset is not a multiple of 8, or if
+        /// the word is not inside the area. The load is acquire; it pairs with the release that stored the value.
         pub(crate) fn context_value_acquired(&self, offset: u64) -> Option<u64> {
             self.context_word(offset).map(|word| word.load(Ordering::Acquire))
         }
 
-        /// Copies `bytes` into the header section at `offset`. Returns false if they do not fit or the mapping is
+        /// Copies `bytes` into the header section at `offset`. Returns false if they do not fit, or if the mapping is
         /// read-only.
         pub(crate) fn store_header_bytes(&self, offset: usize, bytes: &[u8]) -> bool {
             let fits = offset.checked_add(bytes.len()).is_some_and(|end| end <= HEADER_SECTION_BYTES as usize);
@@ -195,7 +204,7 @@ mod mapped {
             }
             // SAFETY: the range was checked to be inside the header section.
             let to = unsafe { self.header.add(offset) };
-            // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
+            // SAFETY: `bytes` is private and readable. The target is mapped writable, and others read it atomically.
             unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
             true
         }
@@ -207,12 +216,12 @@ mod mapped {
             }
             // SAFETY: the range was checked to be inside the header section.
             let from = unsafe { self.header.add(offset) };
-            // SAFETY: `out` is exclusively ours; the source is mapped readable.
+            // SAFETY: `out` is exclusively ours. The source is mapped readable.
             unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
             true
         }
 
-        /// Copies `bytes` into the context area at `offset`. Returns false if they do not fit or the mapping is
+        /// Copies `bytes` into the context area at `offset`. Returns false if they do not fit, or if the mapping is
         /// read-only.
         pub(crate) fn store_context_bytes(&self, offset: u64, bytes: &[u8]) -> bool {
             let end = offset.checked_add(bytes.len() as u64);
@@ -223,7 +232,7 @@ mod mapped {
             }
             // SAFETY: the range was checked to be inside the context area.
             let to = unsafe { context.add(offset as usize) };
-            // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
+            // SAFETY: `bytes` is private and readable. The target is mapped writable, and others read it atomically.
             unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
             true
         }
@@ -238,7 +247,7 @@ mod mapped {
             }
             // SAFETY: the range was checked to be inside the context area.
             let from = unsafe { context.add(offset as usize) };
-            // SAFETY: `out` is exclusively ours; the source is mapped readable.
+            // SAFETY: `out` is exclusively ours. The source is mapped readable.
             unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
             true
         }
@@ -266,24 +275,25 @@ mod mapped {
         #[inline(always)]
         fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS] {
             let index = (slot & self.slot_mask) as usize * DESCRIPTOR_WORDS;
-            // SAFETY: the slot is below the capacity: inside the descriptor section.
+            // SAFETY: the mask makes the slot smaller than the capacity. So the words are inside the descriptor
+            // section.
             let words = unsafe { self.descriptors.add(index) };
-            // SAFETY: eight words inside the section, 64-aligned, mapped while `self` lives, accessed only atomically;
-            // `AtomicU64` has the layout of u64, an array no padding.
+            // SAFETY: the eight words are inside the section, 64-aligned, mapped while `self` lives, and accessed only
+            // atomically. `AtomicU64` has the layout of u64, and an array has no padding.
             unsafe { words.cast().as_ref() }
         }
 
         #[inline(always)]
         fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
-            // SAFETY: eight words that may be loaded while others store them atomically; `descriptor` returns words
-            // that are aligned to 64 bytes.
+            // SAFETY: these are eight words that others store only atomically, so we may load them at any time. They
+            // are aligned to 64 bytes, because `descriptor` returns words with this alignment.
             let words = unsafe { arch::copy::words_from_shared(words.as_ptr().cast()) };
             if cfg!(target_endian = "big") {
                 return Descriptor::from_words(words);
             }
-            // The words are transmuted, because a load of the whole descriptor would wait for the stores of single
-            // fields. SAFETY: `Descriptor` has the eight words' layout (checked by a test of its module), and is made
-            // of integers.
+            // The words are transmuted and not stored field by field, because a later load of the whole descriptor
+            // would wait for the stores of the fields. SAFETY: `Descriptor` has the layout of the eight words (a test
+            // of its module checks this), and is made of integers.
             unsafe { std::mem::transmute::<[u64; DESCRIPTOR_WORDS], Descriptor>(words) }
         }
 
@@ -312,26 +322,29 @@ mod mapped {
 
         #[inline(always)]
         fn store_payload(&self, offset: u64, bytes: &[u8]) {
-            // A check instead of `min`, so that a constant length stays constant for the compiler.
+            // We check the length and do not use `min`, so that a constant length stays constant for the compiler.
             let len = bytes.len();
             if len as u64 > self.payload_mask {
                 return;
             }
-            // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
+            // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped: the buffer
+            // twice.
             let to = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
-            // SAFETY: offset + len < 2·S; `bytes` is private and readable; others access the target by atomic or opaque
-            // copies. Writers have mapped it writable.
+            // SAFETY: offset + len < 2·S. `bytes` is private and readable. Others access the target by atomic or
+            // opaque copies. It is mapped writable, because only writers call this function.
             unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), len) };
         }
 
         #[inline(always)]
         fn load_payload(&self, offset: u64, out: &mut [u8]) {
-            // Lengths that are copied in line fit the buffer, because the copier's limit is at most the buffer's size.
+            // If `copies_in_line` returns true, the length fits the buffer, because `new` limits the copier to the
+            // buffer's size.
             let fits = self.copier.copies_in_line(out.len());
             let len = if fits { out.len() } else { out.len().min(self.geometry.payload_buf_bytes() as usize) };
-            // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
+            // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped: the buffer
+            // twice.
             let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
-            // SAFETY: len <= S, and so offset + len < 2·S; `out` is exclusively ours.
+            // SAFETY: len <= S, so offset + len < 2·S. `out` is exclusively ours.
             unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), len) };
         }
 

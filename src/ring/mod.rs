@@ -1,8 +1,8 @@
 //! The protocol: reserve, claim, allocate payload memory, fill, commit, observe.
 //!
-//! Everything here works on [`memory::RingMemory`]: a region of words and payload bytes that is a mapped file in a
-//! program, a heap vector in unit tests and a loom or shuttle model in model checks. The steps are explained in
-//! `docs/ARCHITECTURE.md`; `docs/ORDERING.md` argues every pair of orderings named here.
+//! Everything here works on [`memory::RingMemory`], a region of words and payload bytes. In a program this region is a
+//! mapped file, in unit tests a heap vector, and in model checks a loom or shuttle model. `docs/ARCHITECTURE.md`
+//! explains the steps. `docs/ORDERING.md` argues every pair of orderings that is named here.
 
 mod active;
 pub(crate) mod chunk;

@@ -1,7 +1,7 @@
-//! Models of payload chunks: no two writers ever write to the same bytes in the same pass through the buffer.
+//! Models of payload chunks. No two writers ever write to the same bytes in the same pass through the payload buffer.
 //!
 //! One thread, the *owner*, holds a chunk. Another thread, the *thief*, allocates the same chunk one pass through the
-//! payload buffer later. From then on only the thief's bytes are valid, and an owner that still wrote to the chunk
+//! payload buffer later. From then on only the thief's bytes are valid. If the owner still wrote to the chunk, it
 //! would destroy them.
 
 use super::event::{
@@ -15,8 +15,8 @@ use loom::thread;
 use std::sync::Arc;
 
 /// Records a payload as large as a chunk, as the thief. Meanwhile a second thread allocates `bytes` of payload memory,
-/// as other writers would. In some interleavings this allocation comes between the thief's seqno and the thief's chunk.
-/// Returns the thief's seqno.
+/// in place of other writers. In some interleavings it does so after the thief has got its seqno and before the thief
+/// allocates its chunk. Returns the thief's seqno.
 fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     let others = thread::spawn({
         let ring = Arc::clone(ring);
@@ -27,7 +27,8 @@ fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     seqno
 }
 
-/// Checks, after all threads have ended, that the event at the thief's seqno has the thief's bytes.
+/// Checks the event at the thief's seqno, after all threads have ended. If the thief got the owner's chunk, the event
+/// must have the thief's bytes.
 fn check_theft(ring: &Ring, seqno: u64, tally: &Tally) {
     check_theft_at(ring, seqno, PAYLOAD_BYTES, tally);
 }
@@ -100,10 +101,11 @@ fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
         assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
-            // The first event fills the chunk. The second event releases it, and its writer stays inside until its end.
+            // The first event fills the chunk. The second event releases the chunk. Its writer is inside a reservation
+            // until the event is committed.
             move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
-        // If the owner has taken its second chunk already, the thief gets the owner's first chunk, one pass later.
+        // If the owner has already taken its second chunk, the thief gets the owner's first chunk, one pass later.
         // Otherwise the thief gets the last chunk of the present pass.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         assert!(owner.join().unwrap().iter().all(Option::is_some));
@@ -118,7 +120,7 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
         let ring = ring(4);
         let cursor = ring.cursors().get(0);
         assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(1));
-        // The reservation takes the other half of the chunk. Events that are recorded while it is open go to the next
+        // This reservation takes the other half of the chunk. Events that are recorded while it is open go to the next
         // chunk.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let owner = thread::spawn({
@@ -126,13 +128,13 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
             move || {
                 let cursor = ring.cursors().get(0);
                 let inner = ring.reserve(cursor, SMALL_BYTES);
-                // Frees the first chunk, while the inner reservation is still open in the second.
+                // This frees the first chunk, while the inner reservation is still open in the second chunk.
                 finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
                 finish(&ring, cursor, inner, SMALL_BYTES);
             }
         });
-        // If the inner reservation has its payload memory already, the thief gets the owner's first chunk, one pass
-        // later. Otherwise the thief gets the chunk before it in memory.
+        // If the inner reservation already has its payload memory, the thief gets the owner's first chunk, one pass
+        // later. Otherwise the thief gets the last chunk of the present pass.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         owner.join().unwrap();
         check_theft(&ring, seqno, tally);
@@ -145,7 +147,8 @@ fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
     explore("steal_from_a_run", 4, &["taken", "left alone"], |tally| {
         let ring = ring_with_runs(8, 2);
         let cursor = ring.cursors().get(0);
-        // The first chunk is used up. The two chunks after it are one run, of which three quarters are used up.
+        // Two of these events fill the first chunk. The next two chunks are one run; the other three events use three
+        // quarters of it.
         (1..=5).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
         assert_eq!(count(&ring, ControlWord::NextPayloadByte), 3 * CHUNK_BYTES);
         let owner = thread::spawn({
@@ -166,8 +169,8 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
         let ring = ring_with_runs(16, 2);
         let cursor = ring.cursors().get(0);
         (1..=4).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
-        // The payload is in the second chunk of a run of two. Events recorded during these reservations go to the next
-        // run.
+        // Both payloads are in the second chunk of a run of two chunks, and they fill it. Events that are recorded
+        // while these reservations are open go to the next run.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let also = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         assert_eq!(outer.payload_offset, 2 * CHUNK_BYTES);
@@ -177,7 +180,7 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
                 let cursor = ring.cursors().get(0);
                 let inner = ring.reserve(cursor, SMALL_BYTES);
                 finish(&ring, cursor, also.receive(&ring), SMALL_BYTES);
-                // Frees both chunks of the first run, while the inner reservation is still open in the next.
+                // This frees both chunks of the first run, while the inner reservation is still open in the next run.
                 finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
                 finish(&ring, cursor, inner, SMALL_BYTES);
             }
@@ -225,7 +228,8 @@ fn a_cursor_with_an_open_reservation_is_not_handed_on() {
         ring.give_back(cursor);
         let ending = thread::spawn({
             let (ring, cursor) = (Arc::clone(&ring), cursor.id());
-            // One more event. Its seqno comes before or after the thief's, so that all orders of the two are tried.
+            // This thread also records one more event. The event's seqno may be smaller or larger than the thief's
+            // seqno, so the model tries both orders.
             move || {
                 [
                     finish(&ring, ring.cursors().get(cursor), open.receive(&ring), SMALL_BYTES),

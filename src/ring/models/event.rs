@@ -1,4 +1,4 @@
-//! Events that the models record and check. Every word of such an event is a function of its seqno.
+//! Events that the models record and check. In such an event, every word is a function of the event's seqno.
 
 use crate::layout::limits::{MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES};
 use crate::layout::{Descriptor, Geometry};
@@ -12,7 +12,8 @@ use crate::ring::writer::RingWriter;
 use crate::sync::Ordering;
 use std::sync::Arc;
 
-/// Bytes of the smallest payload buffer: 16 chunks of 32 bytes, and a window of 448 bytes that moves in steps of 64.
+/// Size of the smallest payload buffer in bytes. The buffer has 16 chunks of 32 bytes. Its window has 448 bytes and
+/// moves in steps of 64 bytes.
 pub(super) const PAYLOAD_BYTES: u64 = MIN_PAYLOAD_BUF_BYTES;
 pub(super) const CHUNK_BYTES: u64 = MIN_CHUNK_BYTES;
 /// Largest payload that goes into a payload cursor's chunk.
@@ -32,8 +33,8 @@ pub(super) fn ring(capacity: u64) -> Arc<Ring> {
     Arc::new(RingWriter::new(memory(capacity)))
 }
 
-/// Returns a ring of `capacity` descriptors whose payload cursors take runs of up to `chunks` chunks after their first
-/// run.
+/// Returns a ring of `capacity` descriptors. After their first run, its payload cursors take runs of up to `chunks`
+/// chunks.
 pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
     let mut ring = RingWriter::new(memory(capacity));
     if chunks > 1 {
@@ -43,25 +44,26 @@ pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
     Arc::new(ring)
 }
 
-/// Returns a ring of 2 descriptors that each hold an event without payload.
+/// Returns a ring of 2 descriptors. Both already hold an event without payload.
 pub(super) fn full_ring() -> Arc<Ring> {
     let ring = ring(2);
     assert_eq!([(); 2].map(|()| record_empty(&ring)), [Some(1), Some(2)]);
     ring
 }
 
-/// Allocates `bytes` of payload memory and does not use them, as if other writers had recorded them before the model
-/// began.
+/// Allocates `bytes` bytes of payload memory and does not use them, as if other writers had recorded that many bytes.
 pub(super) fn pass_by(ring: &Ring, bytes: u64) {
     ring.memory().control(ControlWord::NextPayloadByte).fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Returns the word that an event `seqno` has at position `place`. No other event or position has this word.
+/// Returns the word that the event `seqno` has at position `place`. No other event has this word, and no other
+/// position.
 pub(super) fn bound_word(seqno: u64, place: u64) -> u64 {
     seqno << 32 | place << 8 | 0xa5
 }
 
-/// Returns the payload that an event `seqno` has if its payload is `payload_bytes` long, a multiple of 8.
+/// Returns the payload of the event `seqno`, if the payload is `payload_bytes` long. `payload_bytes` is a multiple of
+/// 8.
 pub(super) fn bound_payload(seqno: u64, payload_bytes: u64) -> Vec<u8> {
     (0..payload_bytes / 8).flat_map(|index| bound_word(seqno, index).to_le_bytes()).collect()
 }
@@ -80,14 +82,14 @@ fn bound_fields(seqno: u64, payload_bytes: u64, payload_offset: u64) -> Descript
     }
 }
 
-/// Records an event without payload. Returns its seqno, or `None` if it was lost.
+/// Records an event without payload. Returns its seqno, or `None` if the event was lost.
 pub(super) fn record_empty<M: RingMemory>(ring: &Ring<M>) -> Option<u64> {
     let claim = ring.reserve_empty();
     (claim.seqno != 0).then(|| finish(ring, None, claim, 0))
 }
 
-/// Records an event with `payload_bytes` of payload, or without payload if there is no memory for it, as `Recorder`
-/// does. Returns its seqno, or `None` if it was lost.
+/// Records an event with `payload_bytes` bytes of payload. If there is no memory for the payload, the event has no
+/// payload, as with `Recorder`. Returns the event's seqno, or `None` if the event was lost.
 pub(super) fn record<M: RingMemory>(ring: &Ring<M>, cursor: Option<&PayloadCursor>, payload_bytes: u64) -> Option<u64> {
     let claim = ring.reserve(cursor, payload_bytes);
     let seqno = claim.seqno;
@@ -96,8 +98,8 @@ pub(super) fn record<M: RingMemory>(ring: &Ring<M>, cursor: Option<&PayloadCurso
     (seqno != 0).then_some(seqno)
 }
 
-/// A claim without its reference to the ring, to be sent to another thread. (Threads of a model may not borrow from the
-/// thread that spawns them.)
+/// A claim without its reference to the ring, so that a thread can send it to another thread. (A thread of a model may
+/// not borrow from the thread that spawns it.)
 pub(super) struct SentClaim {
     seqno: u64,
     pub(super) payload_offset: u64,
@@ -176,7 +178,7 @@ impl Got {
 /// Reads `seqno` as a reader does.
 ///
 /// # Panics
-/// If the event that the reader gets is not exactly the one that was recorded as `seqno`.
+/// If the event that the reader gets is not exactly the event that was recorded as `seqno`.
 pub(super) fn read<M: RingMemory>(memory: &M, seqno: u64) -> Got {
     match observe::descriptor(memory, seqno) {
         Observation::Event(event) => {
@@ -209,9 +211,9 @@ pub(super) fn check_descriptor(seqno: u64, event: &Descriptor) {
     assert_eq!(*event, expected, "torn descriptor of {seqno}");
 }
 
-/// Checks that the buffer window starts after the old bytes that a new payload overwrites. (Only random models check
-/// this. Each additional load multiplies the interleavings that loom explores, and `window` has models of its own for
-/// this.)
+/// Checks that the start of the buffer window is past the old bytes that a new payload overwrites. Only random models
+/// check this. Under loom, each additional load multiplies the interleavings to explore; there the module `window` has
+/// its own models for this.
 #[cfg(shuttle)]
 fn check_window<M: RingMemory>(ring: &Ring<M>, payload_offset: u64, payload_bytes: u64) {
     if payload_bytes == 0 {
@@ -229,8 +231,9 @@ pub(super) fn count<M: RingMemory>(ring: &Ring<M>, word: ControlWord) -> u64 {
     ring.memory().control(word).load(Ordering::Relaxed)
 }
 
-/// Checks a ring after all writers have ended. `recorded` events were committed, and `open` reservations are still
-/// open. Every other seqno of the last lap must be an event or a hole, and the ring's counters must be exact.
+/// Checks a ring after all writers have ended. `recorded` is the number of committed events, `open` the number of
+/// reservations that are still open. Every other seqno of the last lap must be an event or a hole, and the ring's
+/// counters must be exact.
 pub(super) fn check_at_rest<M: RingMemory>(ring: &Ring<M>, recorded: u64, open: u64) {
     let last = observe::last_seqno(ring.memory());
     let mut waiting = 0;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Counts of the outcomes in a model's executions. A model names the outcomes that must occur. So it fails if it never
-/// reaches the situation that it was written for.
+/// Counts of the outcomes in all executions of a model. A model names the outcomes that must occur. So a model fails
+/// if it never reaches the situation that it was written for.
 #[derive(Clone, Default)]
 pub(super) struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
@@ -15,8 +15,8 @@ impl Tally {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }
 
-    /// Prints the counts and checks that each of `expected` occurred. (While a deliberate fault is active, this check
-    /// is left out, because then an assertion of the model itself must fail.)
+    /// Prints the counts, and checks that each of `expected` occurred. While a deliberate fault is active, this check
+    /// is left out, because then an assertion of the model itself must fail.
     fn report(&self, name: &str, bound: &str, started: Instant, expected: &[&str]) {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = started.elapsed().as_secs_f64();
@@ -31,13 +31,14 @@ impl Tally {
     }
 }
 
-/// Returns the number of preemptions to explore in addition to the number that CI explores; see `.ci/models`.
+/// Returns how much deeper to explore than CI does; see `.ci/models`. Under loom, this is a number of additional
+/// preemptions. Under shuttle, it is a power of ten that multiplies the number of schedules.
 fn extra_depth() -> usize {
     std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse().expect("EVENTRING_MODEL_DEPTH is a number"))
 }
 
-/// Runs `model` in every interleaving of at most `preemptions` preemptions and with every value that a weakly ordered
-/// load may give. Each of `expected` must be counted in some execution.
+/// Runs `model` in every interleaving of at most `preemptions` preemptions, and with every value that a weakly ordered
+/// load may return. Fails if one of `expected` occurs in no execution.
 #[cfg(loom)]
 pub(super) fn explore(
     name: &str,
@@ -61,8 +62,9 @@ pub(super) fn explore(
     tally.report(name, &format!("{preemptions} preemptions"), started, expected);
 }
 
-/// Runs `model` in `schedules` random schedules, half of them uniformly random, half with few and well-placed
-/// preemptions (probabilistic concurrency testing). Each of `expected` must be counted in some execution.
+/// Runs `model` in `schedules` random schedules. Half of them are uniformly random. The other half have few
+/// preemptions at well-chosen places (probabilistic concurrency testing). Fails if one of `expected` occurs in no
+/// execution.
 #[cfg(shuttle)]
 pub(super) fn explore(name: &str, schedules: usize, expected: &[&str], model: impl Fn(&Tally) + Send + Sync + 'static) {
     const PREEMPTIONS: usize = 6;

@@ -1,5 +1,5 @@
-//! Models of signal handlers that record while the interrupted thread is recording. A handler is tried before each of
-//! the thread's accesses to shared words.
+//! Models of signal handlers that record while the thread that they interrupt is recording. A handler is tried before
+//! each of that thread's accesses to shared words.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, count, finish, read, record, record_empty, ring_with_runs,
@@ -17,8 +17,8 @@ enum Doing {
     /// Small events, so many that the thread needs a new chunk.
     Smalls,
     Large,
-    /// Small events during an outer reservation, so many that the payload cursor goes on to a new chunk while the outer
-    /// reservation is open in the old chunk.
+    /// Small events during an outer reservation. There are so many that the payload cursor goes on to a new chunk,
+    /// while the outer reservation is open in the old chunk.
     Nested,
 }
 
@@ -48,17 +48,17 @@ impl Doing {
 struct Case {
     doing: Doing,
     on_top: Doing,
-    /// Number of small events in the payload cursor's chunk before the action; the chunk has room for two.
+    /// Number of small events that are recorded before the action. A chunk has room for two of them.
     earlier: u64,
-    /// True if a reservation in that chunk is open all the time.
+    /// True if a reservation is open in the cursor's first chunk during all of this.
     is_open: bool,
     /// Number of chunks of the payload cursor's runs.
     chunks: u64,
-    /// Number of the thread's access to shared words before which the handler runs.
+    /// Number of accesses to shared words that the thread makes before the handler runs.
     step: u64,
 }
 
-/// Fills the payload buffer twice, as another thread would. Checks that no event is recorded in the chunk `spared`.
+/// Fills the payload buffer twice, as another thread would. Checks that no event gets the chunk `spared`.
 fn go_round(ring: &Ring, spared: Option<u64>) {
     for _ in 0..2 * PAYLOAD_BYTES / CHUNK_BYTES {
         let seqno = record(ring, ring.cursors().get(1), CHUNK_BYTES).unwrap();
@@ -73,8 +73,8 @@ fn go_round(ring: &Ring, spared: Option<u64>) {
     }
 }
 
-/// Records with a handler that interrupts before access number `case.step`, and checks all events. Returns false if the
-/// recording ended before that access, so that the handler has not run.
+/// Performs `case.doing`, and lets a handler interrupt it after `case.step` accesses to shared words. Checks all
+/// events. Returns false if the action ended before that, so that the handler did not run.
 fn interrupt(case: Case) -> bool {
     let ring = ring_with_runs(32, case.chunks);
     let seqnos = Arc::new(Mutex::new(Vec::new()));
@@ -127,7 +127,7 @@ fn a_handler_may_record_at_any_step_of_recording() {
                     let came = Arc::new(Mutex::new(true));
                     let came_in_model = Arc::clone(&came);
                     let case = Case { doing, on_top, earlier, is_open, chunks, step };
-                    // The model has one thread, so loom explores one execution. That execution has many branches.
+                    // The model has one thread, so loom explores only one execution. That execution has many branches.
                     let mut model = loom::model::Builder::new();
                     model.max_branches = 30_000;
                     model.check(move || *came_in_model.lock().unwrap() = interrupt(case));

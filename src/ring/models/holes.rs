@@ -1,4 +1,4 @@
-//! Model of holes: a seqno cannot be used, because a writer that has stopped is still inside its slot.
+//! Models of holes. A writer cannot use a seqno, because another writer has stopped inside the slot of that seqno.
 
 use super::event::{Got, check_at_rest, finish, read, record_empty, ring};
 use super::explore::explore;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
     explore("hole", 3, &["whole", "not ready", "hole", "lapped"], |tally| {
         let ring = ring(2);
-        // The stalled writer has seqno 1, and with it the slot of seqno 3.
+        // The stalled writer has seqno 1. Its slot is also the slot of seqno 3.
         let stalled = ring.reserve_empty();
         let writer = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -26,7 +26,7 @@ fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
             }
             next += 1;
         }
-        // Seqno 3 could not be claimed, so the writer got seqnos 2 and 4, and seqno 3 is a hole.
+        // The writer could not claim the slot for seqno 3. So it got seqnos 2 and 4, and seqno 3 is a hole.
         assert_eq!(writer.join().unwrap(), [Some(2), Some(4)]);
         assert_eq!(
             [1, 2, 3, 4].map(|seqno| read(ring.memory(), seqno)),

@@ -1,9 +1,9 @@
 //! Models of the protocol. The unchanged code runs on small rings, in every interleaving (loom) or in many random
 //! interleavings (shuttle).
 //!
-//! Every word of an event, in the descriptor and in the payload, is a function of its seqno. So a reader notices if it
-//! gets a mixture of the words of two events. `.ci/models` runs all models. It runs them again with each fault of
-//! [`super::mutation`], and then they must fail. `docs/ORDERING.md` says which model shows what.
+//! Every word of an event, in the descriptor and in the payload, is a function of the event's seqno. So a reader
+//! notices if it gets words of two different events. `.ci/models` runs all models. It also runs them with each fault
+//! of [`super::mutation`], and then they must fail. `docs/ORDERING.md` says which model shows what.
 
 mod event;
 mod explore;

@@ -1,4 +1,5 @@
-//! Models of rings under random schedules, with more writers, readers and laps than can be explored exhaustively.
+//! Models of rings under random schedules. These models have more writers, readers and laps than can be explored
+//! exhaustively.
 
 use super::event::{
     CHUNK_BYTES, Got, Ring, SMALL_BYTES, check_at_rest, commit, finish, read, record, record_empty, ring_with_runs,
@@ -17,7 +18,8 @@ struct Written {
     open: u64,
 }
 
-/// Records `steps` events of random kinds. A writer may stop for ever, if `may_stop`, with a reservation open.
+/// Records `steps` events of random kinds. If `may_stop` is true, the writer may stop for ever with a reservation
+/// open.
 fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
     let mut cursor = ring.cursors().acquire().expect("a cursor for each writer");
     let mut written = Written::default();
@@ -42,8 +44,8 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
                 finish(ring, Some(cursor), outer, bytes);
                 count((seqno != 0).then_some(seqno));
             }
-            // As if the thread ended here and another thread began: the payload cursor is given back, and the new
-            // thread gets it again, or gets a cursor that a third thread has given back.
+            // This acts as if the thread ended and another thread began. The payload cursor is given back. The new
+            // thread gets the same cursor again, or a cursor that a third thread has given back.
             10 => {
                 ring.give_back(cursor);
                 if thread_rng().gen_range(0..2) == 0 {
@@ -68,8 +70,8 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
     Written { open, ..written }
 }
 
-/// Reads the ring from its oldest event until all writers have ended, and checks that every seqno is an event, lost, or
-/// a hole.
+/// Reads the ring from its oldest event until all writers have ended. Checks that every seqno was an event, was lost,
+/// or was a hole.
 fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
     let start = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
     let (mut next, mut events, mut lost) = (start, 0, 0);
@@ -100,11 +102,12 @@ fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
     }
     assert_eq!(events + lost, next - start);
     let last = observe::last_seqno(ring.memory());
-    // At rest every seqno is an event, a hole, or the open reservation of a stopped writer.
+    // All writers have ended. A seqno that is still not ready belongs to the open reservation of a stopped writer.
     tally.saw(if next > last { "came to the end" } else { "waits for a writer that has stopped" });
 }
 
-/// Runs `writers` writers, of which `stops` may stop for ever. Payload cursors take runs of `chunks` chunks.
+/// Runs two readers, and `writers` writers. The first `stops` of these writers may stop for ever. Payload cursors take
+/// runs of up to `chunks` chunks.
 fn storm(capacity: u64, chunks: u64, writers: usize, stops: usize, steps: usize, tally: &Tally) {
     let ring = ring_with_runs(capacity, chunks);
     let writing = Arc::new(AtomicU64::new(writers as u64));

@@ -1,5 +1,6 @@
-//! Models of a writer that stops for ever, before each of its accesses to shared words. The other writers continue, and
-//! no reader waits for the stopped writer longer than a lap.
+//! Models of a writer that stops for ever. There is one model for each of the writer's accesses to shared words: the
+//! writer stops before that access. The other writers continue, and no reader waits for the stopped writer longer than
+//! a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};
 use super::explore::explore;
@@ -13,7 +14,8 @@ use std::sync::{Arc, Mutex};
 /// Panic payload of a stopping thread.
 struct Stopped;
 
-/// Explores a writer that stops before its access number `steps`. Returns true if it ended before that access.
+/// Explores a writer that makes `steps` accesses to shared words and then stops for ever. Returns true if, in some
+/// execution, the writer ended without stopping.
 fn stop_before(steps: u64) -> bool {
     let ended = Arc::new(Mutex::new(false));
     let seen = Arc::clone(&ended);
@@ -28,7 +30,7 @@ fn stop_before(steps: u64) -> bool {
                 end.is_ok()
             }
         });
-        // All of these events, which are more than two laps, find a slot and payload memory.
+        // These events are more than two laps of the ring. Each of them must find a slot and payload memory.
         for _ in 0..5 {
             let seqno =
                 record(&ring, ring.cursors().get(1), SMALL_BYTES).expect("the other writer stopped, we need not");
@@ -45,7 +47,7 @@ fn stop_before(steps: u64) -> bool {
         for seqno in 1..=last {
             let got = read(ring.memory(), seqno);
             tally.saw(got.name());
-            // Seqnos before the last lap must not be `NotReady`, because a reader would wait for them.
+            // A seqno before the last lap must not be `NotReady`, because a reader would wait for it.
             assert!(got != Got::NotReady || seqno + 2 > last);
         }
         if ended {
@@ -60,8 +62,8 @@ fn stop_before(steps: u64) -> bool {
 #[test]
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
-    // Checks that the model stopped the writer before every access. A writer has at least these: the mark in its
-    // payload cursor, the addition that gives the seqno, the claim, the allocation of payload memory, the window, two
-    // words of payload, eight words of the descriptor, and the end of its reservation.
+    // Checks that the model stopped the writer before every access. A writer makes at least these accesses: the mark
+    // in its payload cursor, the addition that gives the seqno, the claim, the allocation of payload memory, the
+    // window, two words of payload, eight words of the descriptor, and the end of its reservation.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }

@@ -1,4 +1,4 @@
-//! Models of the buffer window: a reader never takes a payload that is being overwritten for valid.
+//! Models of the buffer window. A reader never accepts a payload that is being overwritten.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, bound_payload, check_at_rest, commit, count, pass_by, read, record, ring,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 fn a_payload_that_is_overwritten_is_whole_or_expired() {
     explore("overwritten_payload", 4, &["whole", "expired"], |tally| {
         let ring = ring(4);
-        // This event's payload is the first chunk, which the writer's payload overwrites.
+        // The payload of event 1 is in the first chunk. The writer's payload will overwrite that chunk.
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         let writer = thread::spawn({
@@ -31,7 +31,8 @@ fn a_window_that_another_writer_has_moved_protects_as_well() {
         let ring = ring(4);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
-        // One writer overwrites the first chunk. The other writer moves the window past both chunks if it comes first.
+        // One writer overwrites the first chunk. If the other writer moves the window first, it moves the window past
+        // both writers' chunks.
         let writers = [(); 2].map(|()| {
             let ring = Arc::clone(&ring);
             thread::spawn(move || record(&ring, None, CHUNK_BYTES))
@@ -52,15 +53,14 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
         // This event's payload is the fifth chunk.
         pass_by(&ring, 4 * CHUNK_BYTES);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
-        // The payload memory allocated up to this point does not yet make a writer move the window. The large payload
-        // overwrites the first six chunks, or more chunks if the small payload is allocated first. The small payload
-        // moves the window by a step.
+        // Up to this point no writer has to move the window. The large payload overwrites the first six chunks, or
+        // more chunks if the small payload is allocated first. The small payload moves the window by one step.
         pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
         let large = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
                 let claim = ring.reserve(None, LARGE_BYTES);
-                // The payload is filled only where it falls on the fifth chunk, to keep the model small.
+                // To keep the model small, we fill only the part of the payload that falls on the fifth chunk.
                 let at = PAYLOAD_BYTES + 4 * CHUNK_BYTES - claim.payload_offset;
                 ring.fill(&claim, at, &bound_payload(claim.seqno, CHUNK_BYTES));
                 commit(&ring, None, claim, LARGE_BYTES);
@@ -85,8 +85,8 @@ fn a_writer_that_comes_late_neither_moves_the_window_back_nor_takes_a_chunk_that
             let ring = Arc::clone(&ring);
             move || record(&ring, None, CHUNK_BYTES)
         });
-        // If the other writer has already allocated its chunk, this payload gets the same chunk, one pass through the
-        // buffer later.
+        // If the thread `slow` has already allocated its chunk, the payload below gets the same chunk, one pass
+        // through the buffer later.
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         let seqno = record(&ring, None, CHUNK_BYTES).unwrap();
         let moved = count(&ring, ControlWord::BufferWindowStart);
