@@ -1,27 +1,27 @@
 //! An array that grows by blocks. Elements never move, and a lookup takes no lock.
 
 use once_cell::race::OnceBox;
-// This is the mutex of `std` also in models. A thread holds it only while it makes a block, and models make all blocks
-// before they start threads, so the model checker need not see it.
+// Models use this mutex of `std`, too. A thread holds it only while it makes a block. Models make all blocks before
+// they start threads, so the model checker need not see the mutex.
 use std::sync::{Mutex, PoisonError};
 
 /// An array of at most `BLOCKS` blocks. Each block is made when it is first needed and lives as long as the array.
 ///
-/// The first block has `1 << FIRST_SHIFT` elements. Every further block has `1 << GROWTH_SHIFT` times as many as the
-/// block before it: with 0 all blocks have the same length.
+/// The first block has `1 << FIRST_SHIFT` elements. Every further block has `1 << GROWTH_SHIFT` times as many elements
+/// as the block before it. If `GROWTH_SHIFT` is 0, all blocks have the same length.
 ///
-/// An array without blocks consists of zero bytes. So a `static` array takes no room in the program's file.
+/// An array without blocks consists of zero bytes. So a `static` array takes no space in the program's file.
 pub(crate) struct SegmentedArray<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize> {
     blocks: [OnceBox<Box<[T]>>; BLOCKS],
-    /// Lock that a thread holds while it makes a block. So if several threads need the same new block, only one of them
-    /// allocates it.
+    /// Lock that a thread holds while it makes a block. So if several threads need the same new block, only one of
+    /// them allocates it.
     making: Mutex<()>,
 }
 
 impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
     SegmentedArray<T, FIRST_SHIFT, GROWTH_SHIFT, BLOCKS>
 {
-    /// Number of elements when all blocks have been made; every index is below it.
+    /// Number of elements of an array that has all its blocks. Every index is below this number.
     pub(crate) const LEN_MAX: usize = Self::block_start(BLOCKS);
 
     /// Creates an array without blocks.
@@ -45,14 +45,15 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
         start
     }
 
-    /// Returns the block if it has been made. Everything that its maker did before it published the block happens
-    /// before this call returns.
+    /// Returns the block, or `None` if it has not been made. Everything that the maker of the block did before it
+    /// published the block happens before this call returns.
     #[inline(always)]
     pub(crate) fn block(&self, block: usize) -> Option<&[T]> {
         self.blocks.get(block)?.get().map(|elements| &**elements)
     }
 
-    /// Returns the block, and makes it if it does not exist. `new` returns the element for each index in the array.
+    /// Returns the block, and first makes it if it does not exist. `new` returns the element for each index in the
+    /// array.
     ///
     /// Returns `None` if the array has no such block.
     pub(crate) fn get_or_make_block(&self, block: usize, new: impl Fn(usize) -> T) -> Option<&[T]> {
@@ -65,21 +66,21 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
     #[cold]
     #[inline(never)]
     fn make_block(&self, block: usize, new: impl Fn(usize) -> T) -> Option<&[T]> {
-        // A poisoned lock may be used: if `new` panicked, no block was put into the array.
+        // A poisoned lock may be used: a thread that panicked in `new` has put no block into the array.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Self::block_start(block);
         let elements = || Box::new((start..start + Self::block_len(block)).map(new).collect());
         self.blocks.get(block).map(|made| &**made.get_or_init(elements))
     }
 
-    /// Returns the element with this index in the array if its block has been made.
+    /// Returns the element with this index in the array, or `None` if its block has not been made.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         let (block, within) = Self::position(index)?;
         self.block(block)?.get(within)
     }
 
-    /// Returns the element with this index in the array, and makes its block if the block does not exist.
+    /// Returns the element with this index in the array. First makes its block if the block does not exist.
     ///
     /// Returns `None` if the index is not below [`Self::LEN_MAX`].
     pub(crate) fn get_or_make(&self, index: usize, new: impl Fn(usize) -> T) -> Option<&T> {
@@ -87,7 +88,8 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
         self.get_or_make_block(block, new)?.get(within)
     }
 
-    /// Returns the block in which the element lies, and the element's index in that block.
+    /// Returns the block in which the element lies, and the element's index in that block. Returns `None` if the array
+    /// has no element with this index.
     #[inline]
     pub(crate) fn position(index: usize) -> Option<(usize, usize)> {
         let mut within = index;

@@ -1,5 +1,5 @@
-//! The atomics of `std`, or in models the atomics of the model checker (`models/src/checker.rs`). Other files import
-//! them from here.
+//! The atomics of `std`, or in models the atomics of the model checker (`tests/models/src/checker.rs`). Other files
+//! import them from here.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
@@ -12,9 +12,9 @@ pub(crate) use crate::checker::{AtomicU64, Mutex, Ordering, compiler_fence, fenc
 
 /// Adds `value` to the word with release ordering, executes a sequentially consistent fence, and returns the old value.
 ///
-/// On x86-64 the locked instruction itself is that fence: it drains the store buffer, so that no earlier store and no
-/// later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2). Only the compiler must be
-/// prevented from reordering. On other machines, and in models, the fence is explicit.
+/// On x86-64 the locked instruction of the addition is also the fence. It drains the store buffer, so no earlier store
+/// and no later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2). Only the compiler
+/// must be prevented from reordering. On other machines, and in models, the fence is a separate operation.
 #[inline(always)]
 pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
@@ -32,8 +32,9 @@ pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
     }
 }
 
-/// Adds `value` to a word that only the calling thread stores to, and returns the old value. The addition is atomic
-/// against the thread's signal handlers, not against other threads, and has no ordering.
+/// Adds `value` to a word that only the calling thread stores to, and returns the old value. A signal handler of the
+/// thread cannot interrupt the addition half way. The addition is not atomic against other threads, and has no
+/// ordering.
 #[inline(always)]
 pub(crate) fn local_fetch_add(word: &AtomicU64, value: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]

@@ -7,8 +7,8 @@ use crate::layout::Descriptor;
 use crate::layout::descriptor::WORD_SEQNO;
 use crate::sync::{Ordering, fence};
 
-/// Largest seqno. With one event each nanosecond, a ring reaches it after 292 years. A header that names a larger seqno
-/// is damaged, and is read as if it named this seqno. So sums of seqnos cannot overflow.
+/// Largest seqno. With one event each nanosecond, a ring reaches it after 292 years. A header that names a larger
+/// seqno is damaged; readers then use this seqno instead. So sums of seqnos cannot overflow.
 pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
 
 /// Outcome of reading one seqno.
@@ -16,7 +16,7 @@ pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
 pub(crate) enum Observation {
     /// The event, whole.
     Event(Descriptor),
-    /// A seqno that is not committed yet: it is not allocated, or a writer is inside its slot.
+    /// A seqno that is not committed yet. Either it is not allocated, or a writer is inside its slot.
     NotReady,
     /// A seqno whose slot a later lap has overwritten.
     Lapped,
@@ -30,11 +30,11 @@ pub(crate) enum Slot {
     Event(Descriptor),
     /// An event that was overwritten while it was read.
     Lapped,
-    /// Another value of the slot's seqno word: 0 while a writer is inside, or another seqno.
+    /// Another value in the slot's seqno word: 0 while a writer is inside the slot, or another seqno.
     Other(u64),
 }
 
-/// Reads the event `seqno` (at least 1), or finds the reason why it cannot be read.
+/// Reads the event `seqno` (at least 1). If it cannot be read, returns the reason.
 #[inline(always)]
 pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
     match slot(memory, seqno) {
@@ -44,8 +44,7 @@ pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
     }
 }
 
-/// Reads the event `seqno` (at least 1) from its slot. Does not find out why another value is in the slot: see
-/// [`absent`].
+/// Reads the event `seqno` (at least 1) from its slot. If the slot holds another value, [`absent`] finds the reason.
 #[inline(always)]
 pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     let words = memory.descriptor(seqno.wrapping_sub(1));
@@ -55,24 +54,25 @@ pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     if seen != seqno {
         return Slot::Other(seen);
     }
-    // These loads are relaxed. The second load of the seqno, below, shows whether the words belong to one event.
+    // These loads are relaxed. The second load of the seqno, below, shows whether all words belong to the event
+    // `seqno`.
     let descriptor = M::load_descriptor(words);
     if !mutation::active(Mutation::MissingReaderFence) {
-        // Pairs with the release fence after the claim: if one of the words loaded before this fence is a later
-        // writer's, the load of the seqno after this fence sees that writer's claim. An acquire load instead of the
-        // fence would not order the earlier loads before itself.
+        // Pairs with the release fence in `claim`: if a later writer stored one of the words that we loaded before
+        // this fence, the load of the seqno after this fence sees that writer's claim. An acquire load in place of the
+        // fence would not be enough, because it does not order the earlier loads before itself.
         fence(Ordering::Acquire);
     }
     if word.load(reload_order()) == seqno { Slot::Event(descriptor) } else { Slot::Lapped }
 }
 
-/// Returns the ordering of the second load: relaxed, because the fence before it suffices.
+/// Returns the ordering of the second load: relaxed, because the acquire fence before it is enough.
 #[inline(always)]
 fn reload_order() -> Ordering {
     if mutation::active(Mutation::MissingReaderFence) { Ordering::Acquire } else { Ordering::Relaxed }
 }
 
-/// Returns the reason why `seqno` is not in its slot, which holds `seen`.
+/// Returns the reason why `seqno` is not in its slot. `seen` is the value that the slot holds instead.
 pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observation {
     if seen > seqno {
         return Observation::Lapped;
@@ -85,20 +85,21 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
     if memory.has_holes() && holes::holds(memory, seqno) {
         return Observation::Hole;
     }
-    // If the slot's seqno of the next lap has been handed out, the event is lost to readers: its writer has not
-    // committed it for a whole lap.
+    // If the slot's next seqno has been handed out, the event is lost to readers: its writer has not committed it for
+    // a whole lap.
     if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Lapped } else { Observation::NotReady }
 }
 
-/// Copies the payload of `descriptor` into `out`, which has its `payload_size` bytes. Returns false if the payload has
-/// expired; then the bytes in `out` have no meaning.
+/// Copies the payload of `descriptor` into `out`, which has `payload_size` bytes. Returns false if the payload has
+/// expired. Then the bytes in `out` have no meaning.
 #[inline(always)]
 pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &mut [u8]) -> bool {
-    // No check is needed before the copy. Expired bytes are still mapped memory, and the check after the copy decides.
+    // No check is needed before the copy, because expired bytes are still mapped memory. The check after the copy
+    // decides.
     memory.load_payload(descriptor.payload_buf_offset, out);
     if !mutation::active(Mutation::MissingReaderFence) {
-        // Pairs with the release fence in `window::move_past`: if a byte copied before this fence is a later payload's,
-        // the load after it sees a window that has passed our payload.
+        // Pairs with the release fence in `window::move_past`: if a byte that we copied before this fence belongs to a
+        // later payload, the load after this fence sees a window that has passed our payload.
         fence(Ordering::Acquire);
     }
     payload_is_valid(memory, descriptor)
@@ -115,13 +116,13 @@ pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descripto
 /// Returns the last seqno that was handed out, or 0 if none was handed out yet.
 #[inline]
 pub(crate) fn last_seqno<M: RingMemory>(memory: &M) -> u64 {
-    // Acquire, pairs with the release of the addition that handed the seqno out: all events are visible that its thread
-    // had committed before the addition. (An addition continues the release sequences of the additions before it. So
-    // the same holds for the threads of all earlier seqnos.)
+    // Acquire, pairs with the release of the addition that handed the seqno out. So the caller sees all events that
+    // the adding thread had committed before the addition. (An addition continues the release sequences of the
+    // additions before it. So the same holds for the threads of all earlier seqnos.)
     memory.control(ControlWord::LastSeqno).load(Ordering::Acquire).min(SEQNO_MAX)
 }
 
-/// Returns the oldest seqno that can still be in a ring whose last seqno is `last`.
+/// Returns the oldest seqno whose event can still be in a ring. `last` is the ring's last seqno.
 #[inline]
 pub(crate) fn oldest_seqno<M: RingMemory>(memory: &M, last: u64) -> u64 {
     last.saturating_sub(memory.geometry().descriptor_capacity()) + 1

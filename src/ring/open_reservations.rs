@@ -1,5 +1,5 @@
-//! Tests of the cost of reservations that stay open for long or for ever: each costs its own slot and run, and nothing
-//! else.
+//! Tests of reservations that stay open for long or for ever. Each of them costs its own slot and its own run, and
+//! nothing else.
 
 use super::chunk::{Chunks, Taker};
 use super::claim::Claim;
@@ -70,8 +70,8 @@ fn a_leaked_reservation_costs_one_slot_and_one_chunk_even_if_its_thread_goes_on(
     for i in 0..2 * PAYLOAD / 64 {
         record(&ring, other, &[i as u8; 64]);
     }
-    // Other writers may skip only two chunks in each pass through the buffer: the leaked reservation's chunk, and the
-    // chunk that its thread was filling.
+    // In each pass through the buffer, other writers may skip only two chunks: the chunk of the leaked reservation,
+    // and the chunk that the leaking thread was filling.
     assert!(count(&ring, ControlWord::SkippedChunks) <= skipped + 6);
 }
 
@@ -81,7 +81,7 @@ fn the_last_reservation_in_a_chunk_that_is_no_longer_filled_frees_it() {
     let cursor = ring.cursors().acquire().unwrap();
     let _leaked = ring.reserve(Some(cursor), 64);
     for i in 0..20 * PAYLOAD / CHUNK {
-        // `outer` stays open while its thread stops filling the chunk that has its payload.
+        // `outer` and `also` stay open while their thread stops filling the chunk that holds their payloads.
         let outer = ring.reserve(Some(cursor), 64);
         let also = ring.reserve(Some(cursor), 64);
         for _ in 0..5 {
@@ -123,8 +123,8 @@ fn a_chunk_that_was_taken_from_a_cursor_is_pinned_by_its_new_holder_alone() {
     assert!(chunks.take(0, Taker::Cursor(old), &cursors));
     new.enter();
     assert!(chunks.take(PAYLOAD, Taker::Cursor(new), &cursors));
-    // Two of the new holder's reservations are open in the chunk. Then the old holder, which has lost the chunk,
-    // releases the same chunk with a count of one reservation, which it will withdraw.
+    // The new holder has two open reservations in the chunk. The old holder has lost the chunk, but does not know it
+    // yet. It releases the chunk with a count of one reservation, which it will withdraw.
     chunks.release_run(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
     chunks.release_run(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
     chunks.unpin(PAYLOAD, new);

@@ -1,7 +1,7 @@
-//! Allocation of payload memory that the calling thread's run cannot provide.
+//! Allocation of payload memory on the slow path, when the calling thread's run has no place for the payload.
 //!
-//! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`: as a new run for a payload
-//! cursor, or as *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
+//! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`. Chunks become a new run for a
+//! payload cursor, or *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
 
 use super::chunk::Taker;
 use super::claim::PayloadMemory;
@@ -15,8 +15,8 @@ use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Allocates `rounded` bytes when the cursor's run has too few bytes left, no longer belongs to the cursor, or is
-    /// no longer near. Returns their offset and their kind.
+    /// Allocates `rounded` bytes when the cursor's run cannot be used: it has too few bytes left, no longer belongs to
+    /// the cursor, or is no longer near (see [`Self::is_near`]). Returns the offset of the bytes and their kind.
     pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
             Some(offset) => (offset, PayloadMemory::Run),
@@ -48,13 +48,13 @@ impl<M: RingMemory> RingWriter<M> {
         let is_first = cursor.enter_epoch(epoch);
         let enough = rounded.saturating_mul(PAYLOADS_MIN);
         let (wanted, wanted_next) = match cursor.wanted_bytes().max(self.run_sizes.chunk_bytes) {
-            // The thread recorded so slowly that the run is no longer near, and the rest of the run is lost. So the
-            // next run should be small.
+            // The thread recorded so slowly that its run is no longer near. The rest of that run is lost, so the next
+            // run should be small.
             _ if is_stale => (0, 0),
-            // The thread has used the run up in a short time. So the next run may be twice as large.
+            // The run is still near, so the thread has used it up in a short time. The next run may be twice as large.
             before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
-            // This is the thread's first run in this epoch. If the thread takes only one run in each epoch, it would
-            // lose most of a larger run. So the size stays.
+            // This is the thread's first run in this epoch. The size stays. If the thread takes only one run in each
+            // epoch, it would lose most of a larger run.
             before if is_first => (before, before),
             before => (before, before.max(enough)),
         };
@@ -81,13 +81,13 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Returns the number of the present epoch. An epoch is the time in which the writers allocate `stale_bytes` bytes,
-    /// so a run that was taken two epochs ago is no longer near.
+    /// Returns the number of the present epoch. In each epoch the writers allocate `stale_bytes` bytes. So a run that
+    /// was taken two epochs ago is no longer near.
     fn epoch(&self) -> u64 {
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
     }
 
-    /// Allocates chunks for a single payload that is large, or whose thread has no payload cursor.
+    /// Allocates chunks for a single payload, such as a large payload or one of a thread without payload cursor.
     fn allocate_one_off(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         let chunks = rounded.div_ceil(self.run_sizes.chunk_bytes);
         match self.take_run(chunks, Taker::OneOff(cursor)) {
@@ -96,16 +96,16 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Allocates `count` neighbouring chunks and takes them all. If a stalled writer holds one of them, tries the
-    /// following chunks. Returns `None` after it has tried chunks for about two passes through the buffer.
+    /// Allocates `count` neighbouring chunks and takes them all. If another writer holds one of them, tries again with
+    /// the following chunks. Returns `None` when it has tried chunks for about two passes through the buffer.
     fn take_run(&self, count: u64, taker: Taker<'_>) -> Option<u64> {
         let chunk_bytes = self.run_sizes.chunk_bytes;
         let run_bytes = count * chunk_bytes;
         let next = self.memory.control(ControlWord::NextPayloadByte);
         let tries = 2 * self.memory.geometry().payload_buf_bytes() / run_bytes + 2;
         for _ in 0..tries {
-            // Relaxed: because the addition is atomic, no other writer gets this offset. The owner words order the
-            // accesses to the chunks.
+            // Relaxed: the addition is atomic, so no other writer gets this offset. The owner words order the accesses
+            // to the chunks.
             let first = next.fetch_add(run_bytes, Ordering::Relaxed);
             step::at(Step::ChunkAllocated);
             let taken = (0..count)
@@ -123,7 +123,8 @@ impl<M: RingMemory> RingWriter<M> {
         None
     }
 
-    /// Frees those of the `count` chunks from `first` on that `taker` still holds.
+    /// Frees `count` chunks, beginning with the chunk at offset `first`. A chunk that `taker` no longer holds is left
+    /// alone.
     pub(super) fn free_chunks(&self, first: u64, count: u64, taker: Taker<'_>) {
         for i in 0..count {
             self.chunks.free(first + i * self.run_sizes.chunk_bytes, taker);
@@ -132,8 +133,8 @@ impl<M: RingMemory> RingWriter<M> {
     }
 }
 
-/// Returns `payload_bytes` rounded up to the payload alignment, at most 2^63. (This takes two instructions;
-/// `next_multiple_of` takes six.)
+/// Returns `payload_bytes` (at most 2^63) rounded up to the payload alignment. This computation takes two
+/// instructions; `next_multiple_of` takes six.
 #[inline(always)]
 pub(super) fn padded(payload_bytes: u64) -> u64 {
     (payload_bytes + (PAYLOAD_ALIGN - 1)) & !(PAYLOAD_ALIGN - 1)

@@ -1,4 +1,4 @@
-//! The payload cursors of one ring, and how they pass from thread to thread.
+//! The payload cursors of one ring, and how one thread passes its payload cursor to another.
 //!
 //! A thread that ends gives its payload cursor back together with the run that the cursor fills. The next thread
 //! continues in that run.
@@ -12,16 +12,18 @@ use crate::sync::Mutex;
 use crossbeam_utils::CachePadded;
 use std::sync::PoisonError;
 
-/// Number of cursors in a block, as a shift. Models have only four cursors.
+/// Number of payload cursors in a block of the array, as a shift. Models have only four payload cursors.
 const BLOCK_SHIFT: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
 const BLOCKS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
 
-/// Array of cursors. Each cursor is padded, because neighbouring cursors belong to other threads.
+/// Array of payload cursors. Each is padded to whole cache lines, because its neighbours belong to other threads.
 type CursorArray = SegmentedArray<CachePadded<PayloadCursor>, BLOCK_SHIFT, 0, BLOCKS>;
 
-/// Largest number of payload cursors of one ring. Threads beyond this number take chunks for each event.
+/// Largest number of payload cursors of one ring. A thread beyond this number has no payload cursor, and takes chunks
+/// for each of its events.
 ///
-/// (Owner words have 16 bits for a cursor: 0 stands for "free" and 65,535 for "one-off".)
+/// (An owner word has 16 bits for the id of a cursor plus one. The value 0 stands for "free", and 65,535 for
+/// "one-off".)
 pub(crate) const MAX_CURSORS: usize = CursorArray::LEN_MAX;
 
 /// The payload cursors of one ring.
@@ -37,7 +39,7 @@ struct FreeCursors {
 }
 
 impl PayloadCursors {
-    /// Creates the set. It is empty, except in models, where it has all cursors from the start.
+    /// Creates the set without cursors. In models it has all its cursors from the start.
     pub(crate) fn new() -> Self {
         let cursors = Self { cursors: SegmentedArray::new(), free: Mutex::new(FreeCursors::default()) };
         if cfg!(any(loom, shuttle)) {
@@ -46,11 +48,12 @@ impl PayloadCursors {
         cursors
     }
 
-    /// Returns a cursor for a thread, or `None` when all cursors are in use. Takes a lock. Each thread calls this once
-    /// per ring.
+    /// Returns a cursor for the calling thread, or `None` if all cursors are in use. Takes a lock. Each thread calls
+    /// this once per ring.
     ///
-    /// The cursor that was given back last is used first, with the run that it fills. The thread that gave it back
-    /// stored all of the cursor's words before it released the lock, and the new owner takes the lock afterwards.
+    /// The cursor that was given back last is used first, together with the run that it fills. The lock orders the two
+    /// threads: the old owner stored all words of the cursor before it released the lock, and the new owner takes the
+    /// lock afterwards.
     pub(crate) fn acquire(&self) -> Option<&PayloadCursor> {
         let id = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +79,7 @@ impl PayloadCursors {
         self.cursors.get_or_make(id.into(), new).map(|cursor| &**cursor)
     }
 
-    /// Returns the cursor with this index, or `None` if no thread has ever needed so many cursors.
+    /// Returns the cursor with this index. Returns `None` if no thread has needed a cursor with so high an index yet.
     pub(crate) fn get(&self, id: CursorId) -> Option<&PayloadCursor> {
         self.cursors.get(id.into()).map(|cursor| &**cursor)
     }
@@ -86,8 +89,8 @@ impl<M: RingMemory> RingWriter<M> {
     /// Gives a thread's payload cursor back at the thread's end. The next thread gets the cursor together with the run
     /// that it fills. No signal handler of the ending thread may record during this call.
     ///
-    /// A reservation may still be open: another thread-local variable owns it, or the program has leaked it. The cursor
-    /// then becomes an *orphan*, which no thread gets until the last of its reservations has ended and
+    /// A reservation may still be open: another thread-local variable owns it, or the program has leaked it. Then the
+    /// cursor becomes an *orphan*. No thread gets an orphan until its last reservation has ended and
     /// [`Self::give_back_orphan`] is called. Its run is freed at that time.
     pub(crate) fn give_back(&self, cursor: &PayloadCursor) {
         if cursor.is_outside() || mutation::active(Mutation::EarlyHandOver) {
@@ -98,7 +101,8 @@ impl<M: RingMemory> RingWriter<M> {
         cursor.make_orphan();
     }
 
-    /// Gives an orphan back if the last of its reservations has ended. Call this after the end of a reservation.
+    /// Gives the cursor back if it is an orphan and its last reservation has ended. Call this after the end of a
+    /// reservation.
     pub(crate) fn give_back_orphan(&self, cursor: &PayloadCursor) {
         if cursor.is_outside() && cursor.take_orphan_mark() {
             self.cursors.release(cursor.id());

@@ -1,7 +1,7 @@
-//! Named places between the steps of recording, at which a test can make a writer stop.
+//! Named points between the steps of recording. At each of them a test can make a writer stop.
 //!
-//! In released builds and in models [`at`] does nothing. Under `--cfg eventring_mutants` it calls the test's hook,
-//! which may wait for any time.
+//! In released builds and in models, [`at`] does nothing. Under `--cfg eventring_mutants` it calls the test's hook,
+//! which may block the writer for any time.
 
 macro_rules! steps {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
@@ -19,7 +19,7 @@ macro_rules! steps {
 }
 
 steps! {
-    /// The payload cursor is inside, and bytes were taken from its run.
+    /// The payload cursor is inside, and has tried to take bytes from its run.
     Entered,
     /// A seqno was handed out.
     Reserved,
@@ -27,13 +27,13 @@ steps! {
     SlotSeen,
     /// The slot was claimed.
     Claimed,
-    /// The slot could not be claimed, and the hole is not published yet.
+    /// The slot could not be claimed. The seqno is not published as a hole yet.
     Refused,
     /// The hole is published, and is not counted yet.
     HolePublished,
-    /// The payload cursor has released its run, and has no other run yet.
+    /// The payload cursor has released its run, and has no new run yet.
     RunReleased,
-    /// Payload memory is allocated, and its chunks are not taken yet.
+    /// Payload memory has been allocated. The writer has not taken its chunks yet.
     ChunkAllocated,
     /// A chunk's owner was read.
     OwnerSeen,
@@ -49,7 +49,7 @@ steps! {
     HalfDescribed,
     /// All words of the descriptor but the seqno are stored.
     Described,
-    /// The event is committed, and the payload cursor is still inside.
+    /// The event is committed. The payload cursor is still inside.
     Committed,
     /// A chunk of one reservation was freed.
     ChunkFreed,

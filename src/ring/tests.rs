@@ -1,4 +1,4 @@
-//! Sequential tests of the protocol on heap memory; the models test interleavings.
+//! Tests of the protocol in one thread, on heap memory. The models test how threads interleave.
 
 use super::chunk::Taker;
 use super::commit::DescriptorFields;
@@ -82,12 +82,13 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
     }
-    // The stalled writer is inside the slot of the next seqno. So that seqno is given up, and the event gets the seqno
-    // after it.
+    // The stalled writer is inside the slot of the next seqno. So the ring gives that seqno up, and the event gets the
+    // seqno after it.
     assert_eq!(record(&ring, 3, &[]), CAPACITY + 2);
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
     assert_eq!(ring.memory().control(ControlWord::RefusedClaims).load(Ordering::Relaxed), 1);
-    // The stalled writer may still commit, late. The readers of its lap have already got `Lapped`.
+    // The stalled writer may still commit its event of the first lap. Readers in that lap have already got `Lapped`
+    // for it.
     ring.commit(None, stalled, &fields(9, 0));
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
@@ -156,7 +157,7 @@ fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
         assert!(next.saturating_sub(PAYLOAD - incr) <= window() && window() < next);
         before = window();
     }
-    // A writer that was stalled, and comes with a smaller end, does not change the window.
+    // A writer that was stalled comes with a smaller end. It does not move the window back.
     super::window::move_past(ring.memory(), 64);
     assert_eq!(window(), before);
 }

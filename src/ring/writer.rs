@@ -1,8 +1,8 @@
-//! Reserve: the step that gives an event its slot and payload bytes.
+//! Reserve: the step that gives an event its slot and its payload bytes.
 //!
-//! `try_reserve` and `try_reserve_empty` are the fast paths. They are inlined where an event is recorded and handle the
-//! common case: the slot is free, and the payload fits into the run of the thread's payload cursor. The other functions
-//! handle every case.
+//! `try_reserve` and `try_reserve_empty` are the fast paths, and are inlined where an event is recorded. They handle
+//! only the common case: the slot is free, and the payload fits into the run of the thread's payload cursor. The other
+//! functions handle every case.
 
 use super::active::ActiveCursors;
 use super::chunk::Chunks;
@@ -16,12 +16,12 @@ use super::run_sizes::RunSizes;
 use super::step::{self, Step};
 use crate::sync::Ordering;
 
-/// A ring that this process writes. The fields that recording an event needs lie together.
+/// A ring that this process writes. The fields that are needed to record an event lie together.
 #[repr(C)]
 pub(crate) struct RingWriter<M> {
     pub(super) capacity: u64,
-    /// Largest distance in bytes from the base of a *near* run to the next payload byte. It is an eighth of the buffer.
-    /// A payload cursor stops filling a run that is no longer near.
+    /// Largest distance in bytes between the base of a *near* run and the next payload byte. It is an eighth of the
+    /// buffer. A payload cursor stops filling a run that is no longer near.
     pub(super) stale_bytes: u64,
     pub(super) run_sizes: RunSizes,
     pub(super) memory: M,
@@ -30,12 +30,12 @@ pub(crate) struct RingWriter<M> {
     pub(super) active: ActiveCursors,
 }
 
-/// A reservation that the fast path began and could not finish. Its payload cursor is inside.
+/// A reservation that the fast path began and could not finish. Its payload cursor is marked "inside".
 pub(crate) struct Unfinished {
     /// Outcome of the attempt to take bytes from the cursor's run.
     bump: Bump,
-    /// The seqno whose slot has been claimed; 0 if no slot has been claimed. (With an `Option<ClaimedSlot>` the fast
-    /// path would store two words for every event.)
+    /// The seqno of the claimed slot, or 0 if no slot has been claimed. (With an `Option<ClaimedSlot>` the fast path
+    /// would store two words for every event.)
     claimed_seqno: u64,
 }
 
@@ -65,7 +65,7 @@ impl<M: RingMemory> RingWriter<M> {
         &self.cursors
     }
 
-    /// Reserves an event without payload, to be committed without a payload cursor.
+    /// Reserves an event without payload. No payload cursor takes part, so commit the claim without one.
     pub(crate) fn reserve_empty(&self) -> Claim<'_> {
         match self.try_claim_slot().or_else(|| self.claim_slot_slow()) {
             Some(slot) => slot.with_payload(self.empty_payload_offset(), PayloadMemory::Run),
@@ -73,24 +73,24 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Reserves an event without payload if the next slot is free. Otherwise returns `None`; then call
-    /// [`Self::reserve_empty`].
+    /// Reserves an event without payload, if the next slot is free. Otherwise returns `None`. The caller must then
+    /// call [`Self::reserve_empty`].
     #[inline(always)]
     pub(crate) fn try_reserve_empty(&self) -> Option<Claim<'_>> {
         let slot = self.try_claim_slot()?;
         Some(slot.with_payload(self.empty_payload_offset(), PayloadMemory::Run))
     }
 
-    /// Returns an offset for a payload of 0 bytes. Every offset that is not before the buffer window is valid.
+    /// Returns an offset for a payload of 0 bytes. Any offset that is not before the buffer window will do.
     #[inline(always)]
     pub(super) fn empty_payload_offset(&self) -> u64 {
         // Relaxed: no payload bytes depend on the offset.
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed)
     }
 
-    /// Reserves an event with `payload_bytes` (more than 0, less than the overflow limit) bytes of payload.
+    /// Reserves an event with `payload_bytes` bytes of payload: more than 0 bytes, and fewer than the overflow limit.
     ///
-    /// `cursor` belongs to the calling thread; without a payload cursor, the payload gets chunks of its own.
+    /// `cursor` is the payload cursor of the calling thread. If it is `None`, the payload gets chunks of its own.
     pub(crate) fn reserve(&self, cursor: Option<&PayloadCursor>, payload_bytes: u64) -> Claim<'_> {
         match cursor {
             Some(cursor) => match self.try_reserve(cursor, payload_bytes) {
@@ -104,8 +104,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Reserves like [`Self::reserve`] if the payload fits into the cursor's run and the next slot is free. Otherwise
-    /// returns the unfinished reservation; then call [`Self::reserve_slow`].
+    /// Reserves like [`Self::reserve`], if the payload fits into the cursor's run and the next slot is free. Otherwise
+    /// returns the unfinished reservation. The caller must then call [`Self::reserve_slow`].
     #[inline(always)]
     pub(crate) fn try_reserve(&self, cursor: &PayloadCursor, payload_bytes: u64) -> Result<Claim<'_>, Unfinished> {
         let bump = cursor.enter_and_bump(padded(payload_bytes));
@@ -113,8 +113,8 @@ impl<M: RingMemory> RingWriter<M> {
         let Bump::Fits { offset, base } = bump else {
             return Err(Unfinished { bump, claimed_seqno: 0 });
         };
-        // Besides claiming the slot, this call executes the full fence that must come between the mark "inside" and the
-        // check `may_fill`.
+        // This call claims the slot, and also executes a full fence. The fence must come after the mark "inside" (set
+        // by `enter_and_bump`) and before the check `may_fill`.
         let Some(slot) = self.try_claim_slot() else { return Err(Unfinished { bump, claimed_seqno: 0 }) };
         if !self.may_fill(cursor, base) {
             return Err(Unfinished { bump, claimed_seqno: slot.seqno });
@@ -135,8 +135,8 @@ impl<M: RingMemory> RingWriter<M> {
         let mut slot = self.claimed_slot(claimed_seqno).or_else(|| self.claim_slot_slow());
         match bump {
             Bump::Fits { offset, base } => {
-                // The bytes of the run fit. If they may still be used, only the slot was missing, and the reservation
-                // is complete.
+                // The payload fits into the run. If `may_fill` is true and a slot has been claimed by now, the
+                // reservation is complete.
                 if let Some(slot) = slot.take_if(|_| self.may_fill(cursor, base)) {
                     return slot.with_payload(offset, PayloadMemory::Run);
                 }
@@ -163,21 +163,21 @@ impl<M: RingMemory> RingWriter<M> {
         slot.with_payload(payload_offset, memory)
     }
 
-    /// Returns true if the cursor may write the bytes that it took from the run at `base` before the fence: if no other
-    /// thread can have taken the run's chunks, and no signal handler has changed runs.
+    /// Returns true if the cursor may write the bytes that it took, before the fence, from the run at `base`. Two
+    /// things must hold: no other thread can have taken the run's chunks, and no signal handler has changed runs.
     #[inline(always)]
     fn may_fill(&self, cursor: &PayloadCursor, base: u64) -> bool {
         self.is_near(base) && cursor.is_filling(base)
     }
 
-    /// Returns true if the run at `base` is near. If it is not, other threads may have taken its chunks from the cursor
-    /// (and its payloads would expire soon after they were written).
+    /// Returns true if the run at `base` is near: at most `stale_bytes` have been allocated since it was taken. If it
+    /// is not near, other threads may have taken its chunks from the cursor. (Payloads in it would also expire soon.)
     ///
     /// Call this after the fence that follows the mark "inside".
     #[inline(always)]
     pub(super) fn is_near(&self, base: u64) -> bool {
-        // Relaxed: the fence after the mark "inside" guarantees that either this load sees the allocation of a thread
-        // that wants the run's chunks, or that thread sees the mark; see `Chunks::is_abandoned`.
+        // Relaxed: the fence after the mark "inside" decides. Either this load sees the allocation of a thread that
+        // wants the run's chunks, or that thread sees the mark. See `Chunks::is_abandoned`.
         let next = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
         next.wrapping_sub(base) <= self.stale_bytes || mutation::active(Mutation::MissingStaleCheck)
     }
