@@ -70,7 +70,7 @@
 // crate itself.
 extern crate self as eventring;
 
-/// Implements `Debug` of an error type by its `Display`, which names all causes. If a `main` function returns the
+/// Implements `Debug` for an error type by its `Display`, which names all causes. If a `main` function returns the
 /// error, Rust prints its `Debug`.
 #[cfg(not(any(loom, shuttle)))]
 macro_rules! debug_as_displayed {

@@ -23,9 +23,9 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// The event is a path to a variant of an enum that derives [`EventType`]. The payload follows: a value of the struct
-/// that the enum names for the variant, or a reference to one. The compiler checks its type. An event without a struct
-/// has no payload.
+/// The event is a path to a variant of an enum that derives [`EventType`]. The payload follows: the struct that the
+/// enum names for the variant, by value or by reference. The compiler checks its type. An event without a struct has
+/// no payload.
 ///
 /// Extension words come after `;`. A word is given as `ext[N] = value`, or as `NAME = value` with a name that the enum
 /// gives to a word (`#[event(ext(INDEX = NAME))]`). Word 3 has the name `span`, unless the enum says
@@ -114,8 +114,8 @@ macro_rules! record {
 /// compiler refuses slices for an event that has no trailing arrays. Nothing checks that a slice has as many elements
 /// as its count in the struct says.
 ///
-/// A program that forwards events may not know their types. It gives the event's code and the payload's bytes instead.
-/// Then nothing is checked:
+/// A program that forwards events may not know their types. It gives the event's code as `raw(CODE)`, and the payload
+/// as slices of bytes. Then nothing is checked:
 ///
 /// ```
 /// # use eventring::recordv;
@@ -269,8 +269,8 @@ pub mod support {
         recorder.is_enabled().then_some(Own(recorder))
     }
 
-    /// Returns `Some` if the recorder is on and its ring takes events of this type. If only the ring's type is wrong,
-    /// the recorder counts the event as refused. This costs one comparison more than [`own`].
+    /// Returns `Some` if the recorder is on and its ring takes events of this type. If the recorder is on and its ring
+    /// takes other events, the recorder counts the event as refused. This costs one comparison more than [`own`].
     #[inline(always)]
     pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
         let own = own(recorder)?;
@@ -301,7 +301,7 @@ pub mod support {
         INDEX
     }
 
-    /// Returns the index of the extension word that the schema calls `name`. A scope must be able to set the word.
+    /// Returns the index of the extension word that the schema calls `name`, for a scope that will set the word.
     ///
     /// # Panics
     /// At compile time, if no word has this name, or if the word holds the current span. No scope can set the word of

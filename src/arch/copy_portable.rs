@@ -20,7 +20,8 @@ impl Copier {
         Self
     }
 
-    /// Returns the same copier. There is nothing to limit, because this version makes no copies in line.
+    /// Returns the same copier. The x86-64 version limits here which copies it inlines into the caller. This version
+    /// inlines no copies.
     pub(crate) fn within(self, _: usize) -> Self {
         self
     }

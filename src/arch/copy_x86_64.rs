@@ -1,9 +1,9 @@
 //! Copies to and from shared memory in x86-64 assembly.
 //!
 //! Plain Rust reads and writes may not access memory that another process writes, because a data race is undefined
-//! behaviour. Relaxed atomic accesses may, but LLVM does not merge them into wider accesses. So this module copies in
-//! assembly. To the compiler, an assembly block is an opaque access, like a volatile access. On the machine, an
-//! instruction acts as one relaxed access for each naturally aligned part of its bytes.
+//! behaviour. Relaxed atomic accesses may do so, but LLVM does not merge them into wider accesses. So this module
+//! copies in assembly. To the compiler, an assembly block is an opaque access, like a volatile access. On the machine,
+//! an instruction acts as one relaxed access for each naturally aligned part of its bytes.
 
 use std::arch::asm;
 
@@ -18,8 +18,8 @@ const STRING_MOVE_BYTES: usize = 1 << 20;
 pub(crate) struct Copier {
     /// True if the processor has AVX.
     has_avx: bool,
-    /// Number of different lengths that are copied in line: 32, 33 and so on. The number is 0 if the processor has no
-    /// AVX.
+    /// Number of lengths that are copied in line. These lengths begin at 32 bytes. The number is 0 if the processor
+    /// has no AVX.
     in_line_over_32: usize,
 }
 

@@ -15,7 +15,8 @@ pub(crate) fn ticks() -> u64 {
 
 /// Reads the count after every earlier load has completed.
 ///
-/// A comparison with another clock uses this function, because the result depends on the order of the two reads.
+/// A comparison with another clock uses this function, because its result depends on the order in which the two clocks
+/// are read.
 #[inline(always)]
 pub(crate) fn ticks_after_loads() -> u64 {
     imp::ticks_after_loads()

@@ -18,12 +18,12 @@ pub const WORD_CONTENT_EXT: usize = 4;
 ///
 /// The fields have the order and the widths of the published RING01 format: 64 bytes, little endian in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// `repr(C)` keeps the fields in the order of the file. So the compiler copies whole words, and not each field.
+// `repr(C)` keeps the fields in the order of the file. So the compiler can copy whole words instead of single fields.
 #[repr(C)]
 pub struct Descriptor {
     /// Sequence number, from 1.
     pub seqno: u64,
-    /// Event code. The ring's content type defines what it means; only 1 is RECORD_ERROR in every ring.
+    /// Event code. The ring's content type defines what a code means. Code 1 is RECORD_ERROR in every ring.
     pub event_type: u16,
     /// Size of the payload in bytes.
     pub payload_size: u32,

@@ -57,8 +57,8 @@ pub const SHARD_LIMIT: usize = 0x170;
 /// Shards: number of shards that exist. Only shard 0 has this word, and the number only grows. If NAME is the file of
 /// shard 0, the file of shard *n* is NAME.*n*.
 pub const SHARD_COUNT: usize = 0x178;
-/// Shards: identity of their recorder, a number. All shards of one recorder have the same number, and no other
-/// recorder has it. The number is 0 in rings of version 1.0.
+/// Shards: number that identifies the recorder. All shards of one recorder have the same number, and no other recorder
+/// has it. The number is 0 in rings of version 1.0.
 pub const SHARD_GROUP: usize = 0x188;
 
 /// Hole table: [`WIDE_HOLES`] if the ring has the wide hole table, otherwise 0. Rings before version 1.2 do not have
@@ -116,7 +116,7 @@ pub const CONTENT_NAME_BYTES: usize = 64;
 /// Byte offset of the small hole table, which every version has. It holds seqnos that were handed out and will never
 /// be committed. It serves readers that do not know [`WIDE_HOLES`].
 ///
-/// The table is divided into sets of `HOLE_WAYS` entries. The set of a seqno begins at entry
+/// The small hole table is divided into sets of `HOLE_WAYS` entries. The set of a seqno begins at entry
 /// `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS`. A new seqno replaces the smallest entry of its set.
 pub const HOLES: usize = 0x1000;
 /// Entries of the small hole table.
@@ -139,10 +139,11 @@ pub const WIDE_HOLE_SETS: usize = if cfg!(any(loom, shuttle)) { 4 } else { WIDE_
 ///
 /// Consecutive slots belong to consecutive sets. [`WIDE_HOLE_SETS`] consecutive slots are a row; a hash of the row's
 /// number chooses the set at which the row begins. In rings of up to `WIDE_HOLE_SETS * WIDE_HOLE_WAYS` slots (65,536),
-/// a set has at least as many entries as slots. In larger rings, slots at a regular distance do not all fall into the
-/// same set.
+/// each set has at least as many entries as slots belong to it. In larger rings, slots at a regular distance do not
+/// all belong to the same set.
 pub const fn wide_hole_set(slot: u64) -> u64 {
-    // The factor of Knuth's multiplicative hashing: 2^64 divided by the golden ratio. The row is hashed twice.
+    // The factor of Knuth's multiplicative hashing: 2^64 divided by the golden ratio. The row's number is multiplied
+    // by it twice.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let row = (slot / WIDE_HOLE_SETS as u64).wrapping_mul(FACTOR);
     let begin = (row ^ row >> 32).wrapping_mul(FACTOR) >> 32;
@@ -152,9 +153,9 @@ pub const fn wide_hole_set(slot: u64) -> u64 {
 /// Byte offset of the last seqnos of the shards, which only shard 0 has. The word at `SHARD_LAST_SEQNOS + 8 * n`
 /// belongs to shard *n*. The word is 0 until the recorder ends normally. Then it is the shard's last seqno plus one.
 ///
-/// The recorder stores the word with release, before it removes the shard's file. A reader that comes too late to open
-/// the file learns from the word how many events it has missed. The word can be too small if a thread records while
-/// its process exits.
+/// The recorder stores a shard's word with release, before it removes the shard's file. A reader that comes too late
+/// to open the file learns from the word how many events it has missed. The word can be too small if a thread records
+/// while its process exits.
 pub const SHARD_LAST_SEQNOS: usize = 0x2000;
 /// Upper bound of the number of shards of a recorder.
 pub const SHARDS_MAX: usize = 1024;

@@ -6,7 +6,7 @@ use super::limits::{
 };
 use core::fmt;
 
-/// Sizes of a ring: powers of two within limits. A value of this type is always consistent.
+/// Sizes of a ring: powers of two within limits. [`Self::new`] checks them, so every value of this type is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     descriptor_capacity: u64,
@@ -18,9 +18,9 @@ impl Geometry {
     /// Checks three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` bytes of payload buffer, and
     /// `context_area_bytes` bytes of context area. The last is 0 if the ring has no context area.
     ///
-    /// Sizes that were read from a file need only this check. It accepts every power of two with which no computation
-    /// overflows: a capacity from 2 to 2^32, and a payload buffer from 2^12 to 2^40 bytes. The limits for *new* rings
-    /// are narrower, see [`super::limits`].
+    /// This check is meant for sizes that were read from a file. It accepts every power of two with which no
+    /// computation overflows: a capacity from 2 to 2^32, and a payload buffer from 2^12 to 2^40 bytes. The limits for
+    /// *new* rings are narrower, see [`super::limits`].
     ///
     /// # Errors
     /// Fails if a size is not a power of two, or not within the limits. The error names the size.

@@ -77,7 +77,7 @@ impl FixedHeader {
     /// Decodes the first 64 bytes of a ring file. Only the magic is checked.
     ///
     /// # Errors
-    /// Fails if the magic is wrong. The error holds the six bytes that the file has in its place.
+    /// Fails if the magic is wrong. The error holds the six bytes that stand in place of the magic.
     pub fn decode(bytes: &[u8; 64]) -> Result<Self, [u8; 6]> {
         let magic = array::<6>(bytes, 0);
         if magic != MAGIC {
@@ -93,7 +93,7 @@ impl FixedHeader {
     }
 }
 
-/// Returns the `N` bytes at `offset`. Callers pass constants, and these keep the range within the 64 bytes.
+/// Returns the `N` bytes at `offset`. Callers pass constants that keep the range within the 64 bytes.
 fn array<const N: usize>(bytes: &[u8; 64], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);

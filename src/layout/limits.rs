@@ -31,8 +31,8 @@ pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;
 /// Upper bound of the context area's shift.
 pub const MAX_CONTEXT_SHIFT: u32 = 40;
 
-/// Number of window steps in a payload buffer that is smaller than the published minimum. The start of the buffer
-/// window moves by one step at a time. (Models use tiny rings.)
+/// Number of steps of the buffer window in a payload buffer that is smaller than the published minimum. One step is
+/// the buffer's size divided by this number. (Models use tiny rings.)
 pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
 /// Size of a payload chunk in bytes, in buffers that then have [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks. A chunk is the
 /// unit in which payload memory changes hands between threads.
@@ -49,5 +49,6 @@ pub const MIN_CHUNKS: u64 = 1 << 14;
 pub const MAX_CHUNKS: u64 = 1 << 16;
 /// Upper bound of a run for small payloads in bytes.
 pub const MAX_RUN_BYTES: u64 = 1 << 20;
-/// Divisor that limits a run of chunks for small payloads: it has at most the buffer's size divided by this number.
+/// Divisor that limits a run of chunks for small payloads. The run has at most the buffer's size divided by this
+/// number.
 pub const MIN_RUNS: u64 = 256;

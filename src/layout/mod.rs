@@ -1,6 +1,6 @@
 //! The bytes of the format: constants, offsets and plain values. No I/O, no memory access.
 //!
-//! Everything is little endian. The first [`header::FIXED_BYTES`] bytes of a file follow the published `RING01`
+//! All values are little endian. The first [`header::FIXED_BYTES`] bytes of a file follow the published `RING01`
 //! format. The rest of the header section is eventring's [`extension`], which readers of other programs ignore.
 //! `docs/FORMAT.md` has the same tables for people.
 

@@ -139,14 +139,14 @@ impl Chunks {
     ///
     /// A run is *near* if at most an eighth of the buffer has been allocated since the run was taken. In each
     /// reservation, the owner marks "inside", executes a full fence, and reads `next_payload_byte`. If its run is no
-    /// longer near, it stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the chunk.
-    /// It executes a full fence, and then reads whether the owner is inside. One of the two fences comes first:
-    ///
+    /// longer near, the owner stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the
+    /// chunk. The taker executes a full fence, and then reads whether the owner is inside. One of the two fences comes
+    /// first:
     /// - If the taker's fence comes first, the owner sees that its run is not near, now and ever after.
     /// - If the owner's fence comes first, the taker sees that the owner is inside, and leaves the chunk alone.
     ///
-    /// This also covers the reservation in which the owner took the chunk. The taker has read the owner's name from
-    /// the owner word, so the fence of that reservation came before the taker's fence.
+    /// The owner may still be inside the reservation in which it took the chunk. The taker sees this, too: it has read
+    /// the owner's name from the owner word, so the fence of that reservation came before the taker's fence.
     fn is_abandoned(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
@@ -176,8 +176,8 @@ impl Chunks {
     /// Releases a run that `cursor` has stopped filling. `run.open` says how many open reservations of the cursor have
     /// their payload in the run.
     ///
-    /// If `run.open` is 0, this function frees the run. Otherwise it *pins* the run: the last of those reservations to
-    /// end frees the run (see [`Self::unpin`]). Other threads can take the chunks of a pinned run when the payload
+    /// If `run.open` is 0, this function frees the run. Otherwise it *pins* the run: the reservation in the run that
+    /// ends last frees it (see [`Self::unpin`]). Other threads can take the chunks of a pinned run when the payload
     /// cursor has no open reservation. So a reservation that is open for long, or leaked, keeps only one run from
     /// other threads. The other runs that its thread fills meanwhile are freed.
     ///
@@ -197,10 +197,10 @@ impl Chunks {
             }
             return;
         }
-        // Relaxed, as in `unpin`: only the holder uses these words. If other threads have already taken the run's
-        // chunks, `open` may be too high: a signal handler that interrupts the owner before it notices the loss counts
-        // a reservation that the owner then withdraws. The word does no harm then. It has this run's lap, and the next
-        // holder of the chunk ignores words with a lap other than its own.
+        // Relaxed, as in `unpin`: only the holder uses these words. `open` may be too high if other threads have
+        // already taken the run's chunks. (A signal handler may interrupt the owner before it notices the loss. The
+        // handler then counts a reservation that the owner withdraws later.) A wrong word does no harm. It has this
+        // run's lap, and the next holder of the chunk ignores words of another lap.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));

@@ -161,7 +161,7 @@ impl<M: RingMemory> RingWriter<M> {
         Some(words)
     }
 
-    /// Publishes `seqno` as a hole, which says that it will never be committed, and counts it.
+    /// Publishes `seqno` as a hole, so that readers learn that it will never be committed. Also counts it.
     #[cold]
     #[inline(never)]
     fn give_up(&self, seqno: u64) {

@@ -7,7 +7,7 @@ use crate::layout::extension;
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Size of a payload word in bytes. In models, every payload is a multiple of this size.
+/// Size of a payload word in bytes. In models, the size of every payload is a multiple of it.
 const WORD_BYTES: u64 = 8;
 /// Entries of the wide hole table.
 const WIDE_HOLES: usize = extension::WIDE_HOLE_SETS * extension::WIDE_HOLE_WAYS;
@@ -26,7 +26,7 @@ pub(crate) struct HeapMemory {
 
 impl HeapMemory {
     /// Creates zeroed memory for a ring of these sizes. The payload memory has only `payload_words` words, because
-    /// loom can handle few words. Offsets past these words wrap around to them.
+    /// loom can handle few words. Larger payload offsets wrap around to these words.
     pub(crate) fn new(geometry: Geometry, payload_words: usize) -> Self {
         let words = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
         Self {

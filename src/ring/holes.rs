@@ -1,5 +1,5 @@
 //! The hole tables. A hole is a seqno that was handed out and will never be committed. Readers look for holes in a
-//! table, so that they do not wait for them.
+//! table, and so do not wait for events that will never come.
 //!
 //! A table is divided into sets of a few entries. A seqno belongs to one set, and may be in any entry of that set. A
 //! new hole replaces the smallest entry of its set, so an entry only grows.

@@ -15,7 +15,7 @@ struct Traffic {
     ring: RingWriter<HeapMemory>,
     cursors: Vec<u16>,
     /// Payloads that have not expired. The key is the payload's offset. The value is the number that `recorded` had
-    /// immediately after the payload.
+    /// when the payload had been recorded.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
     /// Shortest lifetime so far: the number of bytes that were recorded between a payload and its expiry.
@@ -77,13 +77,13 @@ fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     percent
 }
 
-/// Payload shift, and number of threads, of one shard in this case: a default perf recorder has four shards on one
-/// processor, and a thousand threads share them.
+/// Size of one shard's payload buffer (as a shift), and number of its threads. The case is a default perf recorder on
+/// one processor: it has four shards, and a thousand threads share them.
 const SHARD_SHIFT: u32 = 23;
 const SHARD_THREADS: usize = 250;
 
-/// Payload sizes in bytes. Many are near a size limit: beyond it, a payload gets chunks of its own instead of a place
-/// in a run.
+/// Payload sizes in bytes. Many are near a limit above which a payload gets chunks of its own instead of a place in a
+/// run.
 const SIZES: [u64; 28] = [
     16, 48, 80, 112, 144, 208, 256, 272, 400, 496, 512, 528, 784, 1024, 1040, 1104, 1552, 1584, 2048, 2064, 3136, 4112,
     4192, 8208, 8320, 13_104, 15_872, 16_400,

@@ -1,7 +1,8 @@
 //! The memory of a ring, as words and payload bytes.
 //!
-//! Two rules hold for memory that another process writes. First, the only Rust reference to it is `&AtomicU64`, which
-//! the language defines for memory that changes. Second, every byte of it is copied by an atomic or an opaque copy.
+//! Two rules hold for memory that another process writes. First, no Rust reference to it exists except `&AtomicU64`,
+//! because the language lets others change an atomic. Second, every byte of it is copied by an atomic or an opaque
+//! copy.
 
 use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
@@ -157,7 +158,7 @@ mod mapped {
             let word = unsafe { self.header.add(offset) };
             // SAFETY: the word is 8-aligned, because the base is page-aligned and the offset is a multiple of 8. It is
             // mapped while `self` lives. Every access to it, in this and other processes, is atomic, an opaque copy,
-            // or of another language.
+            // or made by a program in another language.
             unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
         }
 
@@ -330,8 +331,8 @@ mod mapped {
             // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped: the buffer
             // twice.
             let to = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
-            // SAFETY: offset + len < 2·S. `bytes` is private and readable. Others access the target by atomic or
-            // opaque copies. It is mapped writable, because only writers call this function.
+            // SAFETY: with S as the buffer's size, offset + len < 2·S. `bytes` is private and readable. Others access
+            // the target by atomic or opaque copies. It is mapped writable, because only writers call this function.
             unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), len) };
         }
 
@@ -344,7 +345,7 @@ mod mapped {
             // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped: the buffer
             // twice.
             let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
-            // SAFETY: len <= S, so offset + len < 2·S. `out` is exclusively ours.
+            // SAFETY: with S as the buffer's size, len <= S, so offset + len < 2·S. `out` is exclusively ours.
             unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), len) };
         }
 

@@ -33,11 +33,11 @@ mutations! {
     RelaxedCommit,
     /// A writer that gives up a seqno does not publish it as a hole.
     MissingHole,
-    /// Seqnos are handed out by a relaxed addition without a fence. So the addition does not release earlier stores,
-    /// and no fence comes between the mark "inside" and the check whether the run is near.
+    /// Seqnos are handed out by a relaxed addition without a fence. So the addition does not release earlier stores.
+    /// Also, no fence comes between the mark "inside" and the check whether the run was taken recently enough.
     MissingEnterFence,
-    /// A writer that wants another cursor's chunk has allocated it, one pass through the buffer later. It executes no
-    /// fence before it checks whether the chunk's owner is inside a reservation.
+    /// A writer allocates a chunk that another cursor took one pass through the buffer earlier. It executes no fence
+    /// before it checks whether the chunk's owner is inside a reservation.
     MissingThiefFence,
     /// A payload cursor fills its run to the end, even if an eighth of the buffer has been allocated since it took the
     /// run. (By then other threads may have taken the run's chunks.)

@@ -66,7 +66,8 @@ pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     if word.load(reload_order()) == seqno { Slot::Event(descriptor) } else { Slot::Lapped }
 }
 
-/// Returns the ordering of the second load: relaxed, because the acquire fence before it is enough.
+/// Returns the ordering of a reader's load after its copy: relaxed, because the acquire fence before this load is
+/// enough.
 #[inline(always)]
 fn reload_order() -> Ordering {
     if mutation::active(Mutation::MissingReaderFence) { Ordering::Acquire } else { Ordering::Relaxed }
@@ -90,7 +91,7 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
     if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Lapped } else { Observation::NotReady }
 }
 
-/// Copies the payload of `descriptor` into `out`, which has `payload_size` bytes. Returns false if the payload has
+/// Copies the payload of `descriptor` into `out`, which must have the payload's size. Returns false if the payload has
 /// expired. Then the bytes in `out` have no meaning.
 #[inline(always)]
 pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &mut [u8]) -> bool {

@@ -53,8 +53,8 @@ impl<M: RingMemory> RingWriter<M> {
             _ if is_stale => (0, 0),
             // The run is still near, so the thread has used it up in a short time. The next run may be twice as large.
             before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
-            // This is the thread's first run in this epoch. The size stays. If the thread takes only one run in each
-            // epoch, it would lose most of a larger run.
+            // This is the thread's first run in this epoch. So the size stays: a thread that takes only one run in
+            // each epoch would lose most of a larger run.
             before if is_first => (before, before),
             before => (before, before.max(enough)),
         };
@@ -87,7 +87,8 @@ impl<M: RingMemory> RingWriter<M> {
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
     }
 
-    /// Allocates chunks for a single payload, such as a large payload or one of a thread without payload cursor.
+    /// Allocates chunks for a single payload, such as a large payload, or a payload of a thread without payload
+    /// cursor.
     fn allocate_one_off(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         let chunks = rounded.div_ceil(self.run_sizes.chunk_bytes);
         match self.take_run(chunks, Taker::OneOff(cursor)) {

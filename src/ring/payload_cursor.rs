@@ -104,16 +104,16 @@ impl PayloadCursor {
 
     /// Marks that a reservation begins: the owner is inside.
     ///
-    /// A full fence must follow: [`crate::sync::fetch_add_then_fence`], or a sequentially consistent fence. Only after
-    /// the fence, a load of `next_payload_byte` shows whether the run still belongs to this cursor.
+    /// A full fence must follow: [`crate::sync::fetch_add_then_fence`], or a sequentially consistent fence. Only a
+    /// load of `next_payload_byte` after the fence shows whether the run still belongs to this cursor.
     #[inline(always)]
     pub(crate) fn enter(&self) {
         // Only the owner stores.
         local_add(&self.inside, OPEN);
     }
 
-    /// Ends a reservation, if it is the owner's only open reservation. Otherwise has no effect and returns false. The
-    /// caller must then call [`Self::leave_slow`].
+    /// Ends a reservation, if it is the owner's only open reservation. Otherwise has no effect and returns false; then
+    /// the caller must call [`Self::leave_slow`].
     #[inline(always)]
     pub(crate) fn try_leave(&self) -> bool {
         let is_only_one = self.inside.load(Ordering::Relaxed) & OPEN_MASK <= OPEN;
@@ -134,7 +134,6 @@ impl PayloadCursor {
         let inside = self.inside.load(Ordering::Relaxed);
         // We check once, before the store, whether our payload lies in the run being filled. A signal handler may
         // change runs meanwhile:
-        //
         // - If it changes runs before the check, it has counted our reservation in the old run. The caller undoes this
         //   count.
         // - If it changes runs between the check and the store, the count of the old run stays one too high, and the
@@ -229,13 +228,13 @@ impl PayloadCursor {
         (base != NO_RUN).then_some(base)
     }
 
-    /// Returns true if the run at `base` is still being filled. It is not if a handler has changed runs.
+    /// Returns true if the run at `base` is still being filled. Returns false if a handler has changed runs.
     #[inline(always)]
     pub(crate) fn is_filling(&self, base: u64) -> bool {
         self.run_base.load(Ordering::Relaxed) == base
     }
 
-    /// Takes the reservation that is being made out of the count of the run of `offset`. The reservation will get
+    /// Subtracts the reservation that is being made from the count of the run of `offset`. The reservation will get
     /// other payload memory.
     ///
     /// If a handler has changed runs meanwhile, our reservation is counted in one of two runs: the handler counted it
@@ -324,7 +323,8 @@ impl PayloadCursor {
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], or when no handler can record.
     pub(crate) fn end_run(&self) -> Option<LeftRun> {
         let base = self.run_base.load(Ordering::Relaxed);
-        // We store `next` first. Otherwise a handler could find an offset of this run together with `NO_RUN`.
+        // We store `next` first. Otherwise a handler could find an offset of this run in `next` while `run_base` is
+        // `NO_RUN`.
         self.next.store(PAST_EVERY_RUN, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.run_base.store(NO_RUN, Ordering::Relaxed);

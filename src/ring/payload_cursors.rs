@@ -51,9 +51,9 @@ impl PayloadCursors {
     /// Returns a cursor for the calling thread, or `None` if all cursors are in use. Takes a lock. Each thread calls
     /// this once per ring.
     ///
-    /// The cursor that was given back last is used first, together with the run that it fills. The lock orders the two
-    /// threads: the old owner stored all words of the cursor before it released the lock, and the new owner takes the
-    /// lock afterwards.
+    /// The cursor that was given back last is used first, together with the run that it fills. The lock orders the old
+    /// and the new owner: the old owner stored all words of the cursor before it released the lock, and the new owner
+    /// takes the lock afterwards.
     pub(crate) fn acquire(&self) -> Option<&PayloadCursor> {
         let id = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);

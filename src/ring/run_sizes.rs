@@ -2,7 +2,6 @@
 //!
 //! A payload cursor may leave a part of its run unused. That part is lost until the writers have gone round the buffer
 //! and come to it again. Three rules keep that loss small:
-//!
 //! - A cursor's first run is one chunk. Later runs grow with the bytes that the thread records.
 //! - All payload cursors together hold at most a sixteenth of the buffer.
 //! - A payload gets chunks of its own if a run would hold only a few payloads of its size.

@@ -82,7 +82,7 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
     }
-    // The stalled writer is inside the slot of the next seqno. So the ring gives that seqno up, and the event gets the
+    // The stalled writer is inside the slot of the next seqno. So `record` gives that seqno up, and the event gets the
     // seqno after it.
     assert_eq!(record(&ring, 3, &[]), CAPACITY + 2);
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
@@ -157,7 +157,7 @@ fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
         assert!(next.saturating_sub(PAYLOAD - incr) <= window() && window() < next);
         before = window();
     }
-    // A writer that was stalled comes with a smaller end. It does not move the window back.
+    // A stalled writer may call this function late, with a smaller end. That does not move the window back.
     super::window::move_past(ring.memory(), 64);
     assert_eq!(window(), before);
 }

@@ -15,8 +15,8 @@ use loom::thread;
 use std::sync::Arc;
 
 /// Records a payload as large as a chunk, as the thief. Meanwhile a second thread allocates `bytes` of payload memory,
-/// in place of other writers. In some interleavings it does so after the thief has got its seqno and before the thief
-/// allocates its chunk. Returns the thief's seqno.
+/// as other writers would. In some interleavings the second thread does so after the thief has got its seqno and
+/// before the thief allocates its chunk. Returns the thief's seqno.
 fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     let others = thread::spawn({
         let ring = Arc::clone(ring);
@@ -101,8 +101,8 @@ fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
         assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
-            // The first event fills the chunk. The second event releases the chunk. Its writer is inside a reservation
-            // until the event is committed.
+            // The first event fills the chunk. The second event releases the chunk, and its thread stays inside a
+            // reservation until it has committed the event.
             move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
         // If the owner has already taken its second chunk, the thief gets the owner's first chunk, one pass later.

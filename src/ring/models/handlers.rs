@@ -50,7 +50,7 @@ struct Case {
     on_top: Doing,
     /// Number of small events that are recorded before the action. A chunk has room for two of them.
     earlier: u64,
-    /// True if a reservation is open in the cursor's first chunk during all of this.
+    /// True if a reservation in the cursor's first chunk stays open during the action.
     is_open: bool,
     /// Number of chunks of the payload cursor's runs.
     chunks: u64,

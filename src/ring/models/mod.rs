@@ -1,5 +1,5 @@
-//! Models of the protocol. The unchanged code runs on small rings, in every interleaving (loom) or in many random
-//! interleavings (shuttle).
+//! Models of the protocol. The code of the protocol runs unchanged on small rings, in every interleaving (loom) or in
+//! many random interleavings (shuttle).
 //!
 //! Every word of an event, in the descriptor and in the payload, is a function of the event's seqno. So a reader
 //! notices if it gets words of two different events. `.ci/models` runs all models. It also runs them with each fault

@@ -63,7 +63,7 @@ fn stop_before(steps: u64) -> bool {
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
     // Checks that the model stopped the writer before every access. A writer makes at least these accesses: the mark
-    // in its payload cursor, the addition that gives the seqno, the claim, the allocation of payload memory, the
-    // window, two words of payload, eight words of the descriptor, and the end of its reservation.
+    // in its payload cursor, the addition that gives the seqno, the claim, the allocation of payload memory, the load
+    // of the window's start, two words of payload, eight words of the descriptor, and the end of its reservation.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }
