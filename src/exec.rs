@@ -89,8 +89,8 @@ impl BlockScope {
 fn record_block_start(active: &ActiveRecorder, block_start: &BlockStart) -> u64 {
     block_start.with_bytes(|bytes| {
         let ext = ExecEvent::BlockStart.default_ext();
-        // `record!` cannot record this event. The event's word `block` is its own seqno, which is known only after the
-        // reservation.
+        // `record!` cannot record this event, because it sets all words before it reserves. The event's word `block`
+        // is the event's own seqno, which is known only after the reservation.
         let Some(mut reservation) = active.reserve(ExecEvent::BlockStart.code(), ext, bytes.len() as u64) else {
             return 0;
         };

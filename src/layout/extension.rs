@@ -87,7 +87,7 @@ pub const CLOCK_TICKS_PER_SECOND: usize = CLOCK + 0x28;
 
 /// Counter: seqnos that were given up because another writer was stalled inside their slot.
 pub const COUNT_REFUSED_CLAIMS: usize = 0x280;
-/// Counter: seqnos that were given up because a later lap had already used their slot.
+/// Counter: seqnos that were given up because the ring had gone round: a later event had already used their slot.
 pub const COUNT_LAPPED_CLAIMS: usize = 0x288;
 /// Counter: payload chunks that were skipped because another writer could still write to them.
 pub const COUNT_SKIPPED_CHUNKS: usize = 0x290;

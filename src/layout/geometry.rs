@@ -126,8 +126,8 @@ impl Geometry {
         }
     }
 
-    /// Returns the upper bound, in bytes, of a run of chunks for small payloads. It is 1 MiB or a 256th of the buffer,
-    /// whichever is less, but at least one chunk.
+    /// Returns the upper bound, in bytes, of a run (neighbouring chunks that a thread takes together) for small
+    /// payloads. It is 1 MiB or a 256th of the buffer, whichever is less, but at least one chunk.
     #[inline]
     pub const fn run_bytes_max(&self) -> u64 {
         let share = self.payload_buf_bytes / MIN_RUNS;

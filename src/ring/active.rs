@@ -23,11 +23,11 @@ impl ActiveCursors {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a payload cursor in `epoch`, if it takes its first run of that epoch (`is_first`). Returns the number of
-    /// active payload cursors, at least 1.
+    /// Counts a payload cursor in `epoch`, if it takes its first run of chunks of that epoch (`is_first`). Returns the
+    /// number of active payload cursors, at least 1.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
-        // Models do not count. With a count of 1 the runs are as large as possible, which is right for models. The
-        // words of the counts would only add interleavings for the models to explore.
+        // Models do not count. With a count of 1 the runs of chunks are as large as possible, which is right for
+        // models. The words of the counts would only add interleavings for the models to explore.
         if cfg!(any(loom, shuttle)) {
             return 1;
         }

@@ -23,10 +23,11 @@ const ONE_OFF: u64 = HOLDER_MASK;
 /// Bits of a pin word below the lap.
 const PIN_BITS: u32 = 16;
 const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
-/// Flag in a pin word: the chunk is not the first of its run. The bits below the flag are the number of chunks between
-/// the run's start and this chunk.
+/// Flag in a pin word: the chunk is not the first of its run of chunks. The bits below the flag are the number of
+/// chunks between the run's start and this chunk.
 const PIN_FOLLOWS: u64 = 1 << 15;
-/// Count in the pin word of a run's first chunk which says that too many reservations are open to be counted.
+/// Count in the pin word of a run's first chunk. It means that more reservations are open in the run than can be
+/// counted.
 const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
 /// Taker of a chunk.
@@ -100,8 +101,8 @@ impl Chunks {
     /// Takes the chunk at the unwrapped offset `base`, a multiple of the chunk size. The taker has just allocated
     /// `base` from `next_payload_byte`. This function never waits.
     ///
-    /// Returns false if the chunk has already been taken for a newer lap. Also returns false if the chunk's holder is
-    /// inside a reservation now, because the holder may still write to the chunk.
+    /// Returns false if the chunk has already been taken for a newer lap of the buffer. Also returns false if the
+    /// chunk's holder is inside a reservation now, because the holder may still write to the chunk.
     pub(crate) fn take(&self, base: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
@@ -124,8 +125,8 @@ impl Chunks {
             let name = lap << HOLDER_BITS | taker.holder();
             // The exchange needs no release. A thread that reads our name here and wants the chunk goes on to read our
             // payload cursor, which has orderings of its own. If the exchange fails, another thread has taken the
-            // chunk for a newer lap, or the holder has freed it. Each of these happens a few times at most, so the
-            // loop ends.
+            // chunk for a newer lap of the buffer, or the holder has freed it. Each of these happens a few times at
+            // most, so the loop ends.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -152,9 +153,9 @@ impl Chunks {
         if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
-            // The taker's own payload cursor holds the chunk, from an earlier lap. If the present reservation is the
-            // cursor's only open reservation, no open reservation has its payload in the chunk. Then the taker may
-            // take the chunk again.
+            // The taker's own payload cursor holds the chunk, from an earlier lap of the buffer. If the present
+            // reservation is the cursor's only open reservation, no open reservation has its payload in the chunk.
+            // Then the taker may take the chunk again.
             return own.is_outermost();
         }
         let Some(cursor) = cursors.get(holder) else { return false };
@@ -164,7 +165,8 @@ impl Chunks {
         cursor.is_outside()
     }
 
-    /// Frees the chunk at the unwrapped offset `base`, if `taker` still holds it for the lap of that offset.
+    /// Frees the chunk at the unwrapped offset `base`. Has no effect if `taker` no longer holds the chunk for the lap
+    /// of that offset.
     pub(crate) fn free(&self, base: u64, taker: Taker<'_>) {
         let lap = self.lap(base) << HOLDER_BITS;
         let held = lap | taker.holder();
@@ -173,17 +175,17 @@ impl Chunks {
         let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
-    /// Releases a run that `cursor` has stopped filling. `run.open` says how many open reservations of the cursor have
-    /// their payload in the run.
+    /// Releases a run of chunks that `cursor` has stopped filling. `run.open` says how many open reservations of the
+    /// cursor have their payload in the run.
     ///
     /// If `run.open` is 0, this function frees the run. Otherwise it *pins* the run: the reservation in the run that
     /// ends last frees it (see [`Self::unpin`]). Other threads can take the chunks of a pinned run when the payload
     /// cursor has no open reservation. So a reservation that is open for long, or leaked, keeps only one run from
     /// other threads. The other runs that its thread fills meanwhile are freed.
     ///
-    /// `is_kept` is true if no other thread can have taken a chunk of the run: the payload cursor is inside, and the
-    /// run was near after the cursor's fence. Then plain stores can free the chunks. Otherwise compare-exchanges must
-    /// check that the cursor still holds them.
+    /// `is_kept` is true if no other thread can have taken a chunk of the run: the payload cursor is inside a
+    /// reservation, and after its fence the run was *near* (see [`Self::is_abandoned`]). Then plain stores can free
+    /// the chunks. Otherwise compare-exchanges must check that the cursor still holds them.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
@@ -230,7 +232,7 @@ impl Chunks {
     }
 
     /// Returns the offset of the first chunk of the pinned run that contains the chunk at `base`. Returns `None` if
-    /// the chunk was not pinned for this lap.
+    /// the chunk is not pinned for the lap of `base`.
     fn first_of_run(&self, base: u64) -> Option<u64> {
         let pinned = self.pins[self.index(base)].load(Ordering::Relaxed);
         if pinned >> PIN_BITS != self.lap(base) {

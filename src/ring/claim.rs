@@ -30,8 +30,8 @@ pub(crate) struct Claim<'r> {
 /// Kind of payload memory that a claim has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PayloadMemory {
-    /// Bytes in the run of the thread's payload cursor. An event without payload has this kind, too, and needs no
-    /// bytes.
+    /// Bytes in the run of chunks that the thread's payload cursor fills. An event without payload has this kind, too,
+    /// and needs no bytes.
     Run,
     /// Chunks that hold only this payload, `chunks` in number. The first chunk is at the payload's offset. The commit
     /// frees them.
@@ -77,8 +77,8 @@ impl<M: RingMemory> RingWriter<M> {
         self.claim(seqno).map(|words| ClaimedSlot { seqno, words })
     }
 
-    /// Returns the slot of a seqno that this thread has already claimed. Returns `None` if `seqno` is 0, which stands
-    /// for a lost event.
+    /// Returns the slot of `seqno`, which this thread has already claimed. Returns `None` if `seqno` is 0, which
+    /// stands for a lost event.
     pub(super) fn claimed_slot(&self, seqno: u64) -> Option<ClaimedSlot<'_>> {
         seqno.checked_sub(1).map(|index| ClaimedSlot { seqno, words: self.memory.descriptor(index) })
     }

@@ -55,7 +55,8 @@ impl<M: RingMemory> RingWriter<M> {
     }
 
     /// Ends a reservation while other reservations of the thread are open. `in_run` is the payload's offset if the
-    /// payload lies in a run of the payload cursor, otherwise `None`.
+    /// payload lies in a run of chunks of the payload cursor. If the payload has chunks of its own, or none, `in_run`
+    /// is `None`.
     #[cold]
     #[inline(never)]
     fn leave_slow(&self, cursor: &PayloadCursor, in_run: Option<u64>) {

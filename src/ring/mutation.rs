@@ -39,8 +39,8 @@ mutations! {
     /// A writer allocates a chunk that another cursor took one pass through the buffer earlier. It executes no fence
     /// before it checks whether the chunk's owner is inside a reservation.
     MissingThiefFence,
-    /// A payload cursor fills its run to the end, even if an eighth of the buffer has been allocated since it took the
-    /// run. (By then other threads may have taken the run's chunks.)
+    /// A payload cursor fills its run of chunks to the end, even if an eighth of the buffer has been allocated since
+    /// it took the run. (By then other threads may have taken the run's chunks.)
     MissingStaleCheck,
     /// The end of a reservation marks the payload cursor as "outside" by a relaxed store, not by a release store.
     RelaxedLeave,
@@ -48,15 +48,16 @@ mutations! {
     RelaxedFree,
     /// A chunk is freed while a reservation that has its payload in the chunk is still open.
     MissingPin,
-    /// The end of a nested reservation checks twice whether its payload lies in the run being filled: before the store
-    /// that ends the reservation, and again after it. A signal handler may change runs between the two checks.
+    /// The end of a nested reservation checks twice whether its payload lies in the run of chunks being filled: before
+    /// the store that ends the reservation, and again after it. A signal handler may change runs between the two
+    /// checks.
     SecondLeaveLook,
     /// A thread that ends hands its payload cursor to the next thread although a reservation of the cursor is open.
     EarlyHandOver,
     /// A writer takes a chunk without checking whether the chunk's owner is inside a reservation.
     MissingChunkClaim,
-    /// A writer allocates a chunk, is stalled for a whole pass through the buffer, and then takes the chunk although a
-    /// later pass has begun.
+    /// A writer allocates a chunk, and is then stalled for a whole pass through the payload buffer. It takes the chunk
+    /// although a later pass has begun.
     MissingLapCheck,
     /// A writer moves the buffer window by one compare-exchange, and does not repeat the exchange if it fails.
     UnretriedWindow,

@@ -1,4 +1,5 @@
-//! Allocation of payload memory on the slow path, when the calling thread's run has no place for the payload.
+//! Allocation of payload memory on the slow path: the run of chunks that the calling thread fills has no place for the
+//! payload.
 //!
 //! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`. Chunks become a new run for a
 //! payload cursor, or *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
@@ -15,8 +16,9 @@ use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Allocates `rounded` bytes when the cursor's run cannot be used: it has too few bytes left, no longer belongs to
-    /// the cursor, or is no longer near (see [`Self::is_near`]). Returns the offset of the bytes and their kind.
+    /// Allocates `rounded` bytes when the cursor's run of chunks cannot be used: it has too few bytes left, no longer
+    /// belongs to the cursor, or is no longer near (see [`Self::is_near`]). Returns the offset of the bytes and their
+    /// kind.
     pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
             Some(offset) => (offset, PayloadMemory::Run),
@@ -24,8 +26,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Takes `rounded` bytes of the cursor's run, or of a new run. Returns `None` if the payload should get one-off
-    /// chunks.
+    /// Takes `rounded` bytes of the run of chunks that the cursor fills, or of a new run. Returns `None` if the
+    /// payload should get chunks of its own.
     fn allocate_in_run(&self, cursor: &PayloadCursor, rounded: u64) -> Option<u64> {
         if !cursor.begin_run_change() {
             return None;
@@ -48,10 +50,11 @@ impl<M: RingMemory> RingWriter<M> {
         let is_first = cursor.enter_epoch(epoch);
         let enough = rounded.saturating_mul(PAYLOADS_MIN);
         let (wanted, wanted_next) = match cursor.wanted_bytes().max(self.run_sizes.chunk_bytes) {
-            // The thread recorded so slowly that its run is no longer near. The rest of that run is lost, so the next
-            // run should be small.
+            // The thread recorded so slowly that its run of chunks is no longer near (see `is_near`). The rest of that
+            // run is lost, so the next run should be small.
             _ if is_stale => (0, 0),
-            // The run is still near, so the thread has used it up in a short time. The next run may be twice as large.
+            // The run of chunks is still near (see `is_near`), so the thread has used it up in a short time. The next
+            // run may be twice as large.
             before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
             // This is the thread's first run in this epoch. So the size stays: a thread that takes only one run in
             // each epoch would lose most of a larger run.
@@ -71,7 +74,7 @@ impl<M: RingMemory> RingWriter<M> {
         Some(base)
     }
 
-    /// Makes the cursor stop filling its run, if it has a run, and releases the run's chunks. Call this during a run
+    /// Makes the cursor stop filling its run of chunks, if it has one, and releases the chunks. Call this during a run
     /// change, or when no signal handler can record.
     ///
     /// `is_kept` has the meaning that it has in [`Chunks::release_run`](super::chunk::Chunks::release_run).
@@ -81,8 +84,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Returns the number of the present epoch. In each epoch the writers allocate `stale_bytes` bytes. So a run that
-    /// was taken two epochs ago is no longer near.
+    /// Returns the number of the present epoch. In each epoch the writers allocate `stale_bytes` bytes. So a run of
+    /// chunks that was taken two epochs ago is no longer near (see [`Self::is_near`]).
     fn epoch(&self) -> u64 {
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
     }

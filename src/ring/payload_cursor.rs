@@ -12,23 +12,24 @@ use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_ad
 /// Index of a payload cursor among those of a ring.
 pub(crate) type CursorId = u16;
 
-/// Value of `run_base` while no run is being filled. No run begins there, because the value is not a multiple of the
-/// payload alignment.
+/// Value of `run_base` while no run of chunks is being filled. No run begins there, because the value is not a
+/// multiple of the payload alignment.
 const NO_RUN: u64 = u64::MAX;
-/// Value of `next` while no run is being filled. It lies past the end of every run, even of a run at [`NO_RUN`]. So
-/// every attempt to take bytes fails, no matter how many attempts have already added their bytes to `next`.
+/// Value of `next` while no run of chunks is being filled. It lies past the end of every run, even of a run at
+/// [`NO_RUN`]. So every attempt to take bytes fails, no matter how many attempts have already added their bytes to
+/// `next`.
 const PAST_EVERY_RUN: u64 = 1 << 62;
 
 /// Number that each open reservation adds to [`PayloadCursor::inside`].
 const OPEN: u64 = 1;
 /// Number that an open reservation adds to [`PayloadCursor::inside`], in addition to [`OPEN`], if its payload lies in
-/// the run being filled.
+/// the run of chunks being filled.
 const OPEN_IN_RUN: u64 = 1 << 32;
 const OPEN_MASK: u64 = OPEN_IN_RUN - 1;
 
-/// One thread's position in the payload buffer. Only `inside` is read by other threads.
+/// One thread's position in the payload buffer. Other threads read only the word `inside`.
 pub(crate) struct PayloadCursor {
-    /// The low half counts the owner's open reservations. The high half counts those reservations whose payload lies
+    /// The low half counts the owner's open reservations. The high half counts those of them that have their payload
     /// in the run being filled. If the word is 0, the owner is *outside*; otherwise it is *inside*. Only the owner
     /// stores this word.
     inside: AtomicU64,
@@ -39,12 +40,12 @@ pub(crate) struct PayloadCursor {
     next: AtomicU64,
     /// Bytes of the run being filled, or of the last run.
     run_bytes: AtomicU64,
-    /// 1 while the owner changes runs, otherwise 0. A signal handler that interrupts the change and records finds the
-    /// 1, and then does not change runs.
+    /// 1 while the owner changes from one run of chunks to the next, otherwise 0. A signal handler that interrupts the
+    /// change and records finds the 1, and then does not change runs.
     is_changing_run: AtomicU64,
-    /// Size that the owner's next run should have, in bytes; 0 before the first run.
+    /// Size in bytes that the owner's next run of chunks should have; 0 before its first run.
     wanted_bytes: AtomicU64,
-    /// Number of the epoch in which the owner last needed a new run, plus one; 0 before its first run.
+    /// Number of the epoch in which the owner last needed a new run of chunks, plus one; 0 before its first run.
     /// [`super::active`] defines epochs.
     epoch: AtomicU64,
     /// 1 if the owner's thread has ended while a reservation was open; otherwise 0.
@@ -52,7 +53,7 @@ pub(crate) struct PayloadCursor {
     id: CursorId,
 }
 
-/// Outcome of an attempt to take bytes from the run being filled.
+/// Outcome of an attempt to take bytes from the run of chunks being filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bump {
     /// Bytes that begin at `offset`, in the run at `base`.
@@ -128,12 +129,12 @@ impl PayloadCursor {
     /// Ends a reservation while other reservations of the owner are open. `in_run` is the offset of the reservation's
     /// payload, if the payload lies in a run of this cursor. Otherwise `in_run` is `None`.
     ///
-    /// Returns true if the payload lies in a run that is no longer being filled. The caller must then call
+    /// Returns true if the payload lies in a run of chunks that is no longer being filled. The caller must then call
     /// [`super::chunk::Chunks::unpin`].
     pub(crate) fn leave_slow(&self, in_run: Option<u64>) -> bool {
         let inside = self.inside.load(Ordering::Relaxed);
-        // We check once, before the store, whether our payload lies in the run being filled. A signal handler may
-        // change runs meanwhile:
+        // We check once, before the store, whether our payload lies in the run of chunks being filled. A signal
+        // handler may change runs meanwhile:
         // - If it changes runs before the check, it has counted our reservation in the old run. The caller undoes this
         //   count.
         // - If it changes runs between the check and the store, the count of the old run stays one too high, and the
@@ -154,11 +155,11 @@ impl PayloadCursor {
         self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
     }
 
-    /// Marks "inside", and takes `bytes` bytes from the run being filled, if they fit.
+    /// Marks "inside", and takes `bytes` bytes from the run of chunks being filled, if they fit.
     ///
-    /// If the bytes fit, the caller must execute a full fence. Then it must check that the run is still near and that
-    /// [`Self::is_filling`] returns true. If both hold, the caller may use the bytes; otherwise it must call
-    /// [`Self::withdraw`]. If the bytes do not fit, the caller must call [`Self::undo_bump`].
+    /// If the bytes fit, the caller must execute a full fence. Then it must check that the run is still near
+    /// (`RingWriter::is_near`) and that [`Self::is_filling`] returns true. If both hold, the caller may use the bytes;
+    /// otherwise it must call [`Self::withdraw`]. If the bytes do not fit, the caller must call [`Self::undo_bump`].
     ///
     /// This function uses only words that the owner alone stores. If the caller calls it before the locked
     /// instructions of a reservation, the processor executes both at the same time. A signal handler of the thread may
@@ -181,8 +182,8 @@ impl PayloadCursor {
         Bump::Fits { offset, base }
     }
 
-    /// Gives back the `bytes` bytes that did not fit into the run at `base`. So smaller payloads can use the rest of
-    /// the run.
+    /// Gives back the `bytes` bytes that did not fit into the run of chunks at `base`. So smaller payloads can use the
+    /// rest of the run.
     pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
         // We may subtract only if the bytes were added to the `next` of the present run. After `begin_run_change` no
         // handler changes runs. A cursor never fills the same run twice. So if the run at `base` is still being
@@ -196,8 +197,8 @@ impl PayloadCursor {
         }
     }
 
-    /// Takes `bytes` bytes from the run being filled, for the reservation that is being made. Returns their offset, or
-    /// `None` if they do not fit.
+    /// Takes `bytes` bytes from the run of chunks being filled, for the reservation that is being made. Returns their
+    /// offset, or `None` if they do not fit.
     ///
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`].
     pub(crate) fn try_bump(&self, bytes: u64) -> Option<u64> {
@@ -215,7 +216,7 @@ impl PayloadCursor {
         Some(offset)
     }
 
-    /// Returns the number of free bytes in the run being filled. Returns 0 if there is no run.
+    /// Returns the number of free bytes in the run of chunks being filled. Returns 0 if there is no run.
     pub(crate) fn free_bytes(&self) -> u64 {
         let Some(base) = self.run_base() else { return 0 };
         let used = self.next.load(Ordering::Relaxed).wrapping_sub(base);
@@ -228,14 +229,14 @@ impl PayloadCursor {
         (base != NO_RUN).then_some(base)
     }
 
-    /// Returns true if the run at `base` is still being filled. Returns false if a handler has changed runs.
+    /// Returns true if the run of chunks at `base` is still being filled. Returns false if a handler has changed runs.
     #[inline(always)]
     pub(crate) fn is_filling(&self, base: u64) -> bool {
         self.run_base.load(Ordering::Relaxed) == base
     }
 
-    /// Subtracts the reservation that is being made from the count of the run of `offset`. The reservation will get
-    /// other payload memory.
+    /// Subtracts the reservation that is being made from the count of the run of chunks at `offset`. The reservation
+    /// will get other payload memory.
     ///
     /// If a handler has changed runs meanwhile, our reservation is counted in one of two runs: the handler counted it
     /// in the old run, or we counted it in the new run. We cannot know which. So we leave both counts as they are. The
@@ -254,17 +255,18 @@ impl PayloadCursor {
         self.run_base().is_some_and(|base| offset.wrapping_sub(base) < self.run_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns the size in bytes that the owner's next run should have. Returns 0 before the first run.
+    /// Returns the size in bytes that the owner's next run of chunks should have. Returns 0 before the first run.
     pub(crate) fn wanted_bytes(&self) -> u64 {
         self.wanted_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets the size in bytes that the owner's next run should have.
+    /// Sets the size in bytes that the owner's next run of chunks should have.
     pub(crate) fn want_bytes(&self, bytes: u64) {
         self.wanted_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that the owner needs a new run in `epoch`. Returns true if this is its first new run in this epoch.
+    /// Notes that the owner needs a new run of chunks in `epoch`. Returns true if this is its first new run in this
+    /// epoch.
     pub(super) fn enter_epoch(&self, epoch: u64) -> bool {
         let is_new = self.epoch.load(Ordering::Relaxed) != epoch + 1;
         self.epoch.store(epoch + 1, Ordering::Relaxed);
@@ -285,8 +287,9 @@ impl PayloadCursor {
         is_orphan
     }
 
-    /// Marks that the owner is about to change runs. Returns false if the mark is already set. Then the caller is in a
-    /// signal handler that has interrupted a run change, and it must not change runs.
+    /// Marks that the owner is about to change from one run of chunks to the next. Returns false if the mark is
+    /// already set. Then the caller is in a signal handler that has interrupted a run change, and it must not change
+    /// runs.
     #[inline(always)]
     pub(crate) fn begin_run_change(&self) -> bool {
         if self.is_changing_run.load(Ordering::Relaxed) != 0 {
@@ -304,8 +307,8 @@ impl PayloadCursor {
         self.is_changing_run.store(0, Ordering::Relaxed);
     }
 
-    /// Begins to fill the run of `run_bytes` bytes at `base`, which the owner has just taken. The first `used` bytes
-    /// of the run go to the reservation that is being made.
+    /// Begins to fill the run of chunks at `base`, which the owner has just taken. The run has `run_bytes` bytes. Its
+    /// first `used` bytes go to the reservation that is being made.
     ///
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], after [`Self::end_run`].
     pub(crate) fn begin_run(&self, base: u64, run_bytes: u64, used: u64) {

@@ -1,7 +1,7 @@
 //! The payload cursors of one ring, and how one thread passes its payload cursor to another.
 //!
-//! A thread that ends gives its payload cursor back together with the run that the cursor fills. The next thread
-//! continues in that run.
+//! A thread that ends gives its payload cursor back, together with the run of chunks that the cursor fills. The next
+//! thread gets the cursor and continues in that run.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
@@ -51,9 +51,9 @@ impl PayloadCursors {
     /// Returns a cursor for the calling thread, or `None` if all cursors are in use. Takes a lock. Each thread calls
     /// this once per ring.
     ///
-    /// The cursor that was given back last is used first, together with the run that it fills. The lock orders the old
-    /// and the new owner: the old owner stored all words of the cursor before it released the lock, and the new owner
-    /// takes the lock afterwards.
+    /// The cursor that was given back last is used first, together with the run of chunks that it fills. The lock
+    /// orders the old and the new owner: the old owner stored all words of the cursor before it released the lock, and
+    /// the new owner takes the lock afterwards.
     pub(crate) fn acquire(&self) -> Option<&PayloadCursor> {
         let id = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,11 +87,11 @@ impl PayloadCursors {
 
 impl<M: RingMemory> RingWriter<M> {
     /// Gives a thread's payload cursor back at the thread's end. The next thread gets the cursor together with the run
-    /// that it fills. No signal handler of the ending thread may record during this call.
+    /// of chunks that it fills. No signal handler of the ending thread may record during this call.
     ///
     /// A reservation may still be open: another thread-local variable owns it, or the program has leaked it. Then the
     /// cursor becomes an *orphan*. No thread gets an orphan until its last reservation has ended and
-    /// [`Self::give_back_orphan`] is called. Its run is freed at that time.
+    /// [`Self::give_back_orphan`] is called. The orphan's run of chunks is freed at that time.
     pub(crate) fn give_back(&self, cursor: &PayloadCursor) {
         if cursor.is_outside() || mutation::active(Mutation::EarlyHandOver) {
             self.cursors.release(cursor.id());

@@ -1,15 +1,15 @@
 //! The sizes of the runs of payload cursors.
 //!
-//! A payload cursor may leave a part of its run unused. That part is lost until the writers have gone round the buffer
-//! and come to it again. Three rules keep that loss small:
+//! A payload cursor may leave a part of its run of chunks unused. That part is lost until the writers have gone round
+//! the buffer and come to it again. Three rules keep that loss small:
 //! - A cursor's first run is one chunk. Later runs grow with the bytes that the thread records.
 //! - All payload cursors together hold at most a sixteenth of the buffer.
 //! - A payload gets chunks of its own if a run would hold only a few payloads of its size.
 
 use crate::layout::Geometry;
 
-/// Smallest number of payloads that a run holds. If the next payload does not fit the run, the unused rest is at most
-/// about the run's size divided by this number. (Models use tiny runs, of two payloads.)
+/// Smallest number of payloads that a run of chunks holds. If the next payload does not fit the run, the unused rest
+/// is at most about the run's size divided by this number. (Models use tiny runs, of two payloads.)
 pub(super) const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// Limits for the sizes of a ring's runs.
@@ -19,8 +19,8 @@ pub(super) struct RunSizes {
     /// Length of the longest run.
     pub(super) run_bytes_max: u64,
     /// Number of bytes that the runs of all payload cursors together should have. (With large payloads, the runs have
-    /// up to twice as many bytes.) A run stays near until the writers have allocated four times this number of bytes.
-    /// So threads that record in turn can use up their runs while the runs are near.
+    /// up to twice as many bytes.) A run may be filled until four times this number of bytes have been allocated since
+    /// it was taken. So threads that record in turn can use up their runs.
     pub(super) all_runs_bytes: u64,
 }
 
@@ -34,14 +34,14 @@ impl RunSizes {
         }
     }
 
-    /// Returns the size in bytes that a run should have, for a cursor that wants `wanted` bytes. `cursors` is the
-    /// number of payload cursors that record at present.
+    /// Returns the size in bytes that a run of chunks should have, for a cursor that wants `wanted` bytes. `cursors`
+    /// is the number of payload cursors that record at present.
     pub(super) fn goal_bytes(&self, wanted: u64, cursors: u64) -> u64 {
         let share = (self.all_runs_bytes / cursors).min(self.run_bytes_max / 2);
         wanted.min(share).max(self.chunk_bytes)
     }
 
-    /// Returns the size of a run of about `goal` bytes for payloads of `rounded` bytes. The size is a multiple of the
+    /// Returns the size of a run of chunks for payloads of `rounded` bytes: about `goal` bytes, and a multiple of the
     /// chunk size. Returns `None` if fewer bytes are lost when the payload gets chunks of its own.
     pub(super) fn run_bytes(&self, goal: u64, rounded: u64) -> Option<u64> {
         let whole_chunks = |bytes: u64| bytes / self.chunk_bytes * self.chunk_bytes;

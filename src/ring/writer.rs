@@ -1,8 +1,8 @@
 //! Reserve: the step that gives an event its slot and its payload bytes.
 //!
 //! `try_reserve` and `try_reserve_empty` are the fast paths, and are inlined where an event is recorded. They handle
-//! only the common case: the slot is free, and the payload fits into the run of the thread's payload cursor. The other
-//! functions handle every case.
+//! only the common case: the slot is free, and the payload fits into the run of chunks that the thread's payload
+//! cursor fills. The other functions handle every case.
 
 use super::active::ActiveCursors;
 use super::chunk::Chunks;
@@ -20,8 +20,8 @@ use crate::sync::Ordering;
 #[repr(C)]
 pub(crate) struct RingWriter<M> {
     pub(super) capacity: u64,
-    /// Largest distance in bytes between the base of a *near* run and the next payload byte. It is an eighth of the
-    /// buffer. A payload cursor stops filling a run that is no longer near.
+    /// Largest distance in bytes between the base of a *near* run of chunks and the next payload byte. It is an eighth
+    /// of the buffer. A payload cursor stops filling a run that is no longer near.
     pub(super) stale_bytes: u64,
     pub(super) run_sizes: RunSizes,
     pub(super) memory: M,
@@ -104,8 +104,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Reserves like [`Self::reserve`], if the payload fits into the cursor's run and the next slot is free. Otherwise
-    /// returns the unfinished reservation. The caller must then call [`Self::reserve_slow`].
+    /// Reserves like [`Self::reserve`], if the payload fits into the run of chunks that the cursor fills and the next
+    /// slot is free. Otherwise returns the unfinished reservation. The caller must then call [`Self::reserve_slow`].
     #[inline(always)]
     pub(crate) fn try_reserve(&self, cursor: &PayloadCursor, payload_bytes: u64) -> Result<Claim<'_>, Unfinished> {
         let bump = cursor.enter_and_bump(padded(payload_bytes));
@@ -135,8 +135,8 @@ impl<M: RingMemory> RingWriter<M> {
         let mut slot = self.claimed_slot(claimed_seqno).or_else(|| self.claim_slot_slow());
         match bump {
             Bump::Fits { offset, base } => {
-                // The payload fits into the run. If `may_fill` is true and a slot has been claimed by now, the
-                // reservation is complete.
+                // The payload fits into the run of chunks. If `may_fill` is true and a slot has been claimed by now,
+                // the reservation is complete.
                 if let Some(slot) = slot.take_if(|_| self.may_fill(cursor, base)) {
                     return slot.with_payload(offset, PayloadMemory::Run);
                 }
@@ -163,15 +163,17 @@ impl<M: RingMemory> RingWriter<M> {
         slot.with_payload(payload_offset, memory)
     }
 
-    /// Returns true if the cursor may write the bytes that it took, before the fence, from the run at `base`. Two
-    /// things must hold: no other thread can have taken the run's chunks, and no signal handler has changed runs.
+    /// Returns true if the cursor may write the bytes that it took, before the fence, from the run of chunks at
+    /// `base`. Two things must hold: no other thread can have taken the run's chunks, and no signal handler has
+    /// changed runs.
     #[inline(always)]
     fn may_fill(&self, cursor: &PayloadCursor, base: u64) -> bool {
         self.is_near(base) && cursor.is_filling(base)
     }
 
-    /// Returns true if the run at `base` is near: at most `stale_bytes` have been allocated since it was taken. If it
-    /// is not near, other threads may have taken its chunks from the cursor. (Payloads in it would also expire soon.)
+    /// Returns true if the run of chunks at `base` is near: at most `stale_bytes` bytes have been allocated since the
+    /// run was taken. If the run is not near, other threads may have taken its chunks from the cursor. (Payloads in it
+    /// would also expire soon.)
     ///
     /// Call this after the fence that follows the mark "inside".
     #[inline(always)]

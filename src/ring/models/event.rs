@@ -33,8 +33,8 @@ pub(super) fn ring(capacity: u64) -> Arc<Ring> {
     Arc::new(RingWriter::new(memory(capacity)))
 }
 
-/// Returns a ring of `capacity` descriptors. After their first run, its payload cursors take runs of up to `chunks`
-/// chunks.
+/// Returns a ring of `capacity` descriptors. After their first run of chunks, its payload cursors take runs of up to
+/// `chunks` chunks.
 pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
     let mut ring = RingWriter::new(memory(capacity));
     if chunks > 1 {
