@@ -235,8 +235,8 @@ impl PayloadCursor {
         self.run_base.load(Ordering::Relaxed) == base
     }
 
-    /// Subtracts the reservation that is being made from the count of the run of chunks at `offset`. The reservation
-    /// will get other payload memory.
+    /// Subtracts the reservation that is being made from the number of open reservations in the run of chunks at
+    /// `offset`. The reservation will get other payload memory.
     ///
     /// If a handler has changed runs meanwhile, our reservation is counted in one of two runs: the handler counted it
     /// in the old run, or we counted it in the new run. We cannot know which. So we leave both counts as they are. The
