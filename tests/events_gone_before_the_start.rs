@@ -34,7 +34,7 @@ fn before(first_seqno: u64, count: u64) -> Next {
 }
 
 /// Reads until no event is ready. Returns four counts: events read, events overwritten before the start, events lost,
-/// and seqnos given up.
+/// and seqnos that the writer gave up without an event.
 fn account(cursor: &mut Cursor) -> [u64; 4] {
     let mut counts = [0; 4];
     let mut next_seqno = cursor.next_seqno();

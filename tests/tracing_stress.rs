@@ -1,6 +1,6 @@
-//! A program with threads and a tokio runtime does everything that can be done with spans. Another process reads its
-//! rings: once live, and once again from the beginning. Both times, it reads exactly the records that a reference in
-//! the program has collected.
+//! A program with threads and a tokio runtime does everything that can be done with spans. A reference model in the
+//! program collects the records that must result. Another process reads the rings of the program twice: live, and
+//! later from the beginning. Both times, it reads exactly the records of the reference model.
 #![cfg(feature = "tracing")]
 
 mod child;

@@ -67,8 +67,8 @@ impl CaptureOptions {
         self
     }
 
-    /// Begins a new file when the current file has been written for this time. The files get the names that
-    /// [`Self::rotate_bytes`] describes. Default: one file.
+    /// Begins a new file when the capture has written to the current file for the duration `time`. The files get the
+    /// names that [`Self::rotate_bytes`] describes. Default: one file.
     pub fn rotate_every(mut self, time: Duration) -> Self {
         self.rotate_every = Some(time);
         self

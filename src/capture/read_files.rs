@@ -43,7 +43,7 @@ impl ReadFiles {
         self.files.extend(stats.map(|stat| FileId::of(&stat)));
     }
 
-    /// Checks that an open stream is not one of the files that are read.
+    /// Checks that an open output stream is not one of the files that the caller reads.
     ///
     /// # Errors
     /// The stream is one of the files that are read: [`NotReplaceable`](super::CaptureErrorKind::NotReplaceable).

@@ -46,7 +46,7 @@ const ROUNDING_NANOS: f64 = 2.0;
 /// slower for this. The other half of the error stays, so that segments do not follow the noise of samples.
 const STEERING_GAIN: f64 = 0.5;
 
-/// Largest relative change of a segment's rate for the correction of the error at its start.
+/// Largest change of a segment's rate that the correction of a time error may cause, as a fraction of the rate.
 const SLOWDOWN_MAX: f64 = 0.5;
 
 /// A sample: a reading of the real-time clock between two reads of the counter.

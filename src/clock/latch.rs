@@ -165,9 +165,10 @@ impl Latch {
     /// Returns the shift of every segment of this clock.
     #[inline(always)]
     pub(super) fn shift(&self) -> u32 {
-        // Relaxed: the calibrating thread stores the shift once, before it publishes the first segment with release.
-        // So every thread that has acquired an edition with a segment sees the shift. Before that the value does not
-        // matter, because the empty segment gives no time with any shift.
+        // Relaxed: the calibrating thread stores the shift once, before it publishes the first segment with a release
+        // store. So every thread that has read a published segment with an acquire load also sees the shift. A thread
+        // that still reads the empty segment may see any shift: the empty segment gives no time, whatever the shift
+        // is.
         self.shift.load(Ordering::Relaxed) as u32
     }
 

@@ -56,8 +56,9 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
             EntryContent::Gap { cause, .. } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 replay.gap(shard);
-                // An event with the cause `NeverCommitted` was being recorded when the program died. Its thread stayed
-                // in its spans, so the loss hides no exit from a span, and the time of the spans goes on.
+                // The cause `NeverCommitted` means that the program died while it recorded the lost event. The thread
+                // had not left any of its spans, so the gap hides no exit, and the open spans of the thread go on to
+                // gain time.
                 if *cause != GapCause::NeverCommitted {
                     times.forget(process, shard, replay);
                 }

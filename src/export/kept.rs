@@ -12,7 +12,8 @@ use crate::schema::perf::FieldValue;
 use crate::tracing::{Fields, PerfContent, PerfRecord, SpanId};
 use std::collections::{HashMap, HashSet};
 
-/// The number of bytes that an export may keep for a capture of any size.
+/// The number of bytes that an export may hold in memory, whatever the size of the capture is. [`BYTES_PER_BYTE`]
+/// adds to it.
 const BYTES_FREE: u64 = 128 << 20;
 /// The number of bytes that an export may keep for each byte of the capture's file, in addition to [`BYTES_FREE`].
 /// Real captures need 5 to 30.

@@ -40,7 +40,8 @@ impl Timeline {
     /// Reads a recording to its end.
     ///
     /// # Errors
-    /// The capture would take more memory than a real capture of its size can need.
+    /// An export of this capture would take more memory than the export of any capture of this size that a real
+    /// program made.
     pub(super) fn of(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
         let mut losses = LossCollector::new(recording.capture.rings().len());
         let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();

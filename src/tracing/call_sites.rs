@@ -186,9 +186,9 @@ fn id_at(block: usize, index: usize) -> u32 {
 /// Returns the indices of the entries of `block` that the call site with this `key` may take.
 #[inline(always)]
 fn window(key: usize, block: usize) -> impl Iterator<Item = usize> {
-    // Fibonacci hashing: the high bits of the product depend on all bits of the address. The product is hashed once
-    // more. Call sites often lie at equal distances in memory, and one step would give such neighbours neighbouring
-    // entries.
+    // Fibonacci hashing: the high bits of the product depend on all bits of the address. The product is multiplied a
+    // second time, because call sites often lie at equal distances in memory: one multiplication would give
+    // neighbouring call sites neighbouring entries.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let len = Entries::block_len(block);
     let once = (key as u64).wrapping_mul(FACTOR);

@@ -1,5 +1,5 @@
-//! Hostile bytes, given to every function that reads files. These functions are the bodies of the fuzz targets; the
-//! tests run them on all inputs that are kept.
+//! Functions that give hostile bytes to everything that reads files. These functions are the bodies of the fuzz
+//! targets, and the tests call them with all inputs that are stored in `tests/fuzz/seeds`.
 //!
 //! No input may cause a panic, a hang, or more memory use than the limit.
 

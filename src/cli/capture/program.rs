@@ -129,7 +129,7 @@ impl Program {
         }
     }
 
-    /// Returns the rings in these directories that the program's own process has written, or a process that `is_other`
+    /// Returns the rings in these directories whose writer is the program's own process, or a process that `is_other`
     /// accepts.
     fn rings_in(&self, directories: &[PathBuf], is_other: impl Fn(&WriterInfo) -> bool) -> Vec<(PathBuf, Reader)> {
         let mut directories = directories.to_vec();

@@ -65,9 +65,10 @@ impl Cursor {
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
-        // If the cursor has read no event since it began, events that existed at that time get the cause of the start
-        // position (`start.cause`). This holds even for events that a fast writer has overwritten only since then: a
-        // cursor that has not read its first event was not too slow.
+        // Until the cursor has read its first event, skipped events that existed when it began are reported with the
+        // cause of its start position (`start.cause`). This holds also for events that a fast writer has overwritten
+        // after the cursor began. A cursor that has not read any event was not too slow, so the cause is not
+        // `Overwritten`.
         if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
             return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
         }

@@ -84,8 +84,8 @@ pub(super) fn remove_leftover(place: &Arc<DirectoryEntry>) -> bool {
     lock_if_unfinished(place, |_| true).map(StaleFile::remove).is_some()
 }
 
-/// Removes the file at `place` if it is unfinished and its maker, the process `pid`, has died. A file that is still
-/// empty is also removed if it is old.
+/// Removes the file at `place` if it is unfinished and its maker, the process `pid`, has died. An old file that is
+/// still empty is removed even if a process `pid` lives.
 fn remove_abandoned(place: &Arc<DirectoryEntry>, pid: i32) {
     let _ = lock_if_unfinished(place, |stat| is_gone(pid) || is_old(stat)).map(StaleFile::remove);
 }

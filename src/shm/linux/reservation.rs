@@ -63,7 +63,8 @@ impl AddressReservation {
         if is_inside { Ok(()) } else { Err(too_large()) }
     }
 
-    /// Maps `bytes` bytes of the file, from `file_offset` on, at `offset` of the used part.
+    /// Maps `bytes` bytes of the file, from `file_offset` on, to the address that is `offset` bytes after the begin
+    /// of the used part of the reservation.
     pub(super) fn map_file(
         &self,
         offset: usize,
