@@ -1,4 +1,5 @@
-//! Two small blocks of execution that contain every event of the EXEC schema, recorded as a program would record them.
+//! A recording of two small blocks of execution. The blocks contain every event of the EXEC schema, and are recorded
+//! as a program would record them.
 
 use eventring::exec::BlockScope;
 use eventring::global::EXEC;

@@ -1,5 +1,5 @@
-//! Tests that need a second process. The test starts its own executable again, tells it to run only this test, and
-//! names the part that the new process is to play.
+//! Tests that need a second process. The test starts its own executable again as a child process that runs only this
+//! test. An environment variable names the part that the child plays.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -10,7 +10,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 const PART: &str = "EVENTRING_TEST_PART";
 const PLACE: &str = "EVENTRING_TEST_PLACE";
 
-/// Returns the part that this process plays; `None` in the process that the user started.
+/// Returns the part that this process plays. Returns `None` in the process that the user started, because only a
+/// parent process sets the variable.
 pub fn part() -> Option<String> {
     std::env::var(PART).ok()
 }

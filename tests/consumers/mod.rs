@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a script of this folder on a file. Returns `None`, after printing a line that says so, if there is no Python
-/// for it.
+/// Runs a Python script of this folder on a file and returns the JSON that the script prints. If Python or a module
+/// that the script needs is missing, prints a line that says so and returns `None`.
 pub fn read(script: &str, file: &Path) -> Option<Value> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let module =
@@ -26,7 +26,7 @@ pub fn read(script: &str, file: &Path) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Returns the durations of the slices with a `span_id`, by span, sorted.
+/// Returns the durations of the slices in `trace` that have a `span_id`: for each span, a sorted list.
 pub fn durations(trace: &Value) -> BTreeMap<u64, Vec<u64>> {
     let mut spans: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for slice in trace["slices"].as_array().unwrap() {

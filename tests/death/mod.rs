@@ -1,5 +1,4 @@
-//! A writer process is killed, and the events that its readers find are examined. All tests of killed writers share
-//! this examination.
+//! The examination of a ring whose writer process was killed. All tests of killed writers share it.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -29,11 +28,11 @@ pub fn recorder(path: &Path) -> Recorder {
 
 /// Reports to the parent process, over stderr, that the event with this seqno was committed.
 pub fn tell(seqno: u64) {
-    // One write of less than PIPE_BUF bytes arrives whole or not at all.
+    // Several threads write to the same pipe. A write of less than PIPE_BUF bytes arrives as a whole or not at all.
     std::io::stderr().write_all(&seqno.to_le_bytes()).unwrap();
 }
 
-/// Records an event and then reports its seqno. The first writer reports each of its events. The others report only
+/// Records an event and then reports its seqno. Writer 0 reports each of its events. The other writers report only
 /// every 50th event, so that they spend their time recording.
 pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
     let seqno = record(recorder, count, words, payload);
@@ -42,7 +41,8 @@ pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u
     }
 }
 
-/// Reports a seqno before its event is committed. This is a deliberate fault, which the examination must find.
+/// Records an event, but reports its seqno before it is committed (only in writer 0). This is a deliberate fault,
+/// which the examination must find.
 pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
     if writer > 0 {
         return record_and_tell(recorder, writer, count, words, payload);
@@ -55,7 +55,8 @@ pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u
     reservation.commit();
 }
 
-/// Commits an event when half of its payload is written. This is a deliberate fault, which the examination must find.
+/// Commits an event although only half of its payload is written. This is a deliberate fault, which the examination
+/// must find.
 pub fn record_half(recorder: &Recorder, _: u64, _: Count, words: [u64; 3], payload: &[u8]) {
     let ext = [words[0], words[1], words[2], seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
     let mut reservation = recorder.reserve(WITHOUT_SEQNO, ext, payload.len() as u64).unwrap();
@@ -90,12 +91,14 @@ pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
     })
 }
 
-/// Returns how long a reader may wait before the test counts it as stuck: EVENTRING_PATIENCE seconds, or a minute.
+/// Returns how long a reader may wait before the test counts it as stuck: as many seconds as the variable
+/// EVENTRING_PATIENCE says, or a minute if it is not set.
 fn patience() -> Duration {
     Duration::from_secs(std::env::var("EVENTRING_PATIENCE").map_or(60, |text| text.parse().expect("seconds")))
 }
 
-/// Follows the ring to its end and checks all events. Returns the cursor, which is then at the end, and the verdict.
+/// Follows the ring from its first seqno to its end and checks all events. Returns the cursor, which then stands at
+/// the end of the ring, and the verdict on the events.
 pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
@@ -111,8 +114,8 @@ pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
     }
 }
 
-/// Reads the ring of a dead writer from its oldest event. Returns the seqnos of the events that are there, and the
-/// verdict on these events.
+/// Reads the ring of a dead writer from its oldest event to its newest. Returns the seqnos of the events that are in
+/// the ring, and the verdict on these events.
 pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(reader.info().last_seqno.saturating_sub(1 << 15) + 1));
@@ -134,21 +137,23 @@ pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
 pub struct Findings {
     /// Writers that were killed.
     pub kills: u64,
-    /// Writers that were killed before, while or after they made their ring.
+    /// Writers that were killed about the time when they made their ring: before, during or after it.
     pub while_creating: u64,
-    /// Seqnos that a writer reported before it was killed, that are not older than the ring's oldest event, and whose
-    /// events are in the ring.
+    /// Reported seqnos of the ring's last lap whose events are in the ring after the kill.
     pub told_and_found: u64,
-    /// The same seqnos, if their events are not in the ring. Each of these is a fault: a committed event was lost.
+    /// Reported seqnos of the ring's last lap whose events are not in the ring after the kill. Each of these is a fault:
+    /// a committed event was lost.
     pub told_and_missing: u64,
-    /// Seqnos that have no event in the ring and that no writer reported.
+    /// Seqnos of the ring's last lap that have no event in the ring after the kill.
     pub never_committed: u64,
-    /// The verdicts of both readers together: of the follower, and of the reader that read the ring after the kill.
+    /// The verdicts of both readers added up: of the reader that followed the ring until the kill, and of the reader
+    /// that read the ring after the kill.
     pub verdict: Verdict,
 }
 
-/// Examines the ring of a killed writer. `following` is the result of a reader that followed the ring from before the
-/// kill to its end; `reported` are the seqnos that the writer has reported.
+/// Examines the ring of a killed writer and adds the results to `findings`. `following` is the result of a reader
+/// that followed the ring from before the kill to the ring's end. `reported` are the seqnos that the writer has
+/// reported.
 pub fn examine(reader: &Reader, following: (Cursor, Verdict), reported: &[u64], findings: &mut Findings) {
     let (cursor, followed) = following;
     let last = reader.info().last_seqno;
@@ -164,8 +169,8 @@ pub fn examine(reader: &Reader, following: (Cursor, Verdict), reported: &[u64], 
             false => findings.told_and_missing += 1,
         }
     }
-    // Each writer can have died inside one event, whose seqno then has no event. Other seqnos are given up only if a
-    // writer stalls for a lap.
+    // Each of the writer's threads may have died inside one event, whose seqno then has no event. Any other seqno
+    // without an event was given up because a thread stalled for a lap: the ring's counters have the number of these.
     let stats = reader.info().extension.unwrap();
     assert!(verdict.lost <= WRITERS + stats.refused_claims + stats.lapped_claims, "{verdict}");
     findings.never_committed += verdict.lost;

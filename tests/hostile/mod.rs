@@ -1,7 +1,7 @@
-//! Functions that give hostile bytes to everything that reads files. These functions are the bodies of the fuzz
-//! targets, and the tests call them with all inputs that are stored in `tests/fuzz/seeds`.
+//! Hostile bytes, given to every function that reads files. Each function of this module is the body of a fuzz
+//! target. The tests run the same functions on all inputs that are kept in the repository.
 //!
-//! No input may cause a panic, a hang, or more memory use than the limit.
+//! No input may make these functions panic, hang, or use more memory than the limit.
 
 #![allow(dead_code, reason = "each user uses some of it")]
 
@@ -14,7 +14,7 @@ use eventring::tracing::{Catalog, decode_record};
 use std::fmt::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A fuzz target: its name, by which the directory of its inputs is called, and its body.
+/// A fuzz target: its name and its body. The directory of the target's inputs has the same name.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All fuzz targets.
@@ -32,14 +32,15 @@ fn memory_file(bytes: &[u8]) -> OwnedFd {
     // SAFETY: this is a plain system call with a valid name.
     let fd = unsafe { libc::memfd_create(c"hostile".as_ptr(), libc::MFD_CLOEXEC) };
     assert!(fd >= 0);
-    // SAFETY: we have just made the descriptor, and nothing else owns it.
+    // SAFETY: `memfd_create` has just returned this descriptor, and nothing else owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let file = std::fs::File::from(fd);
     std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).unwrap();
     file.into()
 }
 
-/// Treats the bytes as a ring file: the first four are its length, the others its beginning.
+/// Makes a ring file of the bytes and reads it. The first four bytes give the file's length; the others are the
+/// beginning of its content.
 pub fn ring_open(data: &[u8]) {
     let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
     let file = std::fs::File::from(memory_file(bytes));
@@ -73,22 +74,22 @@ pub fn schema_text(data: &[u8]) {
 fn decode_all(model: &SchemaModel, payload: &[u8]) {
     let mut text = String::new();
     for event in model.events().iter().take(64) {
-        // Writing to a String does not fail.
+        // The size of the payload limits the size of the output, whatever the schema says.
         let _ = write!(&mut text, "{:#}", model.decode(event.code(), payload));
-        // The output is bounded by the size of the payload, whatever the schema says.
         assert!(text.len() <= 100_000 + payload.len() * 4096, "{} bytes of text", text.len());
         text.clear();
     }
 }
 
-/// Treats the bytes as a context area, and again as the bodies of table entries and of fields.
+/// Reads the bytes as a context area with the tables of a perf ring, as the bodies of table entries, and as fields of
+/// an event.
 pub fn perf_tables(data: &[u8]) {
     let mut catalog = Catalog::new();
     catalog.update_from_bytes(data);
     for _ in 0..2 {
         catalog.learn_call_site(1, data);
         catalog.learn_thread(1, data);
-        // The catalog is not empty now: new bytes are added to what it holds.
+        // The catalog has entries by now, so this call tests that the bytes are added to existing entries.
         catalog.update_from_bytes(data);
     }
     let mut words = data.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
@@ -103,8 +104,8 @@ pub fn perf_tables(data: &[u8]) {
     }
 }
 
-/// Treats the bytes after the first as a compressed snapshot. If the first byte is odd, they are instead a script of
-/// changes to a ring, which is then compressed.
+/// Reads the bytes after the first one as a snapshot. If the first byte is even, they are the compressed snapshot
+/// itself. If it is odd, they are a script of changes to a valid ring; the changed ring is compressed and then read.
 pub fn snapshot(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else { return };
     let frame = if kind & 1 == 0 { data.to_vec() } else { zstd::encode_all(&script::image(data)[..], 1).unwrap() };
@@ -114,8 +115,8 @@ pub fn snapshot(data: &[u8]) {
     if let Ok(reader) = Reader::options().snapshot_bytes_max(BYTES_MAX).open(path) {
         assert!(reader.info().geometry.file_bytes() <= BYTES_MAX, "a snapshot that is larger than allowed");
         exercise(&reader, 100);
-        // Only few inputs take this path, because writing a snapshot takes a tenth of a second: the image has the size
-        // of a published ring.
+        // Only one input in eight takes this path, because writing a snapshot takes a tenth of a second: the
+        // snapshot's image has at least the smallest size of a published ring.
         if kind & 0x70 == 0x70 {
             let _ = reader.write_snapshot(std::io::sink(), &SnapshotOptions::new().compression_level(1));
         }
@@ -167,7 +168,8 @@ pub fn exercise(reader: &Reader, steps: usize) {
     }
 }
 
-/// Reads on from the position of the cursor for `steps` steps, and checks that the cursor advances with each step.
+/// Reads up to `steps` events and gaps from the position of the cursor on. Checks that the cursor advances with each
+/// of them.
 fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog: &mut Catalog) {
     let mut buffer = Vec::new();
     for _ in 0..steps {

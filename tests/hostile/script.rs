@@ -1,4 +1,5 @@
-//! A small valid ring, and changes to it. Such inputs pass a reader's first checks and reach the code after them.
+//! A small valid ring, and changes to it. A ring that is changed in a few places only passes a reader's first checks,
+//! and so reaches the code after them.
 
 use eventring::__internals::layout::descriptor::{
     WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
@@ -16,10 +17,11 @@ const LAST_SEQNO: u64 = 100;
 /// The upper limit of the file's length.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Makes the image of a ring file: the good ring, changed by `script`.
+/// Makes the image of a ring file: the valid ring of `good`, changed by `script`.
 ///
-/// The script's first byte chooses the content type. Then each change is a section (0 header, 1 descriptors, 2 payload,
-/// 3 context, 4 schema text, 5 file length), an offset (u16), a count (u8) and that many bytes.
+/// The first byte of the script chooses the content type. The rest is a sequence of changes. Each change has a
+/// section (0 header, 1 descriptors, 2 payload, 3 context, 4 schema text, 5 file length), an offset in that section
+/// (u16), a count (u8), and as many new bytes as the count says.
 pub fn image(script: &[u8]) -> Vec<u8> {
     let (kind, mut rest) = script.split_first().map_or((0, script), |(kind, rest)| (*kind, rest));
     let mut image = good(1 + u16::from(kind % 4));

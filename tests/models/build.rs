@@ -1,5 +1,5 @@
-//! Turns the feature that chooses the model checker into the `cfg` that the sources of the protocol test. The `cfg` is
-//! set for this crate only.
+//! Sets `cfg(loom)` or `cfg(shuttle)` by the feature that chooses the model checker. The sources of the protocol ask
+//! for these `cfg`s. They are set only for this crate.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! Sets the `cfg`s that build the deliberate faults into this crate.
+//! Sets the `cfg` with which this crate builds the library's sources with deliberate faults and stopping places.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -22,7 +22,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns the JSON on stdout of a run that must have succeeded.
+    /// Returns the JSON on stdout. Panics unless the run has succeeded.
     pub fn json(&self) -> serde_json::Value {
         assert_eq!(self.code, Some(0), "{self:?}");
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -37,7 +37,8 @@ impl Run {
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null());
-    // The user's own settings for colours and the time zone must not affect the tests.
+    // The environment of the user who runs the tests may set colours and a time zone. These settings must not change
+    // the output.
     command.env("NO_COLOR", "1").env("TZ", "UTC").env_remove("CLICOLOR_FORCE");
     command
 }

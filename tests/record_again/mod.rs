@@ -1,5 +1,5 @@
-//! Recording an execution event that was read before: byte for byte, or decoded, and encoded from its own struct and
-//! arrays.
+//! Two ways to record an execution event again that was read from a ring: [`pass_on`] copies its payload byte for
+//! byte, and [`encode_again`] decodes the payload and encodes it from its own struct and arrays.
 
 use eventring::reader::Descriptor;
 use eventring::recorder::Recorder;
@@ -7,16 +7,18 @@ use eventring::schema::EventType as _;
 use eventring::schema::exec::{ExecEvent, ExecPayload};
 use eventring::{record, recordv};
 
-/// Records an event with the same type, payload bytes and extension words. Returns its seqno.
+/// Records an event with the type, payload bytes and extension words of `event`. Returns the new seqno.
 pub fn pass_on(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, span] = event.content_ext;
-    // The payload is recorded in parts, as its first writer had them: the fixed struct, and the rest.
+    // The first writer passed the payload to the recorder in parts: the fixed struct, and the arrays. So does this
+    // function.
     let fixed = ExecEvent::schema().event(event.event_type).unwrap().payload.map_or(0, |info| info.bytes);
     let (fixed, arrays) = payload.split_at(fixed);
     recordv!(to => raw(event.event_type), [fixed, arrays]; ext[0] = block, ext[1] = txn, ext[2] = account, ext[3] = span)
 }
 
-/// Encodes and records an event with the same type, fields, arrays and extension words. Returns its seqno.
+/// Decodes an event, encodes it, and records it with the same type, fields, arrays and extension words. Returns the
+/// new seqno.
 pub fn encode_again(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, span] = event.content_ext;
     macro_rules! again {

@@ -1,7 +1,8 @@
-//! The actions of `tracing`, collected in memory by a reference that shares no code with the recorder, in a form that
-//! can be compared with the events that are read back from the ring.
+//! A reference for the tests of `tracing`: it collects in memory what a program does with spans and events. It shares
+//! no code with the recorder. Its facts can be compared with those that are read back from the ring.
 //!
-//! Spans and events of the tests carry a field `uid`, by which the two sides are matched.
+//! Every span and event of a test has a field `uid`. A test uses it to
+//! find the same span or event in the reference and in the ring.
 
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-/// The facts about a span that both sides know: the reference and the ring.
+/// The facts about a span that both the reference and the ring know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanFacts {
     pub name: String,
@@ -24,7 +25,8 @@ pub struct SpanFacts {
     pub parent: Option<u64>,
     /// Fields by name, printed.
     pub fields: BTreeMap<String, String>,
-    /// The enters (`E`) and exits (`X`) of each thread in their order, by the thread's id in the operating system.
+    /// For each thread, by its id in the operating system: how often and in what order it entered (`E`) and exited
+    /// (`X`) the span.
     pub stays: BTreeMap<u32, String>,
     pub follows: BTreeSet<u64>,
     pub is_closed: bool,
@@ -51,7 +53,8 @@ pub struct Facts {
 pub type Collected = Arc<Mutex<Facts>>;
 
 impl Facts {
-    /// Returns one line for each span and event, so that another process can compare them.
+    /// Returns a text with one line for each span and event, so that a child process can send its facts to its
+    /// parent.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (uid, span) in &self.spans {
@@ -64,14 +67,15 @@ impl Facts {
     }
 }
 
-/// Reads the clock until it is calibrated. Then the clock needs no system call for some hundred microseconds.
+/// Reads the clock so often that it is calibrated. For about half a millisecond afterwards, reading the clock needs
+/// no system call.
 pub fn ask_the_time_often() {
     (0..100).for_each(|_| {
         std::hint::black_box(eventring::__internals::clock::Clock::global().now_epoch_nanos());
     });
 }
 
-/// Asserts that both texts are the same. Shows the first few lines that differ.
+/// Asserts that both texts are the same. If they differ, panics with the first few lines that only one of them has.
 #[track_caller]
 pub fn assert_same(recorded: &str, expected: &str) {
     if recorded == expected {

@@ -1,5 +1,5 @@
-//! Two references: a layer that asks the `Registry` for the parents of spans, and a subscriber around another
-//! subscriber, which keeps its own record of parents and handles.
+//! Two references. [`ReferenceLayer`] is a layer that asks the `Registry` for the parents of spans. [`ReferenceTee`]
+//! wraps the tested subscriber and keeps its own record of parents and handles.
 
 use super::{Collected, EventFacts, SpanFacts, os_thread_id};
 use std::cell::RefCell;
@@ -157,8 +157,8 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for ReferenceLayer {
     }
 }
 
-/// A subscriber around the tested subscriber. It uses the ids of the tested subscriber, and keeps parents and handles
-/// by itself.
+/// A reference subscriber that wraps the tested subscriber. It passes every call on and uses the ids that the tested
+/// subscriber gives. It keeps its own record of parents and handles.
 pub struct ReferenceTee<R> {
     pub inner: R,
     facts: Collected,
@@ -171,8 +171,8 @@ struct Open {
 }
 
 thread_local! {
-    /// The spans that the thread is in, innermost last. The flag is true if the thread had entered the same span
-    /// before.
+    /// The spans that the thread is in, innermost last. The flag is true if the thread was already in the same span
+    /// when it entered it.
     static ENTERED: RefCell<Vec<(u64, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -264,8 +264,8 @@ impl<R: Subscriber> Subscriber for ReferenceTee<R> {
     }
 
     fn try_close(&self, id: Id) -> bool {
-        // The lock is held during the call. So the thread that drops the last handle here is also the thread that drops
-        // the last handle in the inner subscriber.
+        // The lock is held until the inner subscriber has closed its handle, too. So the thread that drops the last
+        // handle here also drops the last handle there, and both must return the same answer.
         let mut open = self.open.lock().unwrap();
         let span = open.get_mut(&id.into_u64()).expect("an open span");
         span.handles -= 1;

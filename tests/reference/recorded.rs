@@ -1,4 +1,4 @@
-//! The facts in the form of the reference, made from the stream of a perf reader.
+//! The facts about spans and events, in the form of the reference, made from the records of a perf reader.
 
 use super::{EventFacts, Facts};
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
@@ -6,7 +6,8 @@ use eventring::tracing::{Fields, PerfContent, PerfItem, PerfReader, PerfRecord, 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Reads all events that are in the rings now (or until their writer ends). There must be no gap.
+/// Reads all events that are in the rings now. Ends when no event comes for 20 ms or when the writer has ended.
+/// Panics if there is a gap.
 pub fn records(reader: &mut PerfReader) -> Vec<PerfRecord> {
     let mut records = Vec::new();
     while let Some(item) = reader.next_timeout(Duration::from_millis(20)) {

@@ -1,6 +1,6 @@
-//! A program that uses spans in all the ways that programs do, on threads and on a tokio runtime, all at the same time:
-//! spans are nested, crossed, cloned, sent to other threads, entered on several threads at a time, filled in late,
-//! closed in any order. Runs differ where threads race.
+//! A program that uses spans in all the ways that programs do, on threads and on a tokio runtime at the same time. It
+//! nests and crosses spans, clones them, sends them to other threads, enters one on several threads at a time, fills
+//! in fields late, and closes spans in any order. Two runs may differ where threads race.
 //!
 //! Every span and event has a `uid`.
 
@@ -44,7 +44,7 @@ pub struct Shared(Mutex<Vec<Span>>);
 impl Shared {
     const SPANS_MAX: usize = 64;
 
-    /// Adds a handle. Sometimes the handle replaces another one, which is dropped.
+    /// Adds a handle. If there are too many already, the new handle replaces a random one, which is dropped.
     pub fn leave(&self, span: Span, dice: &mut Dice) {
         let mut spans = self.0.lock().unwrap();
         let replaced = if spans.len() < Self::SPANS_MAX {
@@ -91,7 +91,7 @@ impl Dice {
     }
 }
 
-/// Makes a span with fields of all kinds; `late` is recorded later.
+/// Makes a span with fields of all kinds. The field `late` is still empty; a test may record it later.
 pub fn new_span(dice: &mut Dice) -> Span {
     let uid = next_uid();
     match dice.below(4) {

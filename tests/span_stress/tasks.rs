@@ -34,7 +34,8 @@ async fn request(n: u64) {
     for step in 0..n % 5 {
         query(n, step).await;
     }
-    // The task may run longer than the span that is current here, which becomes the parent of its events.
+    // The span that is current here becomes the parent of the new task's events. The task may run longer than this
+    // span.
     let orphan = tokio::spawn(
         async move {
             tokio::time::sleep(Duration::from_micros(n % 7 * 100)).await;

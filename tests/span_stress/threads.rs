@@ -27,7 +27,7 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
                     entered.clear();
                 }
             }
-            // The span is one that this thread or another thread may have entered already.
+            // Enters a span that this thread or another thread may have entered already.
             7 => {
                 let known = entered.last().map(|span| Span::clone(span));
                 let Some(span) = shared.borrow(dice).or(known) else { continue };
@@ -58,8 +58,8 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
                 }
             }
             14 => {
-                // Both values go to a new span that no other thread has. On a shared span, chance would decide which
-                // value is the last.
+                // Both values are recorded in a new span that no other thread has. If another thread recorded `late`
+                // too, the order of the threads would decide which value is the last.
                 let fresh = new_span(dice);
                 fresh.record("late", dice.roll());
                 fresh.record("late", "in the end");
@@ -71,11 +71,12 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
             },
         }
     }
-    // The spans are exited in the order in which they were entered: the outermost first.
+    // The vector drops its spans from the first to the last. So they are exited in the order in which they were
+    // entered, the outermost first.
     entered.clear();
 }
 
-/// Enters one span on several threads at the same time, each with child spans of its own.
+/// Enters one span on several threads at the same time. Each thread creates child spans of its own in it.
 pub fn one_span_on_many_threads() {
     const THREADS: usize = 5;
     let span = tracing::info_span!("everybody's", uid = next_uid());
@@ -98,7 +99,8 @@ pub fn one_span_on_many_threads() {
     });
 }
 
-/// Records a late field on one thread after another. The last value stays, whichever shard it is in.
+/// Records the field `late` of one span on several threads, one after another. A reader must show the last value,
+/// whichever shard it is in.
 pub fn late_fields_from_thread_after_thread() {
     for _ in 0..20 {
         let span = tracing::info_span!("handed on", uid = next_uid(), late = Empty, hops = 0u64);
@@ -114,7 +116,8 @@ pub fn late_fields_from_thread_after_thread() {
     }
 }
 
-/// Ends threads while they are in spans, which are never exited. Some of these spans close, and some never do.
+/// Ends threads that are still inside spans. These spans are never exited; some of them are closed, and some stay
+/// open.
 pub fn threads_that_end_inside() {
     let (sender, spans) = mpsc::channel();
     for n in 0..40 {
@@ -126,8 +129,8 @@ pub fn threads_that_end_inside() {
             match n % 3 {
                 0 => std::mem::forget(span),
                 1 => sender.send(span).unwrap(),
-                // The last handle of this span is dropped while the span is still entered on a thread that has ended.
-                // The subscriber must not mistake a later span for it.
+                // This span's last handle is dropped by another thread, after the thread that entered it has ended.
+                // The span was never exited. The subscriber must not mistake a later span for it.
                 _ => {
                     below.in_scope(|| tracing::info!(uid = next_uid(), "last words"));
                     sender.send(span).unwrap();

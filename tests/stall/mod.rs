@@ -1,10 +1,10 @@
-//! Stall injection: writers are stopped at random instructions while others lap the ring, and readers check every
-//! event.
+//! Stall injection: writers are stopped at random instructions while other writers go round the ring, and readers
+//! check every event.
 //!
-//! A controller sends signals to writer threads, whose signal handler sleeps. Chance decides where a thread is stopped,
-//! between any two instructions; [`Figures::stalls_inside`] counts how often that was inside of recording. A writer is
-//! a series of threads, one after another, so that a thread takes over the payload cursor of the thread before it while
-//! other writers are stalled.
+//! A controller sends signals to the writers' threads, and the signal handler sleeps. So chance decides between which
+//! two instructions a thread is stopped; [`Figures::stalls_inside`] counts the stalls inside of recording. Each
+//! writer is a series of threads, one after another. So a thread takes over the payload cursor of the thread before
+//! it while other writers are stalled.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -18,19 +18,20 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The number of descriptors of the rings under test, as a shift.
+/// The capacity of the rings under test, as a shift: they have 2^`DESCRIPTOR_SHIFT` descriptors.
 pub const DESCRIPTOR_SHIFT: u32 = 15;
-/// The number of payload bytes of the rings under test, as a shift.
+/// The size of the payload buffers of the rings under test, as a shift: they have 2^`PAYLOAD_SHIFT` bytes.
 pub const PAYLOAD_SHIFT: u32 = 21;
 
 /// A tested algorithm.
 pub trait Subject: Sync {
-    /// Records event `count` of a writer, with its words and its sealed payload. Returns its seqno, 0 if it was lost.
+    /// Records event number `count` of a writer, with its words and its sealed payload. Returns its seqno, or 0 if
+    /// the event was lost.
     fn record(&self, count: Count, words: [u64; 3], payload: &[u8]) -> u64;
-    /// Reads and judges all events, from the first one on. Returns when `done` is set and all events have been read.
+    /// Reads and judges all events, from seqno 1 on. Returns when `done` is set and all events have been read.
     fn read(&self, done: &AtomicBool, verdict: &mut Verdict);
-    /// Reads and judges the events that are in the ring after all writers have ended. Calls `seen` for each seqno that
-    /// has an event.
+    /// Reads and judges the events that are in the ring, while no writer is recording. Calls `seen` with the seqno of
+    /// each event.
     fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64));
     /// Returns the last seqno that was handed out.
     fn last_seqno(&self) -> u64;
@@ -48,14 +49,16 @@ pub struct Figures {
     pub recorded: u64,
     pub laps: u64,
     pub given_up: u64,
-    /// Missing events: `record` has returned their seqno, and they should still be in the ring at the end, but are not.
+    /// Events that were committed, because `record` has returned their seqnos, and that should still be in the ring
+    /// at the end but are not there.
     pub vanished: u64,
-    /// Seqnos that a reader neither returned nor counted as lost, and seqnos that it returned or counted twice.
+    /// Seqnos that a reader neither returned nor counted as lost, and seqnos that a reader returned or counted twice.
     pub unaccounted: u64,
     pub verdict: Verdict,
 }
 
-/// Returns the length of a run: some seconds, or EVENTRING_STALL_SECONDS.
+/// Returns how long the test runs: as many seconds as EVENTRING_STALL_SECONDS says, or `default` seconds if it is not
+/// set.
 pub fn seconds(default: f64) -> Duration {
     let reported = std::env::var("EVENTRING_STALL_SECONDS").ok().map(|text| text.parse().expect("a number of seconds"));
     Duration::from_secs_f64(reported.unwrap_or(default))
@@ -72,8 +75,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Handles the signal: sleeps, wherever the thread was interrupted. The function is async-signal-safe: it uses only
-/// atomics, nanosleep, and a thread-local without a destructor.
+/// Handles the signal by sleeping, wherever it has interrupted the thread. The function is async-signal-safe: it uses
+/// only atomics, nanosleep, and a thread-local without a destructor.
 extern "C" fn stall(_: libc::c_int) {
     // SAFETY: the call returns the address of this thread's errno.
     let errno_place = unsafe { libc::__errno_location() };
@@ -88,7 +91,7 @@ extern "C" fn stall(_: libc::c_int) {
             break;
         }
         let slice = libc::timespec { tv_sec: 0, tv_nsec: 500_000 };
-        // SAFETY: the time is valid, and the pointer for the remainder is null.
+        // SAFETY: `slice` is a valid time, and null is allowed as the pointer for the remaining time.
         unsafe { libc::nanosleep(&slice, std::ptr::null_mut()) };
     }
     ASLEEP.fetch_sub(1, Ordering::Relaxed);
@@ -105,14 +108,15 @@ fn install_handler() {
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
 }
 
-/// The kernel's ids of the threads on which the writers record at present, or of threads that have just ended. The id
-/// is 0 before the writer's first thread.
+/// For each writer, the kernel's id of the thread on which it records, or of its last thread if that has just ended.
+/// The id is 0 until the writer's first thread runs.
 type Threads = [AtomicI32];
 
 /// The largest number of events that a thread records before another thread takes its place.
 const THREAD_EVENTS: u64 = 4000;
 
-/// Ends the process if a run takes far longer than it should, so that a hang is a failure and not a test without end.
+/// Aborts the process if the run has not ended after `limit`. So a hang is reported as a failure, and the test does
+/// not run for ever. Dropping the returned sender stops the watchdog.
 fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
     let (alive, ended) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
@@ -124,11 +128,11 @@ fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
     alive
 }
 
-/// The length of a round, not counting the time that its threads take to end.
+/// The duration of a round, without the time that its threads take to end.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Repeats [`run`] with rings that `make` makes. The repetition ends after `time`, if there were enough stalls and laps
-/// by then (a loaded machine takes longer). It ends early if a fault is found.
+/// Runs rounds of [`run`], each with a new ring from `make`, until `time` is over. A loaded machine may need longer:
+/// the rounds go on until there were enough stalls and laps. They end early if a fault is found.
 pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration) -> Figures {
     let end = Instant::now() + time;
     let mut all = Figures::default();
@@ -139,7 +143,8 @@ pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration
     all
 }
 
-/// Runs `writers` writers and two readers on `subject` for `time`. At any moment, all writers but one may be stalled.
+/// Runs a number of writers and two readers on `subject` for `time`, and stalls writers meanwhile. At least one
+/// writer is always free to go on.
 pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     install_handler();
     let alive = watchdog(time + Duration::from_secs(120));
@@ -179,7 +184,8 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
         done.store(true, Ordering::Release);
         for reader in reading {
             let verdict = reader.join().unwrap();
-            // Each reader must account for every seqno: it has read the event or counted it as lost.
+            // Each reader must account for every seqno: each one counts as read or as lost, so the sum is the last
+            // seqno.
             figures.unaccounted += (verdict.read + verdict.lost).abs_diff(subject.last_seqno());
             figures.verdict.add(&verdict);
         }
@@ -202,7 +208,8 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     figures
 }
 
-/// Records until `stop` is set, on one thread after another. Returns the seqnos of the writer's last events.
+/// Records events of one writer until `stop` is set, on one thread after another. Returns the seqnos of the writer's
+/// last events, as many as the ring has slots.
 fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &AtomicI32) -> Vec<u64> {
     let mut random = seal::Random::from_time();
     let mut last = vec![0; 1 << DESCRIPTOR_SHIFT];
@@ -210,14 +217,15 @@ fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &Atomic
     while !stop.load(Ordering::Relaxed) {
         let end = count + 1 + random.below(THREAD_EVENTS);
         let write = || write_on_this_thread(subject, writer, stop, thread, &mut last, count..end);
-        // When the next iteration starts a thread, the previous thread may still run its destructors, which give up its
-        // payload cursor. The new thread may take over that cursor.
+        // `join` may return while the ended thread still runs its destructors, which give its payload cursor back.
+        // The thread of the next iteration may take over that cursor.
         count = std::thread::scope(|scope| scope.spawn(write).join().unwrap());
     }
     last
 }
 
-/// Records the writer's events from `count` on until `stop` is set. Returns the count of the next event.
+/// Records the writer's events with the numbers `counts`, on the calling thread. Stops early if `stop` is set.
+/// Returns the number of the writer's next event.
 fn write_on_this_thread(
     subject: &impl Subject,
     writer: u64,
@@ -243,7 +251,7 @@ fn write_on_this_thread(
     counts.end
 }
 
-/// Stalls writers at random until `end`, but never all of them at the same time.
+/// Stalls random writers until `end`, but never all of them at the same time.
 fn control(writers: usize, end: Instant, threads: &Threads) {
     let mut random = seal::Random::from_time();
     while threads.iter().any(|thread| thread.load(Ordering::Relaxed) == 0) {
@@ -254,7 +262,8 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
         if ASLEEP.load(Ordering::Relaxed) + 1 >= writers {
             continue;
         }
-        // Most stalls are short. One in four is so long that the other writers go round the ring many times.
+        // Most stalls last at most 3 ms. One in four is so long (20 to 120 ms) that the other writers go round the
+        // ring many times meanwhile.
         let micros = if random.below(4) == 0 { 20_000 + random.below(100_000) } else { random.below(3000) };
         SLEEP_MICROS.store(micros, Ordering::Relaxed);
         send_stall(&threads[random.below(writers as u64) as usize]);
@@ -264,14 +273,14 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
 fn send_stall(thread: &AtomicI32) {
     let process = i64::from(std::process::id());
     let thread = i64::from(thread.load(Ordering::Relaxed));
-    // SAFETY: the call sends a signal with a handler of ours to one of our threads, or to none if that thread has
-    // ended.
+    // SAFETY: the call passes no pointer. It sends a signal that has our handler to one of our own threads, or to
+    // none if that thread has ended.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, i64::from(libc::SIGUSR1)) };
     assert!(sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH));
 }
 
-/// Stalls all writers but one until this one has gone round the ring. The others then wake up in slots that hold its
-/// events.
+/// Stalls all writers except the first until the first one has gone round the ring. When the others wake up, the
+/// slots in which they were stalled hold newer events.
 fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
     SLEEP_MICROS.store(10_000_000, Ordering::Relaxed);
     threads[1..].iter().for_each(send_stall);

@@ -1,7 +1,8 @@
-//! Stops at chosen steps: a writer is parked at a named step of recording while other writers go round the ring many
-//! times. Then the parked writer goes on step by step, and the whole ring is read after each step.
+//! Stops at chosen steps: a writer is parked at a named step of recording, while other writers go round the ring many
+//! times. Then the parked writer is let go step by step, and the whole ring is read after each step.
 //!
-//! The code under test calls [`at`] at each of its steps. The step is chosen; which event is parked depends on chance.
+//! The code under test calls [`at`] at each of its steps. A test chooses the step; chance decides which event is
+//! being recorded when a writer parks there.
 
 use super::seal::{self, Random, Verdict};
 use super::{DESCRIPTOR_SHIFT, Figures, Subject};
@@ -10,32 +11,33 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const CAPACITY: u64 = 1 << DESCRIPTOR_SHIFT;
-/// The number of writers. A [`Plan`] parks one of them for each of its steps; at least one goes on.
+/// The number of writers. A [`Plan`] parks at most all but one of them, so at least one goes on.
 const WRITERS: u64 = 3;
-/// The largest size of most payloads. With payloads of up to this size, the payload buffer goes round before the
-/// descriptors do.
+/// The largest size of a usual payload. Usual payloads are so large that writers go round the payload buffer before
+/// they go round the descriptors.
 const USUAL_BYTES: u64 = 128;
-/// The time that a run may wait. If a step is not reached or a thread hangs for this long, the run fails.
+/// The longest wait of a run. If a writer does not reach a step within this time, or a thread hangs for so long, the
+/// run fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The value of [`ARMED`] with which no writer parks.
 const NOWHERE: usize = usize::MAX;
-/// The value of [`ARMED`] with which every writer parks at every step.
+/// The value of [`ARMED`] with which every writer parks at every step that it comes to.
 const ANYWHERE: usize = usize::MAX - 1;
 
 /// The step at which the next writer parks.
 static ARMED: AtomicUsize = AtomicUsize::new(NOWHERE);
-/// The number of times that writers pass the armed step before one of them parks there.
+/// How many more times writers pass the armed step before one of them parks there.
 static PASSES: AtomicU64 = AtomicU64::new(0);
 /// The number of parked writers.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
-/// A number that parked writers watch: a change of it sends them on.
+/// A number that parked writers watch. When it changes, they go on.
 static TURN: AtomicU64 = AtomicU64::new(0);
-/// The number of steps that parked writers have walked while [`ARMED`] was [`ANYWHERE`].
+/// How many steps parked writers have taken while [`ARMED`] was [`ANYWHERE`].
 static WALKED: AtomicU64 = AtomicU64::new(0);
 
-/// Parks the calling writer if [`ARMED`] names the step with this number and enough writers have passed it. The code
-/// under test calls this at each step.
+/// Parks the calling writer if [`ARMED`] names this step and writers have passed the step often enough. The code
+/// under test calls this function at each step, with the step's number.
 pub fn at(step: usize) {
     let armed = ARMED.load(Ordering::Relaxed);
     if armed == NOWHERE {
@@ -55,7 +57,7 @@ pub fn at(step: usize) {
     }
 }
 
-/// Arranges that the next writer that comes to `step` for the `passes + 1`st time from now on parks there.
+/// Lets writers pass `step` as often as `passes` says. The writer that comes to the step next parks there.
 pub fn arm(step: usize, passes: u64) {
     PASSES.store(passes, Ordering::Relaxed);
     ARMED.store(step, Ordering::Relaxed);
@@ -66,30 +68,30 @@ pub fn parked() -> usize {
     PARKED.load(Ordering::Acquire)
 }
 
-/// A plan: the steps at which writers park, and how far the others go meanwhile.
+/// A plan of a run: at which steps writers park, and how far the other writers go round the ring meanwhile.
 pub struct Plan<'a> {
-    /// The steps at which writers park, one writer after the other. There are at most two.
+    /// The steps at which writers park: one writer at each step, in this order. There are at most two steps.
     pub steps: &'a [usize],
     /// A function that names the steps.
     pub names: &'a dyn Fn(usize) -> String,
-    /// The number of laps that the other writers go round the ring while writers are parked.
+    /// How many laps the other writers go round the ring while writers are parked.
     pub laps: u64,
 }
 
 /// The state that all threads of a run share.
 struct Run<'a, S> {
     subject: &'a S,
-    /// True if the writers are to end after the event that they are recording.
+    /// True if each writer is to end after the event that it is recording.
     stop: AtomicBool,
-    /// True if writers record only small events of one size, so that they go round the ring fast.
+    /// True if writers record only payloads of 32 bytes, so that they go round the ring fast.
     hurry: AtomicBool,
     running: AtomicUsize,
-    /// For each writer, the count of its next event and the seqnos of its last events. The writer holds the lock while
-    /// it runs.
+    /// For each writer, the number of its next event, and the seqnos of its last events. The writer holds the lock
+    /// for as long as it runs.
     writers: [Mutex<(seal::Count, Vec<u64>)>; WRITERS as usize],
 }
 
-/// Runs the plan on `subject`, whose ring must have [`DESCRIPTOR_SHIFT`].
+/// Runs the plan on `subject`, whose ring must have 2^[`DESCRIPTOR_SHIFT`] descriptors.
 ///
 /// # Panics
 ///
@@ -113,21 +115,21 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
             verdict
         });
         run.start(scope);
-        // A random number of laps comes first, so that the steps are sometimes in the first lap and sometimes in a
-        // later one.
+        // The writers first go on for 0 to 3 laps, chosen at random. So the writer parks sometimes in the ring's
+        // first lap and sometimes in a later one.
         run.go_on_for(random.below(4));
         for step in plan.steps {
             run.park_one(*step, plan, random);
         }
         run.hurry.store(true, Ordering::Relaxed);
         run.go_on_for(plan.laps);
-        // The other writers record events of every kind again. These are the events that the parked writers could spoil
-        // when they go on.
+        // The other writers record events of all sizes again. These are the events that the parked writers could
+        // spoil when they are let go.
         run.hurry.store(false, Ordering::Relaxed);
         run.go_on_for(2);
         run.end_but(plan.steps.len());
-        // The parked writers hold slots and chunks that are more than a lap old, so no reader may have to wait for
-        // them: the expected number of stuck seqnos is 0.
+        // The slots and chunks that the parked writers hold are from more than a lap ago. So no seqno in the ring may
+        // make a reader wait: the expected number of stuck seqnos is 0.
         run.look(&mut figures, 0);
         // Each change of `TURN` lets the parked writers take one step.
         ARMED.store(ANYWHERE, Ordering::Relaxed);
@@ -138,7 +140,7 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
             run.look(&mut figures, run.running.load(Ordering::Acquire) as u64);
         }
         ARMED.store(NOWHERE, Ordering::Relaxed);
-        // At the end all writers record again, to show that the ring still works.
+        // At the end all writers record again for a lap, to show that the ring still works.
         run.stop.store(false, Ordering::Relaxed);
         run.start(scope);
         run.go_on_for(1);
@@ -176,7 +178,8 @@ impl<S: Subject> Run<'_, S> {
         let (count, last) = &mut *mine;
         let mut is_last = false;
         while !is_last {
-            // A writer that was parked does not end with the event in which it was parked: it records one more event.
+            // A writer that was parked inside an event finishes that event, and then records one more event before it
+            // ends.
             is_last = self.stop.load(Ordering::Relaxed);
             if is_last && ARMED.load(Ordering::Relaxed) != ANYWHERE {
                 break;
@@ -214,7 +217,8 @@ impl<S: Subject> Run<'_, S> {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
             if Instant::now() > deadline {
-                // A panic would wait for the threads of the scope, which hang. So the process is aborted.
+                // A panic would first wait for the threads of the scope. They hang, so it would wait for ever.
+                // Aborting does not wait.
                 eprintln!("HUNG: waited in vain for {what}");
                 std::process::abort();
             }
@@ -222,15 +226,17 @@ impl<S: Subject> Run<'_, S> {
         }
     }
 
-    /// Reads the whole ring while all writers stand still. `inside` is the number of writers that are parked inside an
-    /// event of the current lap; readers wait for the seqnos of these events, so as many stuck seqnos are no fault.
+    /// Reads the whole ring while all writers stand still. `inside` says how many writers are parked inside an event
+    /// of the current lap. A reader waits for the seqno of each of these events, so that many stuck seqnos are no
+    /// fault.
     fn look(&self, figures: &mut Figures, inside: u64) {
         let last = self.subject.last_seqno();
         let oldest = last.saturating_sub(CAPACITY) + 1;
         let mut seen = vec![false; CAPACITY as usize];
         let mut verdict = Verdict::default();
         self.subject.read_post_mortem(&mut verdict, &mut |seqno| seen[(seqno - oldest) as usize] = true);
-        // A parked writer holds its lock, so only the events of writers that have ended are checked.
+        // A writer holds its lock until it ends. So `try_lock` fails for the parked writers, and only the events of
+        // writers that have ended are checked.
         for writer in &self.writers {
             let Ok(mine) = writer.try_lock() else { continue };
             let is_missing = |seqno: &&u64| **seqno >= oldest && !seen[(**seqno - oldest) as usize];

@@ -1,10 +1,10 @@
-//! The published algorithm under stall injection: the positive control, which must show the faults that eventring must
-//! not have.
+//! The published algorithm (that of the original C implementation) under stall injection. It is the positive control:
+//! the test must find in it the faults that eventring must not have.
 //!
-//! It is transcribed from the algorithm's documentation, like `benches/reference`, but with relaxed atomic words (so
-//! that its races are not undefined behaviour here) and with eventring's window step, for the same small ring. A
-//! reservation is two fetch-adds, the slot is zeroed without a claim, and the window is moved by one compare-exchange.
-//! A reader checks the seqno before and after copying, and the window after copying.
+//! The algorithm is transcribed from its documentation, as in `benches/reference`. Two things differ. The words are
+//! relaxed atomics, so that a race is not undefined behaviour here. The window step is an eighth of this small
+//! buffer. A reservation is two fetch-adds. The writer zeroes the slot without a claim, and moves the window by one
+//! compare-exchange. A reader checks the seqno before and after it copies, and the window after it copies.
 
 use super::seal::{self, Count, Verdict, WITHOUT_SEQNO};
 use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject, parking};
@@ -23,7 +23,8 @@ pub struct Published {
     last_seqno: AtomicU64,
     next_payload_byte: AtomicU64,
     window_start: AtomicU64,
-    /// The words of each descriptor: seqno, type << 32 | size, offset, four extension words.
+    /// The descriptors. Each has seven words: the seqno, type << 32 | size, the payload offset, and four extension
+    /// words.
     descriptors: Box<[[AtomicU64; 7]]>,
     payload: Box<[AtomicU64]>,
 }
@@ -47,7 +48,8 @@ impl Published {
         &self.payload[(offset / 8 + index as u64) as usize % self.payload.len()]
     }
 
-    /// Reads the event of `seqno` once and judges it. If the slot holds another seqno, returns that seqno as the error.
+    /// Reads the event of `seqno` once and judges it. If the slot holds another seqno, returns that seqno as an
+    /// error.
     fn look(&self, seqno: u64, verdict: &mut Verdict) -> Result<(), u64> {
         let slot = self.slot(seqno);
         let seen = slot[0].load(Ordering::Acquire);
@@ -61,7 +63,7 @@ impl Published {
             return Err(seen);
         }
         let [type_and_size, offset, ext @ ..] = words;
-        // The size in a torn descriptor may be any number, so it is limited to the buffer.
+        // In a torn descriptor the size may be any number, so the copy is limited to the size of the buffer.
         let bytes = (type_and_size as u32 as usize).min(PAYLOAD_BYTES as usize);
         let mut payload: Vec<u8> = (0..bytes.div_ceil(8))
             .flat_map(|index| self.payload_word(offset, index).load(Ordering::Relaxed).to_le_bytes())
@@ -90,8 +92,8 @@ impl Subject for Published {
         let end = offset + aligned;
         let start = self.window_start.load(Ordering::Relaxed);
         if end.wrapping_sub(start) > PAYLOAD_BYTES - WINDOW_INCR {
-            // The subtraction is unsigned and wraps, as in the published algorithm. For a late writer, `end` is small,
-            // so `to` becomes a wrong number.
+            // As in the published algorithm, the subtraction is unsigned and may wrap. If this writer is late, `end`
+            // is small, the difference wraps, and `to` becomes a wrong number.
             let to = (end.wrapping_sub(PAYLOAD_BYTES) & !(WINDOW_INCR - 1)).wrapping_add(2 * WINDOW_INCR);
             let _ = self.window_start.compare_exchange(start, to, Ordering::Relaxed, Ordering::Relaxed);
             fence(Ordering::Release);
@@ -126,8 +128,8 @@ impl Subject for Published {
                 }
                 std::thread::sleep(Duration::from_micros(100));
             } else if was_done || last - next >= CAPACITY {
-                // The event was overwritten, or will never be committed. The reader goes on to the oldest seqno whose
-                // event may still be in the ring.
+                // The event was overwritten, or it will never be committed. The reader skips it. A reader that is far
+                // back skips more seqnos, up to seven eighths of a lap before the last one. All count as lost.
                 let to = (next + 1).max(last.saturating_sub(CAPACITY - CAPACITY / 8));
                 verdict.lost += to - next;
                 next = to;

@@ -7,12 +7,12 @@ use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time that a reader may wait for a seqno after the last writer has ended. A reader that waits longer counts as
+/// The time that a reader waits for a seqno after the last writer has ended. After this time the reader counts as
 /// stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Records a sealed event. The count decides in which of three ways: as one slice, gathered from several, or in place
-/// with the seqno in the seal.
+/// Records a sealed event in one of three ways, which `count` chooses: in place, with the seqno in the seal; gathered
+/// from two slices; or from one slice.
 pub fn record(recorder: &Recorder, count: Count, words: [u64; 3], payload: &[u8]) -> u64 {
     let [a, b, c] = words;
     let ext = || [a, b, c, seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
@@ -65,13 +65,11 @@ impl Subject for EventRing {
             match cursor.next() {
                 Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
                 Next::Gap(gap) => verdict.lost += gap.count,
-                // All writers have ended, and the cursor has read everything that they committed. The next seqno may
-                // still be a hole, which a cursor reports only after a moment. A hole is no event, so `read` does not
-                // wait for it.
+                // All writers have ended. `NotReady` alone does not mean that the cursor is at the end, because a cursor
+                // at a hole also returns `NotReady` for a moment. So the seqnos that are left are counted, too.
                 Next::NotReady if was_done && cursor.lag() == 0 => return,
-                // Some events are unread, and the cursor has waited for PATIENCE since the last writer ended. No writer
-                // can commit this seqno any more, and the cursor does not report it as a hole: a real reader would wait
-                // for ever.
+                // The last writer has ended more than PATIENCE ago, so no writer will commit this seqno. The cursor
+                // does not report it as a hole either. A real reader would wait here for ever.
                 Next::NotReady if done_since.is_some_and(|since| since.elapsed() > PATIENCE) => {
                     verdict.stuck += 1;
                     cursor.seek(Seek::Seqno(cursor.next_seqno() + 1));
@@ -115,8 +113,8 @@ pub fn judge(cursor: &Cursor, event: &eventring::reader::Descriptor, buffer: &mu
     let payload = match cursor.payload(event, buffer) {
         PayloadRead::Valid(payload) => Some(payload),
         PayloadRead::Expired => None,
-        // The tested recorder never writes a malformed descriptor. An empty payload makes the verdict count the event
-        // as wrong.
+        // The tested recorder never writes a descriptor that a reader calls malformed. The empty slice does not match
+        // the descriptor's size, so the verdict counts the event as wrong.
         PayloadRead::Malformed => Some(&[][..]),
     };
     verdict.event(event.seqno, event.event_type, event.payload_size as usize, event.content_ext, payload);

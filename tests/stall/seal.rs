@@ -1,6 +1,7 @@
-//! Events that can be checked: a checksum covers every word of the descriptor and every byte of the payload.
+//! Events that a reader can check. A checksum in the last extension word covers every word of the descriptor and
+//! every byte of the payload.
 
-/// The number of an event among the events of its writer, from 0.
+/// The number of an event among the events of one writer, counted from 0.
 pub type Count = u64;
 
 /// Generator of pseudo-random numbers (SplitMix64).
@@ -45,17 +46,19 @@ pub fn checksum(bytes: &[u8]) -> u64 {
 
 /// The type of events whose seal covers their seqno.
 pub const WITH_SEQNO: u16 = 3;
-/// The type of events whose seal covers 0 instead of their seqno, because the writer did not know the seqno in advance.
+/// The type of events whose writer did not know the seqno in advance. The seal covers 0 in place of the seqno.
 pub const WITHOUT_SEQNO: u16 = 2;
 
-/// Fills `payload` for the event and returns the first three extension words. The fourth word is the [`seal`].
+/// Fills `payload` for event number `count` of a writer. Returns the event's first three extension words. The fourth
+/// word is the [`seal`].
 ///
-/// Sizes are small, so that descriptors and payload memory go round about as fast. Some payloads take several chunks.
+/// Most payloads are small, so that writers go round the payload buffer about as fast as round the descriptors. A few
+/// payloads are larger than a chunk.
 pub fn fill(writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
     fill_up_to(64, writer, count, payload)
 }
 
-/// Fills `payload` like [`fill`], with most payloads up to `usual_bytes` long.
+/// Fills `payload` as [`fill`] does, but most payloads have up to `usual_bytes` bytes.
 pub fn fill_up_to(usual_bytes: u64, writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
     let dice = mix(writer << 48 ^ count);
     let bytes = match dice % 1024 {
@@ -74,8 +77,8 @@ pub fn fill_up_to(usual_bytes: u64, writer: u64, count: Count, payload: &mut Vec
     [writer, count, checksum(payload)]
 }
 
-/// Returns the checksum over seqno (or 0), type, payload size and the three words. One of the words is the payload's
-/// checksum, so the seal covers the whole event.
+/// Returns the checksum over the seqno (or 0), the type, the payload size and three extension words. The third of
+/// these words is the payload's checksum, so the seal covers the whole event.
 pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) -> u64 {
     let mut bytes = [0; 48];
     let all = [seqno, event_type.into(), payload_bytes as u64, words[0], words[1], words[2]];
@@ -90,17 +93,17 @@ pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) 
 pub struct Verdict {
     /// Events that the reader returned.
     pub read: u64,
-    /// Returned events whose payload had expired, according to the reader.
+    /// Events whose descriptor the reader returned, but whose payload had expired.
     pub expired: u64,
     /// Seqnos that were counted as lost.
     pub lost: u64,
-    /// Descriptors with a wrong seal: no writer has written these words together.
+    /// Descriptors with a wrong seal. No writer has stored these words as one event.
     pub torn: u64,
     /// Payloads that do not belong to their descriptor.
     pub misattributed: u64,
-    /// Events that came twice, or before an earlier event of the same writer.
+    /// Events that a reader returned twice, or before an earlier event of the same writer.
     pub disordered: u64,
-    /// Seqnos for which a reader would wait for ever: they have no event and are not reported as given up.
+    /// Seqnos for which a reader would wait for ever. They have no event, and no reader gets them as given up.
     pub stuck: u64,
     /// Descriptions of the first few faults.
     pub examples: Vec<String>,

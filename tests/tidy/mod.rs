@@ -12,7 +12,7 @@ pub struct Source {
     /// Path below `src/`: `ring/memory.rs`.
     pub path: String,
     pub lines: usize,
-    /// Text without comments, without the content of strings, and without test modules.
+    /// The file's text without comments, without the content of strings, and without test modules.
     pub code: String,
 }
 
@@ -20,7 +20,7 @@ pub fn root() -> PathBuf {
     env!("CARGO_MANIFEST_DIR").into()
 }
 
-/// Returns every file below `directory` with that extension, except what Cargo has built there.
+/// Returns all files below `directory` that have this extension, except the files that Cargo has built there.
 pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -53,26 +53,28 @@ pub fn sources() -> Vec<Source> {
         .collect()
 }
 
-/// Returns the paths of all modules that are compiled only for tests, because the files declare them under a `cfg` with
-/// `test`. A path is a file, or the beginning of the paths in a folder.
+/// Returns the paths of all modules that are compiled only for tests, because their parent declares them under a
+/// `cfg` with `test`. A returned path is that of a file, or the first part that the paths of all files in a folder
+/// have in common.
 pub fn for_tests<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     files.flat_map(|(path, text)| test_files(path, text)).collect()
 }
 
-/// Returns files, or beginnings of paths, of the modules that `text` declares under a `cfg` with `test`.
+/// Returns the paths of the modules that `text` declares under a `cfg` with `test`. A path is a file, or the
+/// beginning of the paths in a folder.
 fn test_files(path: &str, text: &str) -> Vec<String> {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let declared = lines.windows(2).filter(|pair| pair[0].starts_with("#[cfg(") && pair[0].contains("test"));
     let names = declared.filter_map(|pair| pair[1].strip_suffix(';')?.rsplit_once("mod ").map(|(_, name)| name));
-    // Modules of `a/b.rs` are in `a/b/`, those of `a/mod.rs` are in `a/`.
+    // The submodules of `a/b.rs` are in `a/b/`; those of `a/mod.rs` are in `a/`. Both folders are tried.
     let folders = [directory, path.trim_end_matches(".rs")];
     let paths = |name| folders.map(|folder| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/")]);
     names.flat_map(|name| paths(name).into_iter().flatten()).collect()
 }
 
-/// Returns `text` without comments, the content of strings, and `#[cfg(test)] mod … { … }` (up to the closing brace at
-/// the margin).
+/// Returns `text` without comments, without the content of strings, and without `#[cfg(test)] mod … { … }`. A test
+/// module ends at the first `}` in the first column.
 pub fn code(text: &str) -> String {
     let mut out = String::new();
     let mut in_tests = false;
@@ -109,14 +111,14 @@ fn without_strings_and_comment(line: &str) -> String {
     out
 }
 
-/// Returns true if `word` stands in `code` as a word of its own.
+/// Returns true if `word` occurs in `code` and is not part of a longer word.
 pub fn has_word(code: &str, word: &str) -> bool {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found == word)
 }
 
 /// A row of the code map in docs/ARCHITECTURE.md.
 pub struct Layer {
-    /// Names of the folders and files: `ring` for `ring/`, `sync` for `sync.rs`.
+    /// The names of the layer's folders and files, without ending: `ring` for `ring/`, `sync` for `sync.rs`.
     pub names: Vec<String>,
     pub may_use: Vec<String>,
     pub public_api_only: bool,
@@ -168,7 +170,7 @@ pub fn layers() -> Vec<Layer> {
     layers
 }
 
-/// Returns the name of the layer that a file is in; the crate's root is in none.
+/// Returns the name of the layer that a file is in. Returns `None` for `lib.rs`, which is in no layer.
 pub fn layer_of(path: &str) -> Option<&str> {
     match path.split_once('/') {
         Some((folder, _)) => Some(folder),

@@ -21,7 +21,7 @@ pub fn relative(path: &Path) -> String {
     path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned()
 }
 
-/// An item of the source that has a name: `struct Reader`, `fn open`.
+/// An item of the source that has a name, such as `struct Reader` or `fn open`.
 #[derive(Debug, PartialEq)]
 pub struct Item {
     pub kind: &'static str,
@@ -34,12 +34,13 @@ impl Item {
     }
 }
 
-/// Returns the types, traits and functions that `code`, which has no comments, defines.
+/// Returns the types, traits and functions that `code` defines. The comments must have been removed from `code`.
 pub fn items(code: &str) -> Vec<Item> {
     let mut items = Vec::new();
     for line in code.lines() {
         let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
-        // `pub(in crate::cli) const unsafe fn name`: everything before the keyword qualifies the item.
+        // The keyword is `fn`, for example, in `pub(in crate::cli) const unsafe fn name`. All words before it are
+        // qualifiers.
         let qualifiers = ["pub", "crate", "super", "self", "in", "const", "unsafe", "async", "extern"];
         let mut word = words.next();
         let is_qualifier = |word: &str| qualifiers.contains(&word) || line.contains(&format!("::{word})"));
@@ -57,7 +58,7 @@ pub fn items(code: &str) -> Vec<Item> {
     items
 }
 
-/// Splits a path or a name into lower-case words: `span_cells.rs` and `SpanCells` are both `span`, `cells`.
+/// Splits a path or a name into lower-case words: both `span_cells` and `SpanCells` become `span` and `cells`.
 pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut previous = ' ';
@@ -74,7 +75,8 @@ pub fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns the first line of each doc comment, with its number. `#[cfg]`ed or not, a blank doc line begins no comment.
+/// Returns the first line of each doc comment, with its line number. A line after a blank doc line does not count as
+/// the first one, since it belongs to the same comment.
 pub fn doc_openers(text: &str) -> Vec<(usize, &str)> {
     let mut openers = Vec::new();
     let mut previous = "";
@@ -97,7 +99,7 @@ pub fn comment_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line)).filter(|line| line.1.trim_start().starts_with("//"))
 }
 
-/// Returns the lines of a Markdown text that stand in no table and no code fence, with their numbers.
+/// Returns the lines of a Markdown text that are neither in a table nor in a code fence, with their line numbers.
 pub fn markdown_prose(text: &str) -> Vec<(usize, &str)> {
     let mut in_fence = false;
     let mut prose = Vec::new();
@@ -111,7 +113,7 @@ pub fn markdown_prose(text: &str) -> Vec<(usize, &str)> {
     prose
 }
 
-/// Returns the words of the glossary in docs/ARCHITECTURE.md, row by row.
+/// Returns the terms of the glossary in docs/ARCHITECTURE.md: one list for each row of the table.
 pub fn glossary(architecture: &str) -> Vec<Vec<String>> {
     let rows =
         architecture.lines().skip_while(|line| *line != "## Glossary").skip_while(|line| !line.starts_with("|---"));
@@ -120,14 +122,15 @@ pub fn glossary(architecture: &str) -> Vec<Vec<String>> {
     terms.map(|terms| terms.split(',').map(|term| term.trim().to_owned()).collect()).collect()
 }
 
-/// Returns the text in lower case on one line, without comment markers, so that a term which is wrapped is found, too.
+/// Returns the text in lower case on one line, without comment markers. So a search finds a term even if the term was
+/// wrapped onto two lines.
 pub fn flat(text: &str) -> String {
     let markers: &[char] = &['/', '!', '*'];
     let lines = text.lines().map(|line| line.trim_start().trim_start_matches(markers));
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// Returns true if `term`, or its plural, stands in the [`flat`] text as words of their own.
+/// Returns true if `term`, or its plural, occurs in the [`flat`] text and is not part of a longer word.
 pub fn has_term(flat: &str, term: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     flat.match_indices(&term.to_lowercase()).any(|(at, found)| {

@@ -1,11 +1,11 @@
 //! Threads that act as other users.
 
-/// Makes the calling thread, and only that thread, an unprivileged user of one group. Returns false if that is not
-/// permitted.
+/// Makes the calling thread an unprivileged user who is in one group only. The other threads keep their user. Returns
+/// false if the system does not permit the change.
 pub fn become_user(user: u32, group: u32) -> bool {
     let [user, group] = [user, group].map(i64::from);
-    // SAFETY: changes the credentials of this thread. The raw call, unlike the libc function of the same name, does not
-    // affect the other threads. The list of groups is empty, so the pointer is not read.
+    // SAFETY: the calls change the credentials of this thread. They are raw system calls: the libc functions of these
+    // names would change all threads. The list of groups is empty, so the kernel does not read the null pointer.
     let groups = unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) };
     // SAFETY: as above.
     let gid = unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) };

@@ -1,5 +1,5 @@
-//! The atomics of the model checker, which replace those of `src/sync.rs`. Before each access there is a step at which
-//! the checker can stop the thread, or a test can run a signal handler on it.
+//! The atomics of the model checker. They replace the atomics of `src/sync.rs`. Each access first calls `step`, where
+//! a test can run a signal handler on the thread; then it calls the checker, which can stop the thread there.
 
 #[cfg(loom)]
 use loom::{sync::atomic as checked, thread_local};
@@ -16,23 +16,22 @@ pub(crate) use checked::Ordering;
 type Interrupt = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// The interrupt that is planned for this thread, and the number of atomic accesses before it.
+    /// The interrupt that is planned for this thread, and how many atomic accesses the thread makes before it.
     static PENDING: RefCell<Option<(u64, Interrupt)>> = RefCell::new(None);
 }
 
-/// Plans an interrupt of this thread: calls `interrupt` before the thread's atomic access number `accesses`, counted
-/// from 0.
+/// Plans an interrupt of this thread: `interrupt` is called immediately before an atomic access of the thread.
+/// `accesses` says how many accesses the thread makes before that.
 pub(crate) fn interrupt_before(accesses: u64, interrupt: impl FnOnce() + 'static) {
     PENDING.with(|pending| *pending.borrow_mut() = Some((accesses, Box::new(interrupt))));
 }
 
-/// Cancels the planned interrupt of this thread. Returns true if it had not run yet.
+/// Cancels the planned interrupt of this thread. Returns true if the interrupt had not run yet.
 pub(crate) fn cancel_interrupt() -> bool {
     PENDING.with(|pending| pending.borrow_mut().take()).is_some()
 }
 
 fn step() {
-    // While a thread ends, its thread-local storage is gone. No interrupt is planned then.
     let due = PENDING.with(|pending| {
         let mut pending = pending.borrow_mut();
         match pending.as_mut() {
@@ -55,7 +54,8 @@ pub(crate) fn fence(order: Ordering) {
     checked::fence(order);
 }
 
-/// Takes a step and needs no fence: a compiler does not reorder code that runs in a checker.
+/// Takes a step, as a compiler fence of the program does. It needs no fence of the checker: the checker does not
+/// model reordering by the compiler.
 pub(crate) fn compiler_fence(_: Ordering) {
     step();
 }

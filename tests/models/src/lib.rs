@@ -1,5 +1,5 @@
-//! The core of eventring's protocol, and the latch of its clock, compiled for a model checker. The models are beside
-//! the code that they test, in `src/ring/models` and `src/clock/model.rs`.
+//! The core of eventring's protocol, and the latch of its clock, compiled for a model checker. The models themselves
+//! are in `src/ring/models` and `src/clock/model.rs`, beside the code that they test.
 
 #![cfg(any(loom, shuttle))]
 #![allow(dead_code, unused_imports, reason = "the models use a part of what these folders hold")]

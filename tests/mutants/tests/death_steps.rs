@@ -1,5 +1,6 @@
-//! A writer is killed at each named step: immediately, or after other writers have gone round the ring. It must leave
-//! no half-written event, and no seqno for which a reader waits.
+//! A writer process is killed while one of its threads is parked at a named step of recording. The kill comes
+//! immediately, or after the other threads have gone round the ring. The dead writer must leave no half-written
+//! event, and no seqno that makes a reader wait.
 
 #[path = "../../child/mod.rs"]
 mod child;
@@ -17,7 +18,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The numbers of laps that the other writers go round between the parking of a writer and the kill.
+/// The numbers of laps that the other writers go round the ring after a writer was parked and before the process is
+/// killed.
 const LAPS: [u64; 2] = [0, 2];
 
 fn wait_until(is_so: impl Fn() -> bool) {
@@ -26,15 +28,17 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Plays the process to be killed: records, parks a writer, reports this to the parent, and waits. `part` holds the
-/// step, the passes before it, and the laps after it.
+/// Plays the process that is killed: records, parks a writer, reports this to the parent, and waits for the kill.
+/// `part` holds three numbers: the step, how often writers pass the step before one of them parks there, and how many
+/// laps the others go round after that.
 fn write_and_park(part: &str, path: &Path) {
     let words: Vec<u64> = part.split(' ').map(|word| word.parse().unwrap()).collect();
     let [step, passes, laps] = words[..] else { panic!("{part}") };
     step::set_hook(|step| parking::at(step as usize));
     let step = step::ALL[step as usize];
     let path = path.to_owned();
-    // The parent opens the ring when it gets the message, so the message comes only when the ring exists.
+    // The parent opens the ring as soon as it gets the message "recording". So this process sends the message only
+    // after the ring exists.
     let watched = path.clone();
     std::thread::spawn(move || death::write_until_killed(&path, death::record_and_tell));
     wait_until(|| Reader::open(&watched).is_ok());
@@ -43,8 +47,8 @@ fn write_and_park(part: &str, path: &Path) {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     if matches!(step, Step::Refused | Step::HolePublished) {
-        // A writer comes to this step only if another writer is inside the slot that it wants. So another writer is
-        // parked first, with a claimed slot.
+        // A writer comes to this step only if another writer is inside the slot that it wants. So first another
+        // writer is parked inside a slot that it has claimed.
         parking::arm(Step::Claimed as usize, passes);
         wait_until(|| parking::parked() == 1);
     }

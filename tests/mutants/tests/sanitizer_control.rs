@@ -1,5 +1,5 @@
-//! Faults that a sanitizer must find: the positive controls of `.ci/sanitizers`. They are ignored tests because they
-//! are wrong on purpose.
+//! Faults that a sanitizer must find: the positive controls of `.ci/sanitizers`. The tests are marked `ignore`
+//! because they are wrong on purpose.
 
 #[test]
 #[ignore = "reads behind the end of a vector"]

@@ -1,5 +1,5 @@
-//! A writer is parked at each named step, for any time. It must spoil no event of another writer: not while it is
-//! parked, and not at any step that it takes afterwards.
+//! A writer is parked at each named step of recording, for as long as the test likes. It must spoil no event of
+//! another writer, neither while it is parked nor at any step that it takes afterwards.
 
 #[path = "../../stall/mod.rs"]
 mod stall;
@@ -11,20 +11,21 @@ use stall::ring::EventRing;
 use stall::seal::Random;
 use stall::{Figures, Subject};
 
-/// Returns how often the ring goes round while a writer is parked.
+/// Returns how many laps the other writers go round the ring while a writer is parked.
 fn laps() -> u64 {
     std::env::var("EVENTRING_STALL_LAPS").map_or(40, |told| told.parse().expect("a number of laps"))
 }
 
-/// Makes a ring for each step and parks a writer there. Before that, other writers are parked at the steps that `first`
-/// returns for this step.
+/// For each step, makes a new ring and parks a writer at this step. Before that, parks other writers at the steps
+/// that `first` returns for this step. Returns the figures of all rings together.
 fn run_all<S: Subject>(
     make: impl Fn() -> S,
     steps: usize,
     names: &dyn Fn(usize) -> String,
     first: impl Fn(usize) -> Vec<usize>,
 ) -> Figures {
-    // With `EVENTRING_STALL_STEP=Claimed`, the writer parks only at that step.
+    // The environment variable can choose a single step: with `EVENTRING_STALL_STEP=Claimed`, only `Claimed` is
+    // tested.
     let only = std::env::var("EVENTRING_STALL_STEP").ok().filter(|only| !only.is_empty());
     assert!(only.as_ref().is_none_or(|only| (0..steps).any(|step| names(step) == *only)), "there is no step {only:?}");
     let mut random = Random::from_time();
@@ -48,8 +49,8 @@ fn step_name(step: usize) -> String {
 fn a_writer_that_is_parked_at_any_step_spoils_nothing_then_and_later() {
     step::set_hook(|step| parking::at(step as usize));
     let first = |step: usize| match step::ALL[step] {
-        // A writer comes to these steps only if another writer is inside its slot, or its chunk. So another writer is
-        // parked there first.
+        // A writer comes to these two steps only if another writer is inside the slot that it wants. So another
+        // writer is parked first, inside a slot that it has claimed.
         step::Step::Refused | step::Step::HolePublished => vec![step::Step::Claimed as usize],
         _ => Vec::new(),
     };
