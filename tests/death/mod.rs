@@ -41,7 +41,7 @@ pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u
     }
 }
 
-/// Records an event, but reports its seqno before it is committed (only in writer 0). This is a deliberate fault,
+/// Records an event. Writer 0 reports the event's seqno before it commits the event. This is a deliberate fault,
 /// which the examination must find.
 pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
     if writer > 0 {
@@ -141,8 +141,8 @@ pub struct Findings {
     pub while_creating: u64,
     /// Reported seqnos of the ring's last lap whose events are in the ring after the kill.
     pub told_and_found: u64,
-    /// Reported seqnos of the ring's last lap whose events are not in the ring after the kill. Each of these is a fault:
-    /// a committed event was lost.
+    /// Reported seqnos of the ring's last lap whose events are not in the ring after the kill. Each of these is a
+    /// fault: a committed event was lost.
     pub told_and_missing: u64,
     /// Seqnos of the ring's last lap that have no event in the ring after the kill.
     pub never_committed: u64,
@@ -170,7 +170,7 @@ pub fn examine(reader: &Reader, following: (Cursor, Verdict), reported: &[u64], 
         }
     }
     // Each of the writer's threads may have died inside one event, whose seqno then has no event. Any other seqno
-    // without an event was given up because a thread stalled for a lap: the ring's counters have the number of these.
+    // without an event was given up because a thread stalled for a lap. The ring's counters count these seqnos.
     let stats = reader.info().extension.unwrap();
     assert!(verdict.lost <= WRITERS + stats.refused_claims + stats.lapped_claims, "{verdict}");
     findings.never_committed += verdict.lost;

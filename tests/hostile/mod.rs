@@ -1,7 +1,7 @@
 //! Hostile bytes, given to every function that reads files. Each function of this module is the body of a fuzz
 //! target. The tests run the same functions on all inputs that are kept in the repository.
 //!
-//! No input may make these functions panic, hang, or use more memory than the limit.
+//! No input may make these functions panic, hang, or use more memory than the limit of the test or the fuzzer.
 
 #![allow(dead_code, reason = "each user uses some of it")]
 

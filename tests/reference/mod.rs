@@ -1,8 +1,8 @@
 //! A reference for the tests of `tracing`: it collects in memory what a program does with spans and events. It shares
 //! no code with the recorder. Its facts can be compared with those that are read back from the ring.
 //!
-//! Every span and event of a test has a field `uid`. A test uses it to
-//! find the same span or event in the reference and in the ring.
+//! Every span and event of a test has a field `uid`. A test uses it to find the same span or event in the reference
+//! and in the ring.
 
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
@@ -25,8 +25,8 @@ pub struct SpanFacts {
     pub parent: Option<u64>,
     /// Fields by name, printed.
     pub fields: BTreeMap<String, String>,
-    /// For each thread, by its id in the operating system: how often and in what order it entered (`E`) and exited
-    /// (`X`) the span.
+    /// For each thread, a text of its enters (`E`) and exits (`X`) of the span, in their order. The key is the
+    /// thread's id in the operating system.
     pub stays: BTreeMap<u32, String>,
     pub follows: BTreeSet<u64>,
     pub is_closed: bool,

@@ -1,6 +1,6 @@
 //! A program that uses spans in all the ways that programs do, on threads and on a tokio runtime at the same time. It
-//! nests and crosses spans, clones them, sends them to other threads, enters one on several threads at a time, fills
-//! in fields late, and closes spans in any order. Two runs may differ where threads race.
+//! nests and crosses spans, clones them, sends them to other threads, enters one span on several threads at a time,
+//! fills in fields late, and closes spans in any order. Two runs may differ where threads race.
 //!
 //! Every span and event has a `uid`.
 

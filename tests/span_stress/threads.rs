@@ -71,7 +71,7 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
             },
         }
     }
-    // The vector drops its spans from the first to the last. So they are exited in the order in which they were
+    // The vector drops its spans from the first to the last. So the spans are exited in the order in which they were
     // entered, the outermost first.
     entered.clear();
 }

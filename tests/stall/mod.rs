@@ -184,7 +184,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
         done.store(true, Ordering::Release);
         for reader in reading {
             let verdict = reader.join().unwrap();
-            // Each reader must account for every seqno: each one counts as read or as lost, so the sum is the last
+            // For each reader, every seqno must count as read or as lost. So the sum of both counts must be the last
             // seqno.
             figures.unaccounted += (verdict.read + verdict.lost).abs_diff(subject.last_seqno());
             figures.verdict.add(&verdict);

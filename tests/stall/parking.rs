@@ -27,13 +27,13 @@ const ANYWHERE: usize = usize::MAX - 1;
 
 /// The step at which the next writer parks.
 static ARMED: AtomicUsize = AtomicUsize::new(NOWHERE);
-/// How many more times writers pass the armed step before one of them parks there.
+/// The number of times that writers still pass the armed step before one of them parks there.
 static PASSES: AtomicU64 = AtomicU64::new(0);
 /// The number of parked writers.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
 /// A number that parked writers watch. When it changes, they go on.
 static TURN: AtomicU64 = AtomicU64::new(0);
-/// How many steps parked writers have taken while [`ARMED`] was [`ANYWHERE`].
+/// The number of steps that parked writers have taken while [`ARMED`] was [`ANYWHERE`].
 static WALKED: AtomicU64 = AtomicU64::new(0);
 
 /// Parks the calling writer if [`ARMED`] names this step and writers have passed the step often enough. The code
@@ -74,7 +74,7 @@ pub struct Plan<'a> {
     pub steps: &'a [usize],
     /// A function that names the steps.
     pub names: &'a dyn Fn(usize) -> String,
-    /// How many laps the other writers go round the ring while writers are parked.
+    /// The number of laps that the other writers go round the ring while writers are parked.
     pub laps: u64,
 }
 
@@ -217,8 +217,8 @@ impl<S: Subject> Run<'_, S> {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
             if Instant::now() > deadline {
-                // A panic would first wait for the threads of the scope. They hang, so it would wait for ever.
-                // Aborting does not wait.
+                // A panic would first wait for the threads of the scope, which hang. Aborting the process does not
+                // wait.
                 eprintln!("HUNG: waited in vain for {what}");
                 std::process::abort();
             }

@@ -1,10 +1,11 @@
 //! The published algorithm (that of the original C implementation) under stall injection. It is the positive control:
 //! the test must find in it the faults that eventring must not have.
 //!
-//! The algorithm is transcribed from its documentation, as in `benches/reference`. Two things differ. The words are
-//! relaxed atomics, so that a race is not undefined behaviour here. The window step is an eighth of this small
-//! buffer. A reservation is two fetch-adds. The writer zeroes the slot without a claim, and moves the window by one
-//! compare-exchange. A reader checks the seqno before and after it copies, and the window after it copies.
+//! This code is transcribed from the algorithm's documentation, as in `benches/reference`. A reservation is two
+//! fetch-adds. The writer zeroes the slot without a claim, and moves the window by one compare-exchange. A reader
+//! checks the seqno before and after it copies, and the window after it copies. Two things differ from the
+//! documentation: the words are relaxed atomics, so that a race is not undefined behaviour here, and the window step
+//! is an eighth of this small buffer.
 
 use super::seal::{self, Count, Verdict, WITHOUT_SEQNO};
 use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject, parking};

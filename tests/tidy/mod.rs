@@ -54,8 +54,7 @@ pub fn sources() -> Vec<Source> {
 }
 
 /// Returns the paths of all modules that are compiled only for tests, because their parent declares them under a
-/// `cfg` with `test`. A returned path is that of a file, or the first part that the paths of all files in a folder
-/// have in common.
+/// `cfg` with `test`. A returned path is that of a file, or the beginning of the paths of all files in a folder.
 pub fn for_tests<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     files.flat_map(|(path, text)| test_files(path, text)).collect()
 }

@@ -1,4 +1,5 @@
-//! The part of the clock that all threads share: the latch with the current segment, compiled for the model checker.
+//! The part of the clock that all threads share: the latch, which holds the current calibration segment. It is
+//! compiled here for the model checker.
 
 #[path = "../../../src/clock/const_fn.rs"]
 mod const_fn;
