@@ -1,9 +1,10 @@
 //! The recording algorithm of the original C implementation, transcribed from its documentation. The benchmarks
 //! compare eventring with it.
 //!
-//! In this algorithm, a reservation takes two fetch-adds, one for the sequence number and one for the payload bytes.
-//! The slot is set to zero without a claim. One compare-exchange moves the window. The clock is
-//! `clock_gettime(CLOCK_REALTIME)`, called through the vDSO as in a C program.
+//! In this algorithm, a reservation takes two fetch-adds: one for the sequence number, and one for the payload bytes.
+//! The writer sets the slot to zero by a plain store: it does not claim the slot first, as a writer of eventring
+//! does. One compare-exchange moves the window. The clock is `clock_gettime(CLOCK_REALTIME)`, called through the vDSO
+//! as in a C program.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};

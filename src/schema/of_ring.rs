@@ -61,9 +61,9 @@ fn is_record_error(payload: &[u8]) -> bool {
 }
 
 impl SchemaModel {
-    /// Returns the schema of a ring file. If the header names a published schema, returns that schema, because files
-    /// of other implementations have no schema text. Otherwise parses the schema text in the file. The text must have
-    /// the same content type and hash as the header.
+    /// Returns the schema of a ring file. If the header names a published schema, returns that schema, and ignores
+    /// the text: files of other implementations have none. Otherwise parses the schema text in the file. The content
+    /// type and the hash of this text must be those of the header.
     ///
     /// # Errors
     /// There is no text, the text cannot be parsed, or it belongs to another schema.

@@ -44,7 +44,7 @@ pub enum Value<'a> {
     Bool(bool),
     /// An array of `u8`: a hash, an address, data.
     Bytes(&'a [u8]),
-    /// The text of an array of [`Utf8`](super::Utf8). Invalid UTF-8 is replaced.
+    /// The text that the bytes of an array of [`Utf8`](super::Utf8) spell. U+FFFD replaces invalid UTF-8.
     Text(Cow<'a, str>),
     /// A value of an enum.
     Enum {
