@@ -52,8 +52,8 @@ impl SpanMap {
         Self { entries: Entries::new() }
     }
 
-    /// Adds a span that has just been created, so that no other thread looks up its id yet. Returns false if there is
-    /// no room.
+    /// Adds a span that has just been created. No other thread can know its id yet, so none looks it up during the
+    /// call. Returns false if there is no room.
     #[inline(always)]
     pub(super) fn insert(&self, key: u64, span: MappedSpan) -> bool {
         // Most programs never need a second block.

@@ -143,8 +143,9 @@ impl Span {
         let mut begun = self.slices.iter_mut().rev();
         let slice = match taken {
             Some(taken) => begun.find(|slice| slice.id == Some(taken.slice.id)),
-            // No slice of the span is on the thread's stack. The close of the span may have cut the slice, and its
-            // exit comes now. So the exit belongs to the thread's last slice without an exit.
+            // The stack of the thread has no slice of this span. The close of the span may have come first, and have
+            // ended the slice. So this exit belongs to the last slice of the span on this thread that has no exit
+            // yet.
             None => begun.find(|slice| slice.exited_epoch_nanos.is_none() && slice.thread_key() == thread),
         };
         let exited_epoch_nanos = Some(record.epoch_nanos);
