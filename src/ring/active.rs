@@ -1,17 +1,19 @@
-//! Count of the payload cursors that record at present. The size of a cursor's run of chunks is limited to a fixed
-//! part of the buffer divided by this count. So the runs of all cursors together take no more than that part.
+//! Count of the payload cursors that record at present. These cursors share a fixed part of the payload buffer: that
+//! part divided by the count limits the size of each cursor's next run of chunks. So the runs of all cursors together
+//! stay a small part of the buffer.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Number of low bits of a word that count payload cursors; the bits above hold the epoch.
+/// Number of low bits in a word of [`ActiveCursors`]. These bits hold a number of payload cursors. The bits above
+/// them hold the number of the epoch.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// Counts of the payload cursors that took a run in the present epoch, and in the epoch before it. An *epoch* is a
 /// period in which the writers allocate an eighth of the payload buffer.
 ///
-/// Only the sizes of runs depend on the counts, so the counts need not be exact. All accesses are relaxed. A count may
-/// miss threads that count themselves at the same time.
+/// Only the sizes of runs depend on the counts, so the counts need not be exact, and all accesses are relaxed. If two
+/// threads count themselves at the same time, one of them may be missed.
 pub(super) struct ActiveCursors {
     /// One word for the newest even epoch, and one for the newest odd epoch. Each word is
     /// `epoch << COUNT_BITS | cursors`.
@@ -23,11 +25,12 @@ impl ActiveCursors {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a payload cursor in `epoch`, if it takes its first run of chunks of that epoch (`is_first`). Returns the
-    /// number of active payload cursors, at least 1.
+    /// Counts a payload cursor in `epoch` if `is_first` is true: the cursor takes its first run of chunks in that
+    /// epoch. Returns the number of active payload cursors: the larger of the counts of `epoch` and of the epoch
+    /// before it, and at least 1.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
-        // Models do not count. With a count of 1 the runs of chunks are as large as possible, which is right for
-        // models. The words of the counts would only add interleavings for the models to explore.
+        // Models do not count, because the words of the counts would only add interleavings to explore. A count of 1
+        // allows the longest runs of chunks.
         if cfg!(any(loom, shuttle)) {
             return 1;
         }

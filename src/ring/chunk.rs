@@ -26,8 +26,8 @@ const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
 /// Flag in a pin word: the chunk is not the first of its run of chunks. The bits below the flag are the number of
 /// chunks between the run's start and this chunk.
 const PIN_FOLLOWS: u64 = 1 << 15;
-/// Count in the pin word of a run's first chunk. It means that more reservations are open in the run than can be
-/// counted.
+/// Largest count in the pin word of a run's first chunk. It means that at least this many reservations are open in
+/// the run, so their exact number is not known.
 const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
 /// Taker of a chunk.
@@ -123,10 +123,10 @@ impl Chunks {
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // The exchange needs no release. A thread that reads our name here and wants the chunk goes on to read our
-            // payload cursor, which has orderings of its own. If the exchange fails, another thread has taken the
-            // chunk for a newer lap of the buffer, or the holder has freed it. Each of these happens a few times at
-            // most, so the loop ends.
+            // The exchange needs no release. If another thread reads our name in the owner word, it leaves the chunk
+            // alone, or it looks at our payload cursor, which has orderings of its own.
+            // If the exchange fails, another thread has taken the chunk for a later lap than the lap in `seen`, or
+            // the holder has freed it. Each of these happens a few times at most, so the loop ends.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -138,16 +138,20 @@ impl Chunks {
     /// names as the chunk's holder. The taker has allocated the same chunk from `next_payload_byte`, for a later pass
     /// through the buffer.
     ///
-    /// A run is *near* if at most an eighth of the buffer has been allocated since the run was taken. In each
-    /// reservation, the owner marks "inside", executes a full fence, and reads `next_payload_byte`. If its run is no
-    /// longer near, the owner stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the
-    /// chunk. The taker executes a full fence, and then reads whether the owner is inside. One of the two fences comes
-    /// first:
-    /// - If the taker's fence comes first, the owner sees that its run is not near, now and ever after.
-    /// - If the owner's fence comes first, the taker sees that the owner is inside, and leaves the chunk alone.
+    /// The following shows that the taker cannot miss an owner that may still write to the chunk. A run is *near* if
+    /// at most an eighth of the buffer has been allocated since the run was taken. In each reservation, the owner
+    /// marks "inside", executes a full fence, and reads `next_payload_byte`. If the run is no longer near, the owner
+    /// stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the chunk. Then the taker
+    /// executes a full fence, and reads whether the owner is inside. One of the two fences comes first:
+    /// - If the taker's fence comes first, the owner sees, in this and every later reservation, that the run is not
+    ///   near. So the owner never writes to the chunk again.
+    /// - If the owner's fence comes first, the taker sees that the owner is inside, unless that reservation has ended
+    ///   since. While the owner is inside, the taker leaves the chunk alone.
     ///
-    /// The owner may still be inside the reservation in which it took the chunk. The taker sees this, too: it has read
-    /// the owner's name from the owner word, so the fence of that reservation came before the taker's fence.
+    /// A second case is an owner that is still inside the reservation in which it took the chunk. In that reservation
+    /// the owner does not check again whether the run is near. But the taker has read the owner's name from the owner
+    /// word. So the fence of that reservation came before the taker's fence, and the taker sees that the owner is
+    /// inside.
     fn is_abandoned(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
@@ -199,17 +203,18 @@ impl Chunks {
             }
             return;
         }
-        // Relaxed, as in `unpin`: only the holder uses these words. `open` may be too high if other threads have
-        // already taken the run's chunks. (A signal handler may interrupt the owner before it notices the loss. The
-        // handler then counts a reservation that the owner withdraws later.) A wrong word does no harm. It has this
-        // run's lap, and the next holder of the chunk ignores words of another lap.
+        // Relaxed, as in `unpin`: only the payload cursor that took the run uses pin words with the run's lap. If
+        // other threads have already taken the run's chunks, `open` may be too high: a signal handler interrupts the
+        // owner before the owner notices the loss, and counts a reservation that the owner withdraws later. The wrong
+        // words do no harm. They have this run's lap, and the next holder of a chunk ignores words of another lap.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
     }
 
-    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while the same payload
-    /// cursor has other open reservations. Frees the run if this was the last reservation in it.
+    /// Ends one of the reservations that [`Self::release_run`] counted in a pinned run: the reservation with its
+    /// payload at `offset`. The payload cursor has other open reservations. If none of them was counted in the same
+    /// run, this function frees the run.
     #[cold]
     pub(crate) fn unpin(&self, offset: u64, cursor: &PayloadCursor) {
         let Some(first) = self.first_of_run(offset >> self.chunk_shift << self.chunk_shift) else { return };

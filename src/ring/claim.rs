@@ -9,8 +9,8 @@ use crate::layout::descriptor::WORD_SEQNO;
 use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS};
 use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
 
-/// Distance in bytes from the slot that a writer claims to the cache line that it prefetches for a later event: six
-/// slots.
+/// Prefetch distance in bytes. When a writer claims a slot, it prefetches the cache line that is six slots further,
+/// for a later event.
 const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
 
 /// The words of a slot.
@@ -54,9 +54,9 @@ impl<'r> ClaimedSlot<'r> {
 }
 
 impl Claim<'_> {
-    /// Returns the claim of an event that is lost because open reservations occupy all slots of the ring. Each seqno
-    /// that the writer tried has been counted as a refused claim. The commit of this claim publishes nothing; it only
-    /// ends the reservation of the payload cursor.
+    /// Returns the claim of an event that is lost because no slot could be claimed (see
+    /// `RingWriter::claim_slot_slow`). Each seqno that the writer tried has been given up and counted. The commit of
+    /// this claim publishes nothing; it only ends the reservation in the payload cursor.
     #[cold]
     pub(super) fn lost() -> Self {
         Self { seqno: 0, payload_offset: 0, memory: PayloadMemory::Missing, words: None }
@@ -78,7 +78,7 @@ impl<M: RingMemory> RingWriter<M> {
     }
 
     /// Returns the slot of `seqno`, which this thread has already claimed. Returns `None` if `seqno` is 0, which
-    /// stands for a lost event.
+    /// means that no slot has been claimed.
     pub(super) fn claimed_slot(&self, seqno: u64) -> Option<ClaimedSlot<'_>> {
         seqno.checked_sub(1).map(|index| ClaimedSlot { seqno, words: self.memory.descriptor(index) })
     }
@@ -112,8 +112,8 @@ impl<M: RingMemory> RingWriter<M> {
         seqno
     }
 
-    /// Claims the slot of `seqno`, which is unused or holds an event of an earlier lap, and returns the words of the
-    /// slot. If the slot cannot be claimed, gives the seqno up and returns `None`.
+    /// Claims the slot of `seqno`, and returns the words of the slot. The claim succeeds if the slot is unused or
+    /// holds an event of an earlier lap. Otherwise this function gives the seqno up and returns `None`.
     #[inline(always)]
     fn claim(&self, seqno: u64) -> Option<&SlotWords> {
         let words = self.memory.descriptor(seqno.wrapping_sub(1));
@@ -144,8 +144,9 @@ impl<M: RingMemory> RingWriter<M> {
                 () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
                 () => Ordering::Acquire,
             };
-            // If `seen` is our seqno or a later seqno, writers of a later lap have used the slot while we were
-            // stalled. If the exchange fails, another writer has claimed the slot since we loaded `seen`.
+            // If `seen` is larger than our seqno, writers of a later lap have used the slot while we were stalled.
+            // (`seen` equals our seqno only in a damaged file.) If the exchange fails, another writer has claimed the
+            // slot since we loaded `seen`.
             if seen >= seqno || word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_err() {
                 self.give_up(seqno);
                 return None;
@@ -167,8 +168,8 @@ impl<M: RingMemory> RingWriter<M> {
     fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         step::at(Step::Refused);
-        // Readers need the hole. Without it, they would wait for `seqno` as long as another writer is stalled inside
-        // the slot. If a writer of a later lap uses the slot, they would wait until that writer commits.
+        // Readers need the hole. Without it, they would wait for `seqno` until the slot holds a later event, or until
+        // the slot's next seqno is handed out.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };

@@ -4,13 +4,13 @@
 //! A table is divided into sets of a few entries. A seqno belongs to one set, and may be in any entry of that set. A
 //! new hole replaces the smallest entry of its set, so an entry only grows.
 //!
-//! A hole must stay in its table until its slot has an event of a later lap. It is replaced too early only if writers
-//! stall for a whole lap in more slots of one set than the set has entries. Then readers wait for the seqno of the
-//! replaced hole until the ring is a lap further. In the wide table this cannot happen in rings of up to 65,536
-//! descriptors. In larger rings it is nearly impossible.
+//! A hole must stay in its table until its slot has an event of a later lap. The entries of a set suffice for this,
+//! unless writers are stalled for a whole lap in more slots of the same set than the set has entries. Then a hole is
+//! replaced too early, and readers wait for its seqno until the ring is one lap further. In the wide table this
+//! cannot happen in rings of up to 65,536 descriptors. In larger rings it is nearly impossible.
 //!
-//! Readers since version 1.2 of the extension use the wide table. The narrow table is for older readers. It has 64
-//! sets; the remainder of the seqno divided by 64 selects the set.
+//! Readers that know version 1.2 of the header's extension use the wide table. The narrow table is for older readers.
+//! It has 64 sets; the remainder of the seqno divided by 64 selects the set.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};

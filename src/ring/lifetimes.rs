@@ -1,6 +1,6 @@
-//! Tests of the lifetime of payloads, in the most unfavourable traffic that we know. A payload's lifetime is the
-//! amount of payload that is recorded between the payload and its expiry, as a part of the payload buffer. Payload
-//! cursors take turns here in an order that no scheduler would choose for threads.
+//! Tests of the lifetime of payloads, in the most unfavourable traffic that we know. The lifetime of a payload is the
+//! number of payload bytes that are recorded after the payload and before it expires. Payload cursors take turns here
+//! in an order that no scheduler would choose for threads.
 
 use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 struct Traffic {
     ring: RingWriter<HeapMemory>,
     cursors: Vec<u16>,
-    /// Payloads that have not expired. The key is the payload's offset. The value is the number that `recorded` had
-    /// when the payload had been recorded.
+    /// Payloads that have not expired. The key is the payload's offset. The value is the value that `recorded` had
+    /// immediately after this payload was recorded.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
     /// Shortest lifetime so far: the number of bytes that were recorded between a payload and its expiry.
@@ -77,8 +77,8 @@ fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     percent
 }
 
-/// Size of one shard's payload buffer (as a shift), and number of its threads. The case is a default perf recorder on
-/// one processor: it has four shards, and a thousand threads share them.
+/// Size of one shard's payload buffer (as a shift), and number of threads that record to the shard. These are the
+/// numbers of a perf recorder with default settings on one processor, if a thousand threads share its four shards.
 const SHARD_SHIFT: u32 = 23;
 const SHARD_THREADS: usize = 250;
 
@@ -111,8 +111,8 @@ fn slow_cursors_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_t
 
 #[test]
 fn one_cursor_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
-    // Three sizes in bytes for each case: a large payload, the small payloads after it taken together, and one small
-    // payload.
+    // Three sizes in bytes for each case: a large payload, all small payloads after it together, and one of these
+    // small payloads.
     let mixes = [
         (43_696, 13_700, 100),
         (8208, 16_400, 16_400),
@@ -140,8 +140,8 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     let mut traffic = Traffic::new(SHARD_SHIFT, 1000);
     (0..1000).for_each(|cursor| traffic.record(cursor, 100));
     for _ in 0..2 {
-        // The cursors that were active before count as active until a quarter of the buffer has been allocated. The
-        // first pass of this loop lets that happen. Only the lifetimes of the second pass are used.
+        // The thousand cursors that recorded above count as active until a quarter of the buffer has been allocated.
+        // The first pass of this loop lets that happen. Only the lifetimes of the second pass are used.
         (traffic.shortest, traffic.recorded) = (u64::MAX, 0);
         traffic.readable.clear();
         while !traffic.is_enough() {
@@ -151,8 +151,8 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     assert!(traffic.shortest_percent() >= 80, "{}", traffic.shortest_percent());
 }
 
-/// Checks the claims of docs/RELIABILITY.md about larger numbers of threads, and about the smallest rings that readers
-/// of other programs open.
+/// Checks the claims of docs/RELIABILITY.md about 1,000 threads that record to one ring. The case of 2^21 bytes has
+/// the smallest payload buffer that readers of other programs open.
 #[test]
 fn many_cursors_of_one_ring_keep_payloads_for_an_eighth_of_the_buffer() {
     for (payload_shift, cursors) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {

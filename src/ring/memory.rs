@@ -328,10 +328,11 @@ mod mapped {
             if len as u64 > self.payload_mask {
                 return;
             }
-            // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped: the buffer
-            // twice.
+            // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped, because the
+            // buffer is mapped twice in a row.
             let to = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
-            // SAFETY: with S as the buffer's size, offset + len < 2·S. `bytes` is private and readable. Others access
+            // SAFETY: with S as the buffer's size, the wrapped offset is below S, and len < S (checked above). So the
+            // target ends within the 2·S bytes of the two mappings. `bytes` is private and readable. Others access
             // the target by atomic or opaque copies. It is mapped writable, because only writers call this function.
             unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), len) };
         }
@@ -342,10 +343,11 @@ mod mapped {
             // buffer's size.
             let fits = self.copier.copies_in_line(out.len());
             let len = if fits { out.len() } else { out.len().min(self.geometry.payload_buf_bytes() as usize) };
-            // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped: the buffer
-            // twice.
+            // SAFETY: let S be the buffer's size. The wrapped offset is below S, and 2·S bytes are mapped, because the
+            // buffer is mapped twice in a row.
             let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
-            // SAFETY: with S as the buffer's size, len <= S, so offset + len < 2·S. `out` is exclusively ours.
+            // SAFETY: with S as the buffer's size, the wrapped offset is below S, and len <= S (by the computation of
+            // `len`). So the source ends within the 2·S bytes of the two mappings. `out` is exclusively ours.
             unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), len) };
         }
 

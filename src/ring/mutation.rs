@@ -1,5 +1,5 @@
-//! Deliberate faults in the protocol. They test the checks: models, and tests of stalls, of deaths and of hostile
-//! files. With a fault switched on, a check must fail.
+//! Deliberate faults in the protocol. They test our checks, which are the models and the tests of stalls, of deaths
+//! and of hostile files. If a fault is switched on, one of these checks must fail.
 //!
 //! In released builds [`active`] is the constant `false`, and the compiler removes every branch on it. In models and
 //! under `--cfg eventring_mutants`, the environment variable `EVENTRING_MUTATION` names the fault that is switched on.
@@ -19,67 +19,69 @@ macro_rules! mutations {
 }
 
 mutations! {
-    /// The slot is zeroed without a compare-exchange, as in the original C implementation.
+    /// Fault: a writer zeroes the slot's seqno without a compare-exchange, as the original C implementation does.
     MissingClaim,
-    /// The claim is a relaxed compare-exchange.
+    /// Fault: the claim is a relaxed compare-exchange, not an acquire.
     RelaxedClaim,
-    /// No release fence between the claim and the stores of the event. The claim is a release operation instead, as in
-    /// the original C implementation.
+    /// Fault: there is no release fence between the claim and the stores of the event. The claim is a release
+    /// operation instead, as in the original C implementation.
     MissingWriterFence,
-    /// No acquire fence in a reader between the copy of the event and the second load of the seqno. The second load is
-    /// an acquire load instead, as in the original C implementation.
+    /// Fault: a reader executes no acquire fence between its copy (of an event or a payload) and the load that checks
+    /// the copy. That load is an acquire load instead, as in the original C implementation.
     MissingReaderFence,
-    /// The commit is a relaxed store.
+    /// Fault: the commit is a relaxed store, not a release store.
     RelaxedCommit,
-    /// A writer that gives up a seqno does not publish it as a hole.
+    /// Fault: a writer that gives up a seqno does not publish it as a hole.
     MissingHole,
-    /// Seqnos are handed out by a relaxed addition without a fence. So the addition does not release earlier stores.
-    /// Also, no fence comes between the mark "inside" and the check whether the run was taken recently enough.
+    /// Fault: a writer gets its seqno by a relaxed addition without a fence. So the addition does not release earlier
+    /// stores. Also, no fence comes between the mark "inside" and the check whether the run is still near.
     MissingEnterFence,
-    /// A writer allocates a chunk that another cursor took one pass through the buffer earlier. It executes no fence
-    /// before it checks whether the chunk's owner is inside a reservation.
+    /// Fault: a writer wants a chunk that another payload cursor took in an earlier pass through the buffer. The
+    /// writer executes no fence before it checks whether the chunk's owner is inside a reservation.
     MissingThiefFence,
-    /// A payload cursor fills its run of chunks to the end, even if an eighth of the buffer has been allocated since
-    /// it took the run. (By then other threads may have taken the run's chunks.)
+    /// Fault: a payload cursor fills its run of chunks to the end, even if an eighth of the buffer has been allocated
+    /// since it took the run. (By then other threads may have taken the run's chunks.)
     MissingStaleCheck,
-    /// The end of a reservation marks the payload cursor as "outside" by a relaxed store, not by a release store.
+    /// Fault: the end of a reservation marks the payload cursor as "outside" by a relaxed store, not by a release
+    /// store.
     RelaxedLeave,
-    /// A chunk is freed by a relaxed store, not by a release store.
+    /// Fault: a chunk is freed by a relaxed store, not by a release store.
     RelaxedFree,
-    /// A chunk is freed while a reservation that has its payload in the chunk is still open.
+    /// Fault: a chunk is freed while a reservation that has its payload in the chunk is still open.
     MissingPin,
-    /// The end of a nested reservation checks twice whether its payload lies in the run of chunks being filled: before
-    /// the store that ends the reservation, and again after it. A signal handler may change runs between the two
-    /// checks.
+    /// Fault: the end of a nested reservation checks a second time, after the store that ends the reservation,
+    /// whether the payload lies in the run being filled. A signal handler may have changed runs since the first
+    /// check.
     SecondLeaveLook,
-    /// A thread that ends hands its payload cursor to the next thread although a reservation of the cursor is open.
+    /// Fault: a thread that ends gives its payload cursor to the next thread although a reservation of the cursor is
+    /// open.
     EarlyHandOver,
-    /// A writer takes a chunk without checking whether the chunk's owner is inside a reservation.
+    /// Fault: a writer takes a chunk without a check whether the chunk's owner is inside a reservation.
     MissingChunkClaim,
-    /// A writer allocates a chunk, and is then stalled for a whole pass through the payload buffer. It takes the chunk
-    /// although a later pass has begun.
+    /// Fault: a writer that was stalled after it allocated a chunk takes the chunk, although another writer has taken
+    /// it for a later pass through the payload buffer.
     MissingLapCheck,
-    /// A writer moves the buffer window by one compare-exchange, and does not repeat the exchange if it fails.
+    /// Fault: a writer moves the buffer window by one compare-exchange, and does not repeat the exchange if it fails.
     UnretriedWindow,
-    /// A writer computes the new start of the buffer window by a subtraction that can wrap below zero.
+    /// Fault: a writer computes the new start of the buffer window by a subtraction that can wrap below zero.
     WindowUnderflow,
-    /// No release fence between the move of the buffer window and the stores of the payload.
+    /// Fault: there is no release fence between the move of the buffer window and the stores of the payload.
     MissingWindowFence,
-    /// A reader does not check the buffer window after it has copied a payload, so that it may return overwritten
+    /// Fault: a reader does not check the buffer window after it has copied a payload. So it may return overwritten
     /// bytes.
     MissingWindowCheck,
-    /// The seqno is stored before the other words of the descriptor.
+    /// Fault: a writer stores the seqno before the other words of the descriptor.
     EarlyCommit,
-    /// A reader takes a dead writer for a live writer.
+    /// Fault: a reader takes a dead writer for a live writer.
     DeathUnnoticed,
-    /// A reader counts one lost event too few in each gap.
+    /// Fault: a reader counts one lost event too few in each gap.
     UncountedLoss,
-    /// A reader that skips seqnos continues at the seqno that the file names, even if that is the reader's present
-    /// seqno. So a damaged header can hold the reader for ever.
+    /// Fault: a reader that skips seqnos continues at the seqno that the file names, even if that is the reader's
+    /// present seqno. So a damaged header can make the reader wait for ever.
     HeldCursor,
-    /// A reader uses the payload size in a descriptor without checking it.
+    /// Fault: a reader uses the payload size in a descriptor without a check.
     TrustedPayloadSize,
-    /// A reader uses the size in a snapshot without checking it.
+    /// Fault: a reader uses the size in a snapshot without a check.
     TrustedSnapshotSize,
 }
 

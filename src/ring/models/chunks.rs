@@ -1,8 +1,8 @@
 //! Models of payload chunks. No two writers ever write to the same bytes in the same pass through the payload buffer.
 //!
-//! One thread, the *owner*, holds a chunk. Another thread, the *thief*, allocates the same chunk one pass through the
-//! payload buffer later. From then on only the thief's bytes are valid. If the owner still wrote to the chunk, it
-//! would destroy them.
+//! One thread, the *owner*, holds a chunk. Another thread, the *thief*, allocates the same chunk in the next pass
+//! through the payload buffer. From then on only the thief's bytes are valid. If the owner still wrote to the chunk,
+//! it would destroy them.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,
@@ -105,8 +105,8 @@ fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
             // reservation until it has committed the event.
             move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
-        // If the owner has already taken its second chunk, the thief gets the owner's first chunk, one pass later.
-        // Otherwise the thief gets the last chunk of the present pass.
+        // If the owner has already taken its second chunk, the thief gets the owner's first chunk, in the second pass
+        // through the buffer. Otherwise the thief gets the last chunk of the first pass.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         assert!(owner.join().unwrap().iter().all(Option::is_some));
         check_theft(&ring, seqno, tally);
@@ -128,13 +128,13 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
             move || {
                 let cursor = ring.cursors().get(0);
                 let inner = ring.reserve(cursor, SMALL_BYTES);
-                // This frees the first chunk, while the inner reservation is still open in the second chunk.
+                // The commit of `outer` frees the first chunk, while `inner` is still open in the second chunk.
                 finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
                 finish(&ring, cursor, inner, SMALL_BYTES);
             }
         });
-        // If the inner reservation already has its payload memory, the thief gets the owner's first chunk, one pass
-        // later. Otherwise the thief gets the last chunk of the present pass.
+        // If `inner` already has its payload memory, the thief gets the owner's first chunk, in the second pass
+        // through the buffer. Otherwise the thief gets the last chunk of the first pass.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         owner.join().unwrap();
         check_theft(&ring, seqno, tally);
@@ -155,7 +155,7 @@ fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
             let ring = Arc::clone(&ring);
             move || record(&ring, ring.cursors().get(0), SMALL_BYTES)
         });
-        // The thief gets the run's second chunk, one pass later.
+        // The thief gets the second chunk of that run, in the second pass through the buffer.
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().is_some());
         check_theft_at(&ring, seqno, PAYLOAD_BYTES + 2 * CHUNK_BYTES, tally);
@@ -169,8 +169,8 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
         let ring = ring_with_runs(16, 2);
         let cursor = ring.cursors().get(0);
         (1..=4).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
-        // Both payloads are in the second chunk of a run of two chunks, and they fill it. Events that are recorded
-        // while these reservations are open go to the next run.
+        // Both payloads are in the second chunk of a run of two chunks, and they fill this chunk. Events that are
+        // recorded while these reservations are open go to the next run.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let also = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         assert_eq!(outer.payload_offset, 2 * CHUNK_BYTES);
@@ -180,7 +180,8 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
                 let cursor = ring.cursors().get(0);
                 let inner = ring.reserve(cursor, SMALL_BYTES);
                 finish(&ring, cursor, also.receive(&ring), SMALL_BYTES);
-                // This frees both chunks of the first run, while the inner reservation is still open in the next run.
+                // The commit of `outer` frees both chunks of the run that holds its payload, while `inner` is still
+                // open in the next run.
                 finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
                 finish(&ring, cursor, inner, SMALL_BYTES);
             }

@@ -56,13 +56,13 @@ pub(super) fn pass_by(ring: &Ring, bytes: u64) {
     ring.memory().control(ControlWord::NextPayloadByte).fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Returns the word that the event `seqno` has at position `place`. No other event has this word, and no other
-/// position.
+/// Returns the word that the event `seqno` has at position `place`. Every other position, and every other event, has
+/// another word.
 pub(super) fn bound_word(seqno: u64, place: u64) -> u64 {
     seqno << 32 | place << 8 | 0xa5
 }
 
-/// Returns the payload of the event `seqno`, if the payload is `payload_bytes` long. `payload_bytes` is a multiple of
+/// Returns the payload that a model gives to the event `seqno`. The payload has `payload_bytes` bytes, a multiple of
 /// 8.
 pub(super) fn bound_payload(seqno: u64, payload_bytes: u64) -> Vec<u8> {
     (0..payload_bytes / 8).flat_map(|index| bound_word(seqno, index).to_le_bytes()).collect()
@@ -232,8 +232,8 @@ pub(super) fn count<M: RingMemory>(ring: &Ring<M>, word: ControlWord) -> u64 {
 }
 
 /// Checks a ring after all writers have ended. `recorded` is the number of committed events, `open` the number of
-/// reservations that are still open. Every other seqno of the last lap must be an event or a hole, and the ring's
-/// counters must be exact.
+/// reservations that are still open. In the last lap, every seqno without an open reservation must be an event or a
+/// hole. The ring's counters must be exact.
 pub(super) fn check_at_rest<M: RingMemory>(ring: &Ring<M>, recorded: u64, open: u64) {
     let last = observe::last_seqno(ring.memory());
     let mut waiting = 0;

@@ -62,9 +62,9 @@ pub(super) fn explore(
     tally.report(name, &format!("{preemptions} preemptions"), started, expected);
 }
 
-/// Runs `model` in `schedules` random schedules. Half of them are uniformly random. The other half have few
-/// preemptions at well-chosen places (probabilistic concurrency testing). Fails if one of `expected` occurs in no
-/// execution.
+/// Runs `model` in `schedules` random schedules. Half of them are uniformly random. The other half are made by
+/// probabilistic concurrency testing (PCT): they have few preemptions, at random places. Fails if one of `expected`
+/// occurs in no execution.
 #[cfg(shuttle)]
 pub(super) fn explore(name: &str, schedules: usize, expected: &[&str], model: impl Fn(&Tally) + Send + Sync + 'static) {
     const PREEMPTIONS: usize = 6;

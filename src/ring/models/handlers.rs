@@ -1,5 +1,5 @@
-//! Models of signal handlers that record while the thread that they interrupt is recording. A handler is tried before
-//! each of that thread's accesses to shared words.
+//! Models of signal handlers that record while the thread that they interrupt is recording. For each of that thread's
+//! accesses to shared words, there is an execution in which a handler runs before that access.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, count, finish, read, record, record_empty, ring_with_runs,
@@ -52,7 +52,7 @@ struct Case {
     earlier: u64,
     /// True if a reservation in the cursor's first chunk stays open during the action.
     is_open: bool,
-    /// Number of chunks of the payload cursor's runs.
+    /// Largest number of chunks in a run of the payload cursor.
     chunks: u64,
     /// Number of accesses to shared words that the thread makes before the handler runs.
     step: u64,
@@ -73,8 +73,9 @@ fn go_round(ring: &Ring, spared: Option<u64>) {
     }
 }
 
-/// Performs `case.doing`, and lets a handler interrupt it after `case.step` accesses to shared words. Checks all
-/// events. Returns false if the action ended before that, so that the handler did not run.
+/// Performs `case.doing`, and lets a handler interrupt it after `case.step` accesses to shared words. If the action
+/// makes fewer accesses, the handler does not run, and this function returns false. Otherwise it checks all events
+/// and returns true.
 fn interrupt(case: Case) -> bool {
     let ring = ring_with_runs(32, case.chunks);
     let seqnos = Arc::new(Mutex::new(Vec::new()));

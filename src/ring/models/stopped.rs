@@ -1,6 +1,6 @@
-//! Models of a writer that stops for ever. There is one model for each of the writer's accesses to shared words: the
-//! writer stops before that access. The other writers continue, and no reader waits for the stopped writer longer than
-//! a lap.
+//! Models of a writer that stops for ever. There is one model for each of the writer's accesses to shared words. In
+//! that model, the writer stops before that access. The other writers continue, and no reader waits for the stopped
+//! writer longer than a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};
 use super::explore::explore;
@@ -62,8 +62,9 @@ fn stop_before(steps: u64) -> bool {
 #[test]
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
-    // Checks that the model stopped the writer before every access. A writer makes at least these accesses: the mark
-    // in its payload cursor, the addition that gives the seqno, the claim, the allocation of payload memory, the load
-    // of the window's start, two words of payload, eight words of the descriptor, and the end of its reservation.
+    // Checks that the models stopped the writer before each of its accesses. A writer makes at least 25 accesses.
+    // Among them are the mark in its payload cursor, the addition that gives the seqno, the claim, the allocation of
+    // payload memory, the load of the window's start, two words of payload, eight words of the descriptor, and the
+    // end of its reservation.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }

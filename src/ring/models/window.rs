@@ -31,8 +31,8 @@ fn a_window_that_another_writer_has_moved_protects_as_well() {
         let ring = ring(4);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
-        // One writer overwrites the first chunk. If the other writer moves the window first, it moves the window past
-        // both writers' chunks.
+        // One writer overwrites the first chunk, which holds the payload of event 1. The other writer may move the
+        // window first. That move is already far enough for both writers.
         let writers = [(); 2].map(|()| {
             let ring = Arc::clone(&ring);
             thread::spawn(move || record(&ring, None, CHUNK_BYTES))
@@ -53,8 +53,9 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
         // This event's payload is the fifth chunk.
         pass_by(&ring, 4 * CHUNK_BYTES);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
-        // Up to this point no writer has to move the window. The large payload overwrites the first six chunks, or
-        // more chunks if the small payload is allocated first. The small payload moves the window by one step.
+        // Up to this point no writer has to move the window. If the large payload is allocated first, it overwrites
+        // the first six chunks. If the small payload is allocated first, it moves the window by one step, and the
+        // large payload overwrites the first seven chunks.
         pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
         let large = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -85,8 +86,8 @@ fn a_writer_that_comes_late_neither_moves_the_window_back_nor_takes_a_chunk_that
             let ring = Arc::clone(&ring);
             move || record(&ring, None, CHUNK_BYTES)
         });
-        // If the thread `slow` has already allocated its chunk, the payload below gets the same chunk, one pass
-        // through the buffer later.
+        // If the thread `slow` has already allocated its chunk (the first), the payload below gets the same chunk, in
+        // the second pass through the buffer.
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         let seqno = record(&ring, None, CHUNK_BYTES).unwrap();
         let moved = count(&ring, ControlWord::BufferWindowStart);
