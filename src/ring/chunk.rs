@@ -67,8 +67,8 @@ pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
     /// Pin words, one for each chunk. They are used for a run that its payload cursor has stopped filling while
     /// reservations were open in it. The word of the run's first chunk is `lap << 16 | open`, where `open` counts
-    /// those reservations. The word of the chunk `n` chunks after it is `lap << 16 | PIN_FOLLOWS | n`. Only the
-    /// payload cursor that took the run for that lap uses these words.
+    /// those reservations. The other chunks of the run are numbered from 1, and the word of chunk `n` is `lap << 16 |
+    /// PIN_FOLLOWS | n`. Only the payload cursor that took the run for that lap uses these words.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,

@@ -153,8 +153,8 @@ impl<M: RingMemory> RingWriter<M> {
             }
         }
         if !mutation::active(Mutation::MissingWriterFence) {
-            // Pairs with the acquire fence in `observe::slot`. A reader may see one of the words that we store after
-            // this fence. Then its second load of the seqno sees the 0 (or a later seqno), and the reader rejects the
+            // Pairs with the acquire fence in `observe::slot`. If a reader sees one of the words that we store after
+            // this fence, its second load of the seqno sees the 0 (or a later seqno). So the reader rejects the
             // event.
             fence(Ordering::Release);
         }

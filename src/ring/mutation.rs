@@ -21,7 +21,7 @@ macro_rules! mutations {
 mutations! {
     /// Fault: a writer zeroes the slot's seqno without a compare-exchange, as the original C implementation does.
     MissingClaim,
-    /// Fault: the claim is a relaxed compare-exchange, not an acquire.
+    /// Fault: the claim is a relaxed compare-exchange, not an acquire exchange.
     RelaxedClaim,
     /// Fault: there is no release fence between the claim and the stores of the event. The claim is a release
     /// operation instead, as in the original C implementation.
@@ -77,7 +77,7 @@ mutations! {
     /// Fault: a reader counts one lost event too few in each gap.
     UncountedLoss,
     /// Fault: a reader that skips seqnos continues at the seqno that the file names, even if that is the reader's
-    /// present seqno. So a damaged header can make the reader wait for ever.
+    /// present seqno. So a damaged header can keep the reader at this seqno for ever.
     HeldCursor,
     /// Fault: a reader uses the payload size in a descriptor without a check.
     TrustedPayloadSize,

@@ -16,7 +16,7 @@ pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
 pub(crate) enum Observation {
     /// The event, whole.
     Event(Descriptor),
-    /// A seqno that is not committed yet. Either it is not allocated, or a writer is inside its slot.
+    /// A seqno that is not committed yet: it is not allocated, or its writer has not finished.
     NotReady,
     /// A seqno whose slot a later lap has overwritten.
     Lapped,
@@ -30,7 +30,7 @@ pub(crate) enum Slot {
     Event(Descriptor),
     /// An event that was overwritten while it was read.
     Lapped,
-    /// Another value in the slot's seqno word: 0 while a writer is inside the slot, or another seqno.
+    /// Another value in the slot's seqno word: another seqno, or 0 (the slot is unused, or a writer is inside it).
     Other(u64),
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     if word.load(reload_order()) == seqno { Slot::Event(descriptor) } else { Slot::Lapped }
 }
 
-/// Returns the ordering of a reader's load after its copy: relaxed, because the acquire fence before this load is
-/// enough.
+/// Returns the ordering of the load by which a reader checks its copy. Relaxed is enough, because an acquire fence
+/// comes between the copy and this load.
 #[inline(always)]
 fn reload_order() -> Ordering {
     if mutation::active(Mutation::MissingReaderFence) { Ordering::Acquire } else { Ordering::Relaxed }

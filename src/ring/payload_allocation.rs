@@ -1,5 +1,5 @@
-//! Allocation of payload memory on the slow path: the run of chunks that the calling thread fills has no place for the
-//! payload.
+//! Allocation of payload memory on the slow path. A writer comes here if the payload cannot go into the run of chunks
+//! that its thread fills, or if the thread fills none.
 //!
 //! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`. Chunks become a new run for a
 //! payload cursor, or *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
@@ -16,9 +16,9 @@ use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Allocates `rounded` bytes when the cursor's run of chunks cannot be used: it has too few bytes left, no longer
-    /// belongs to the cursor, or is no longer near (see [`Self::is_near`]). Returns the offset of the bytes and their
-    /// kind.
+    /// Allocates `rounded` bytes when the cursor's run of chunks could not be used: it has too few bytes left, no
+    /// longer belongs to the cursor, or is no longer near (see [`Self::is_near`]). Also allocates for a thread
+    /// without a cursor. Returns the offset of the bytes and their kind.
     pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
             Some(offset) => (offset, PayloadMemory::Run),

@@ -15,9 +15,9 @@ pub(crate) type CursorId = u16;
 /// Value of `run_base` while no run of chunks is being filled. No run begins there, because the value is not a
 /// multiple of the payload alignment.
 const NO_RUN: u64 = u64::MAX;
-/// Value of `next` while no run of chunks is being filled. It lies past the end of every run, even of a run at
-/// [`NO_RUN`]. So every attempt to take bytes fails, no matter how many attempts have already added their bytes to
-/// `next`.
+/// Value of `next` while no run of chunks is being filled. It is so large that every attempt to take bytes fails: it
+/// lies past the end of every run, even of a run that began at [`NO_RUN`]. Attempts add their bytes to `next`, but no
+/// number of attempts changes this.
 const PAST_EVERY_RUN: u64 = 1 << 62;
 
 /// Number that each open reservation adds to [`PayloadCursor::inside`].
@@ -137,9 +137,9 @@ impl PayloadCursor {
         // handler may change runs meanwhile:
         // - If it changes runs before the check, it has counted our reservation in the old run. The caller undoes this
         //   count.
-        // - If it changes runs between the check and the store, the count of the old run stays one too high, and the
-        //   new run gets the count that we store. Both runs are then not freed until the cursor is outside, which is
-        //   always safe.
+        // - If it changes runs between the check and the store, the count of the old run stays one too high. The
+        //   store gives the new run the count that we computed for the old run, which may also be too high. A run
+        //   with too high a count is not freed until the cursor is outside, which is always safe.
         let is_in_run = in_run.is_some_and(|offset| self.is_in_run(offset));
         // Release, as in `try_leave`.
         self.inside.store(inside - OPEN - if is_in_run { OPEN_IN_RUN } else { 0 }, leave_order());
@@ -161,9 +161,9 @@ impl PayloadCursor {
     /// (`RingWriter::is_near`) and that [`Self::is_filling`] returns true. If both hold, the caller may use the bytes;
     /// otherwise it must call [`Self::withdraw`]. If the bytes do not fit, the caller must call [`Self::undo_bump`].
     ///
-    /// This function uses only words that the owner alone stores. If the caller calls it before the locked
-    /// instructions of a reservation, the processor executes both at the same time. A signal handler of the thread may
-    /// run between any two steps.
+    /// This function uses only words that the owner alone stores. Call it before the locked instructions of a
+    /// reservation, so that the processor can execute both at the same time. A signal handler of the thread may run
+    /// between any two steps of this function.
     #[inline(always)]
     pub(crate) fn enter_and_bump(&self, bytes: u64) -> Bump {
         let base = self.run_base.load(Ordering::Relaxed);
@@ -186,9 +186,10 @@ impl PayloadCursor {
     /// rest of the run.
     pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
         // We may subtract only if the bytes were added to the `next` of the present run. After `begin_run_change` no
-        // handler changes runs. A cursor never fills the same run twice. So if the run at `base` is still being
-        // filled, it was also being filled when the bytes were added. Handlers that added bytes meanwhile found no
-        // room in the run, or got bytes in the rest of the run. The subtraction disturbs neither.
+        // handler changes runs, and a cursor never fills the same run twice. So if the run at `base` is still being
+        // filled, it was also being filled when the bytes were added.
+        // Handlers may have taken bytes, too. Before our addition they got bytes of the run; after it they found no
+        // room. Our subtraction disturbs neither.
         if self.begin_run_change() {
             if self.is_filling(base) {
                 local_add(&self.next, bytes.wrapping_neg());
@@ -312,8 +313,8 @@ impl PayloadCursor {
     ///
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], after [`Self::end_run`].
     pub(crate) fn begin_run(&self, base: u64, run_bytes: u64, used: u64) {
-        // We store `next` last. Until then, a handler that wants bytes finds `PAST_EVERY_RUN` and gets none, as if
-        // there were no run.
+        // We store `next` after the other words of the run. Until then, a handler that wants bytes finds
+        // `PAST_EVERY_RUN` and gets none, as if there were no run.
         self.run_base.store(base, Ordering::Relaxed);
         self.run_bytes.store(run_bytes, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);

@@ -22,8 +22,8 @@ type CursorArray = SegmentedArray<CachePadded<PayloadCursor>, BLOCK_SHIFT, 0, BL
 /// Largest number of payload cursors of one ring. A thread beyond this number has no payload cursor, and takes chunks
 /// for each of its events.
 ///
-/// (An owner word has 16 bits for the id of a cursor plus one. The value 0 stands for "free", and 65,535 for
-/// "one-off".)
+/// (An owner word has 16 bits for the id of a cursor plus one. In these bits, 0 stands for "free" and 65,535 for
+/// "one-off". So ids must be below 65,534.)
 pub(crate) const MAX_CURSORS: usize = CursorArray::LEN_MAX;
 
 /// The payload cursors of one ring.
@@ -79,7 +79,7 @@ impl PayloadCursors {
         self.cursors.get_or_make(id.into(), new).map(|cursor| &**cursor)
     }
 
-    /// Returns the cursor with this index. Returns `None` if no thread has needed a cursor with so high an index yet.
+    /// Returns the cursor with this index. Returns `None` if that cursor has not been made yet.
     pub(crate) fn get(&self, id: CursorId) -> Option<&PayloadCursor> {
         self.cursors.get(id.into()).map(|cursor| &**cursor)
     }
@@ -90,8 +90,8 @@ impl<M: RingMemory> RingWriter<M> {
     /// of chunks that it fills. No signal handler of the ending thread may record during this call.
     ///
     /// A reservation may still be open: another thread-local variable owns it, or the program has leaked it. Then the
-    /// cursor becomes an *orphan*. No thread gets an orphan until its last reservation has ended and
-    /// [`Self::give_back_orphan`] is called. The orphan's run of chunks is freed at that time.
+    /// cursor becomes an *orphan*, and its run of chunks is released. No thread gets an orphan until its last
+    /// reservation has ended and [`Self::give_back_orphan`] is called.
     pub(crate) fn give_back(&self, cursor: &PayloadCursor) {
         if cursor.is_outside() || mutation::active(Mutation::EarlyHandOver) {
             self.cursors.release(cursor.id());

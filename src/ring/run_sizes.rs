@@ -3,13 +3,14 @@
 //! A payload cursor may leave a part of its run of chunks unused. That part is lost until the writers have gone round
 //! the buffer and come to it again. Three rules keep that loss small:
 //! - A cursor's first run is one chunk. Later runs grow with the bytes that the thread records.
-//! - All payload cursors together hold at most a sixteenth of the buffer.
+//! - All payload cursors that record hold at most a sixteenth of the buffer together, or about one chunk each if
+//!   there are very many of them.
 //! - A payload gets chunks of its own if a run would hold only a few payloads of its size.
 
 use crate::layout::Geometry;
 
-/// Smallest number of payloads that a run of chunks holds. If the next payload does not fit the run, the unused rest
-/// is at most about the run's size divided by this number. (Models use tiny runs, of two payloads.)
+/// Smallest number of payloads that a run of the usual size has room for. If the next payload does not fit the run,
+/// the unused rest is at most about the run's size divided by this number. (Models use tiny runs, of two payloads.)
 pub(super) const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// Limits for the sizes of a ring's runs.

@@ -35,13 +35,13 @@ steps! {
     RunReleased,
     /// Payload memory has been allocated. The writer has not taken its chunks yet.
     ChunkAllocated,
-    /// A chunk's owner was read.
+    /// The owner word of a chunk was read. The chunk is not taken yet.
     OwnerSeen,
-    /// All chunks are taken, and the window has not moved yet.
+    /// All chunks of the new run or of the payload are taken. The buffer window has not moved yet.
     ChunksTaken,
-    /// The window was read.
+    /// The start of the buffer window was read.
     WindowSeen,
-    /// The window has moved.
+    /// The buffer window has moved.
     WindowMoved,
     /// A piece of the payload was copied.
     Filled,
@@ -51,9 +51,9 @@ steps! {
     Described,
     /// The event is committed. The payload cursor is still inside.
     Committed,
-    /// A chunk of one reservation was freed.
+    /// A one-off chunk was freed, or a chunk of a run that could not be taken as a whole.
     ChunkFreed,
-    /// The payload cursor is outside.
+    /// The reservation has ended.
     Left,
 }
 

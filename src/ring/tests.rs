@@ -87,8 +87,8 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     assert_eq!(record(&ring, 3, &[]), CAPACITY + 2);
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
     assert_eq!(ring.memory().control(ControlWord::RefusedClaims).load(Ordering::Relaxed), 1);
-    // The stalled writer may still commit its event of the first lap. Readers in that lap have already got `Lapped`
-    // for it.
+    // The stalled writer may still commit its event, which belongs to the first lap. But since its slot's next seqno
+    // was handed out, readers get `Lapped` for this event.
     ring.commit(None, stalled, &fields(9, 0));
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);

@@ -135,8 +135,8 @@ impl<M: RingMemory> RingWriter<M> {
         let mut slot = self.claimed_slot(claimed_seqno).or_else(|| self.claim_slot_slow());
         match bump {
             Bump::Fits { offset, base } => {
-                // The payload fits into the run of chunks. If `may_fill` is true and a slot has been claimed by now,
-                // the reservation is complete.
+                // The payload fits into the run of chunks. If a slot has been claimed by now and `may_fill` returns
+                // true, the reservation is complete.
                 if let Some(slot) = slot.take_if(|_| self.may_fill(cursor, base)) {
                     return slot.with_payload(offset, PayloadMemory::Run);
                 }
@@ -163,9 +163,9 @@ impl<M: RingMemory> RingWriter<M> {
         slot.with_payload(payload_offset, memory)
     }
 
-    /// Returns true if the cursor may write the bytes that it took, before the fence, from the run of chunks at
-    /// `base`. Two things must hold: no other thread can have taken the run's chunks, and no signal handler has
-    /// changed runs.
+    /// Returns true if the cursor may write to the bytes that it has taken from the run of chunks at `base`. Two
+    /// things must hold: no other thread can have taken the run's chunks, and no signal handler has changed runs.
+    /// Call this after the fence that follows the mark "inside".
     #[inline(always)]
     fn may_fill(&self, cursor: &PayloadCursor, base: u64) -> bool {
         self.is_near(base) && cursor.is_filling(base)
