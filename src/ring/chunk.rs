@@ -139,10 +139,10 @@ impl Chunks {
     /// through the buffer.
     ///
     /// The following shows that the taker cannot miss an owner that may still write to the chunk. A run is *near* if
-    /// at most an eighth of the buffer has been allocated since the run was taken. In each reservation, the owner
-    /// marks "inside", executes a full fence, and reads `next_payload_byte`. If the run is no longer near, the owner
-    /// stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the chunk. Then the taker
-    /// executes a full fence, and reads whether the owner is inside. One of the two fences comes first:
+    /// at most an eighth of the buffer has been allocated since the run was taken. In each later reservation, the
+    /// owner marks "inside", executes a full fence, and reads `next_payload_byte`. If the run is no longer near, the
+    /// owner stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the chunk. Then the
+    /// taker executes a full fence, and reads whether the owner is inside. One of the two fences comes first:
     /// - If the taker's fence comes first, the owner sees, in this and every later reservation, that the run is not
     ///   near. So the owner never writes to the chunk again.
     /// - If the owner's fence comes first, the taker sees that the owner is inside, unless that reservation has ended
