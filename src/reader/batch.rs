@@ -1,4 +1,4 @@
-//! Reading many events in one call: the cursor's position stays in a register.
+//! Reading many events in one call. During the call, the cursor's position stays in a register.
 
 use super::cursor::{Cursor, Next};
 use super::payload::PayloadRead;

@@ -14,14 +14,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The minimum time between two checks in [`Cursor::is_finished`] whether the writer lives. Each check is a system
-/// call.
+/// The minimum time between two checks whether the writer lives. [`Cursor::is_finished`] makes these checks. Each of
+/// them is a system call.
 const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
 /// The time for which a cursor that has read everything checks only the slot of the next event. After this time, the
-/// cursor also loads the header, to find out whether the next seqno is a hole (a seqno without an event). It loads the
-/// header rarely: writers store to the header's cache line for each event, and each load by a reader makes them fetch
-/// that line back.
+/// cursor also loads the header, to find out whether the next seqno is a hole (a seqno without an event). It loads
+/// the header rarely: writers store to the header's cache line for each event, and after each load by a reader, a
+/// writer must fetch this line back.
 const NANOS_TO_ASK: u64 = 100_000;
 /// The number of calls in a row that must find no event before the cursor reads the clock.
 const LOOKS_PER_TIME: u32 = 16;
@@ -35,8 +35,8 @@ const LOOKS_PER_TIME: u32 = 16;
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
-    /// The counts of the seqnos in all gaps so far. The field `read` of this struct stays 0: [`Cursor::read_count`]
-    /// computes that count.
+    /// How many seqnos the cursor has passed in gaps: overwritten before it began, lost, and given up. The field
+    /// `read` of this `ReadStats` stays 0: [`Cursor::read_count`] computes how many events were read.
     missing: ReadStats,
     start: CursorStart,
     /// `next_seqno` less the number of events that were read.
@@ -47,8 +47,8 @@ pub struct Cursor {
     /// The number of calls in a row that did not find the event `idle_seqno`.
     idle_looks: u32,
     idle_seqno: u64,
-    /// The start of the time without an event: the time of the call at which `idle_looks` reached [`LOOKS_PER_TIME`].
-    /// After each load of the header, this time starts again.
+    /// The time from which the cursor measures how long no event came. It is set when `idle_looks` reaches
+    /// [`LOOKS_PER_TIME`], and again at each load of the header after that.
     idle_since_epoch_nanos: u64,
     /// The time at which [`Cursor::is_finished`] last asked the operating system whether the writer lives.
     state_asked: Cell<Option<Instant>>,
@@ -146,8 +146,9 @@ impl Cursor {
     /// `None` if the event was overwritten while it was being read.
     #[inline(always)]
     pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
-        // These two functions return a gap and never an event. They are not inlined, so they would return an event
-        // through memory. The compiler would then pass all events of `next` through memory.
+        // The two functions below are not inlined, so they return their results through memory. Therefore they return
+        // only a gap. If they could also return an event, the compiler would pass all events of `next` through
+        // memory.
         let gap = match seen {
             Some(seen) => self.absent_or_not_ready(seen),
             None => self.absent(None),
@@ -204,8 +205,8 @@ impl Cursor {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
-    /// Returns true if the next event is being recorded: a writer has its seqno and has not committed the event. This
-    /// is known only after [`Self::look_closely`] and a call of [`Self::next`] that found no event.
+    /// Returns true if the next event is being recorded: a writer has its seqno and has not committed the event. The
+    /// answer is right only after [`Self::look_closely`] and a following call of [`Self::next`] that found no event.
     pub(super) fn awaits_commit(&self) -> bool {
         self.next_seqno <= self.known_last
     }
@@ -313,7 +314,7 @@ impl Cursor {
         self.missing.missing()
     }
 
-    /// Returns how many sequence numbers the cursor has passed: how many were read, overwritten before the cursor
+    /// Returns how many sequence numbers the cursor has passed, in four counts: read, overwritten before the cursor
     /// began, lost, and given up.
     pub fn stats(&self) -> ReadStats {
         ReadStats { read: self.read_count(), ..self.missing }

@@ -19,7 +19,7 @@ impl EventFilter {
         Self::default()
     }
 
-    /// Accepts events of this type. Each call adds one type to those that the filter accepts.
+    /// Accepts only events of this type, and of the types that earlier calls have named.
     #[must_use]
     pub fn event_type(mut self, event_type: u16) -> Self {
         let types = self.types.get_or_insert_with(|| Box::new([0; 1024]));

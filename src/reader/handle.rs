@@ -61,7 +61,7 @@ impl Reader {
     /// ring.
     ///
     /// # Errors
-    /// The new ring cannot be opened; see [`ReaderOptions::open`].
+    /// Returns an error if the new ring cannot be opened; see [`ReaderOptions::open`].
     pub fn reopen(&self) -> Result<Option<Self>, ReaderError> {
         let Some((name, options)) = self.source.opened_as.as_ref().filter(|_| self.was_replaced()) else {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Reader {
     /// without the check and cannot open again, for example because its file may have been removed.
     ///
     /// # Errors
-    /// The ring has another content type, or another schema.
+    /// Returns an error if the ring has another content type or another schema.
     pub fn check_events<E: EventType>(&self) -> Result<(), ReaderError> {
         let info = self.info();
         let checked = Self::options().expect_events::<E>().check_content(info.content_type, info.schema_hash);
@@ -131,8 +131,8 @@ impl Reader {
     /// a published schema (one that eventring contains), or the schema text in the ring's file.
     ///
     /// # Errors
-    /// The schema is not published, and the ring has no schema text or a wrong one: the text cannot be parsed, or it
-    /// belongs to another schema.
+    /// Returns an error if the schema is not published and the ring has no usable schema text: it has no text, the
+    /// text cannot be parsed, or the text belongs to another schema.
     pub fn schema(&self) -> Result<Cow<'static, SchemaModel>, SchemaTextError> {
         let info = self.info();
         SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
@@ -221,7 +221,8 @@ impl Reader {
     }
 
     /// Loads a word of the context area, with acquire ordering. A writer publishes such a word with a release store.
-    /// So everything that the writer stored before it stored this value is visible after the load.
+    /// So everything that the writer stored before it stored this value is visible after the load. Returns `None` if
+    /// `offset` is not a multiple of 8, or if the word is not inside the area.
     pub fn context_word(&self, offset: u64) -> Option<u64> {
         self.source.memory.context_value_acquired(offset)
     }

@@ -80,8 +80,8 @@ impl ReaderOptions {
     /// (feature `snapshot`).
     ///
     /// # Errors
-    /// The file does not exist, or this process may not read it. Or the file is not a ring, is damaged or truncated,
-    /// or is not the ring that the options expect.
+    /// Returns an error if the file does not exist, if this process may not read the file, or if the file is damaged
+    /// or truncated. Also returns an error if the file is not a ring, or if the options do not accept the ring.
     pub fn open(&self, name_or_path: impl AsRef<Path>) -> Result<Reader, ReaderError> {
         let name = name_or_path.as_ref();
         let Some(timeout) = self.wait else { return self.open_now(name, false) };
@@ -159,8 +159,8 @@ impl ReaderOptions {
             payload_bytes: geometry.payload_buf_bytes(),
             context_bytes: geometry.context_area_bytes(),
         };
-        // Holes may be mapped if the ring is a snapshot. Its image is private to this process, and its size was
-        // checked.
+        // If the ring is a snapshot, the holes of its image are mapped, too. A load from a mapped hole takes memory,
+        // but the size of the image was checked, and the image belongs to this process alone.
         let options = shm::MapOptions { map_holes: saved_as.is_some(), ..shm::MapOptions::reader() };
         let mapping = shm::Mapping::map(file.descriptor(), sections, options).map_err(ReaderError::shm)?;
         // The content type and schema are checked only after the mapping, because the mapping checks the file's

@@ -6,8 +6,8 @@ use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
 
-/// The upper limit of a fast path. A payload of fewer bytes fits every ring, because a payload buffer has at least the
-/// size of a page. The copy of such a payload is inlined.
+/// The upper limit of the second fast path in [`Source::payload`], which has an inlined copy. A payload of fewer
+/// bytes fits every ring, because a payload buffer has at least the size of a page.
 const SMALL_PAYLOAD_BYTES: usize = 32;
 
 /// The result of reading a payload.
@@ -38,9 +38,9 @@ impl Source {
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
-        // Two fast paths need fewer checks than `payload_slow`. The first is for 32 bytes and more:
-        // `is_copied_in_line` returns false for lengths that do not fit the buffer, and always in a sparse file. The
-        // second is for smaller payloads, which fit every buffer.
+        // Two fast paths need fewer checks than `payload_slow`. The first is for payloads of 32 bytes and more. It
+        // relies on `is_copied_in_line`, which returns false if the payload does not fit the buffer, or if the file
+        // is sparse. The second is for smaller payloads, which fit every buffer.
         if is_as_long && self.memory.is_copied_in_line(bytes) {
             return self.copy_payload(descriptor, buffer);
         }

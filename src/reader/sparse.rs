@@ -1,8 +1,8 @@
 //! Rings in sparse files. A writer may fill holes of such a file after a reader has mapped it.
 //!
 //! A mapped hole reads as zeros, even after the writer has filled it. So the reader asks the operating system which
-//! holes the file has now, and maps the filled ones again. It does this for a slot that reads as zero, before it
-//! concludes that there is no event. It does this for every payload before the copy, because zeros may also be the
+//! holes the file has now, and maps the filled ones again. If a slot reads as zero, the reader asks before it
+//! concludes that there is no event. It also asks before it copies a payload, every time, because zeros may be the
 //! recorded bytes.
 
 use super::source::Source;

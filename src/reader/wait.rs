@@ -23,7 +23,7 @@ pub enum WaitStrategy {
     Sleep(Duration),
 }
 
-/// The number of pauses in a row in which the reader waits for [`REST`] without giving up the processor. From then on,
+/// How many times in a row [`WaitStrategy::Adaptive`] waits for [`REST`] without giving up the processor. After that,
 /// it sleeps between polls.
 const RESTS: u32 = 20;
 const REST: Duration = Duration::from_micros(10);

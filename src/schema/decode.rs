@@ -12,8 +12,8 @@ use super::value::Value;
 /// The largest number of values that the decoder makes from one payload. The limit bounds the memory that the decoder
 /// uses, even for a hostile schema.
 const MAX_VALUES: usize = 1 << 20;
-/// The number of bytes of a field's name that count as one value. Names count, too, because output repeats a field's
-/// name with each value: long names make the output as large as many values do.
+/// This many bytes of a field's name count as one value. Names count, because output repeats a field's name with each
+/// value: long names make the output as large as many values do.
 const NAME_BYTES_PER_VALUE: usize = 16;
 
 /// The name of the field with which a [`Value::Struct`] reports a problem of the whole payload. No field of a schema
@@ -62,8 +62,8 @@ impl<'a> PayloadDecoder<'a> {
             let element_bytes = self.model.bytes_of(&array.element);
             let count = match array.count {
                 CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
-                // `element_bytes` is not 0 here, because the parser refuses an array of such elements. `max(1)` only
-                // makes sure that the division cannot panic.
+                // The parser refuses an array whose elements have 0 bytes, so `element_bytes` is not 0 here. `max(1)`
+                // only makes sure that the division cannot panic.
                 CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
             };
             let wanted = count.saturating_mul(element_bytes as u64);

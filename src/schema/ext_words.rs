@@ -66,8 +66,9 @@ impl ExtWord {
         self.kind
     }
 
-    /// Returns the key under which output for programs shows the word's [value](Self::value): its name, and its kind
-    /// if that is not a plain number. For a word `block` of the kind seqno, the key is `block_seqno`.
+    /// Returns the key under which output for programs shows the word's [value](Self::value): the word's name,
+    /// followed by the word's kind if the kind is not a plain number. For a word `block` of the kind seqno, the key
+    /// is `block_seqno`.
     #[must_use]
     pub fn key(&self) -> Cow<'_, str> {
         match self.kind.name() {
@@ -146,7 +147,7 @@ impl ExtWords {
         matches!(self.index_of(SPAN.1), Some(index) if index == SPAN.0)
     }
 
-    /// Returns a bit for each named word except `span`. Bit *n* stands for word *n*.
+    /// Returns the named words except `span`, as bits: bit *n* is set if word *n* has a name other than `span`.
     #[doc(hidden)]
     #[must_use]
     pub const fn own_bits(&self) -> u8 {

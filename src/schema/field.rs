@@ -38,7 +38,7 @@ pub trait PayloadField: Sized {
     /// Reads the value from exactly [`WIRE_BYTES`](Self::WIRE_BYTES) bytes. Ignores padding.
     ///
     /// # Errors
-    /// The slice has another length, or a bool or enum in it has an invalid value.
+    /// Returns an error if the slice has another length, or if a bool or enum in it has an invalid value.
     fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError>;
 }
 

@@ -61,12 +61,13 @@ fn is_record_error(payload: &[u8]) -> bool {
 }
 
 impl SchemaModel {
-    /// Returns the schema of a ring file. If the header names a published schema, returns that schema, and ignores
-    /// the text: files of other implementations have none. Otherwise parses the schema text in the file. The content
+    /// Returns the schema of a ring file. If the header names a published schema, returns that schema and needs no
+    /// text: files of other implementations have no text. Otherwise parses the schema text in the file. The content
     /// type and the hash of this text must be those of the header.
     ///
     /// # Errors
-    /// There is no text, the text cannot be parsed, or it belongs to another schema.
+    /// Returns an error if the schema is not published and there is no text, or if the text cannot be parsed or
+    /// belongs to another schema.
     pub fn of_ring(
         content_type: u16,
         schema_hash: [u8; 32],

@@ -19,7 +19,8 @@ impl SchemaModel {
     /// must be defined before it is used, so no type can contain itself.
     ///
     /// # Errors
-    /// The text is not schema text, contradicts itself, or exceeds a limit. The error names the line.
+    /// Returns an error if the text is not schema text, contradicts itself, or exceeds a limit. The error names the
+    /// line.
     pub fn parse(text: &str) -> Result<Self, SchemaTextError> {
         if text.len() > MAX_TEXT_BYTES {
             let problem = format!("{} bytes, expected at most {MAX_TEXT_BYTES}", text.len());
@@ -291,8 +292,8 @@ impl Parser {
         let (name, ty) = match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Enum { name } => {
                 let index = self.model.enums.len() - 1;
-                // The decoder finds a value by binary search, so the values are sorted. This is fast even in an enum
-                // with very many values.
+                // The values are sorted, because the decoder finds a value by binary search. This search is fast even
+                // in an enum with very many values.
                 let values = &mut self.model.enums[index].values;
                 values.sort();
                 if values.windows(2).any(|pair| pair[0].0 == pair[1].0) {

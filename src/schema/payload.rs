@@ -60,7 +60,7 @@ pub trait EventPayload: PayloadField {
     /// Decodes the fixed struct. Returns it, and the bytes after it, which hold the trailing arrays.
     ///
     /// # Errors
-    /// The payload is too short, or a bool or enum in it has an invalid value.
+    /// Returns an error if the payload is too short, or if a bool or enum in it has an invalid value.
     fn decode(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         match payload.split_at_checked(Self::WIRE_BYTES) {
             Some((fixed, rest)) => Ok((Self::decode_field(fixed)?, rest)),
@@ -71,7 +71,7 @@ pub trait EventPayload: PayloadField {
     /// Decodes a payload that is the fixed struct and nothing else.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode); or bytes are left over.
+    /// Returns an error if [`decode`](Self::decode) returns one, or if bytes are left over.
     fn decode_exact(payload: &[u8]) -> Result<Self, DecodeError> {
         match Self::decode(payload)? {
             (value, []) => Ok(value),
@@ -199,8 +199,8 @@ pub trait EventType: Copy + Sized + 'static {
     /// Returns the event's name (`ORDER_FILLED`).
     fn name(self) -> &'static str;
 
-    /// Returns the extension words that the event takes from the thread's scopes. Bit *n* stands for word *n*. The
-    /// word `span` is not among them.
+    /// Returns the extension words that the event takes from the thread's scopes, as bits: bit *n* is set if the
+    /// event takes word *n*. The word `span` is not among them.
     #[doc(hidden)]
     #[inline(always)]
     fn carried_words(self) -> u8 {

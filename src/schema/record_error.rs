@@ -133,7 +133,7 @@ impl<'a> RecordErrorView<'a> {
     /// Decodes a payload. An empty payload is valid: `error` is then `None`.
     ///
     /// # Errors
-    /// Its length is neither 0 nor the length that it states.
+    /// Returns an error if the length of the payload is neither 0 nor the length that the payload states.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "RECORD_ERROR";
         if payload.is_empty() {

@@ -16,9 +16,9 @@ use super::model::{SchemaModel, SchemaTextError};
 /// The first line of every schema text. The number is the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
 
-/// The beginning of a line that names an extension word. Readers that do not know such a line take it for a comment.
-/// The hash does not depend on it. A description cannot be mistaken for it, because a description has a blank after
-/// the `#`.
+/// The beginning of a line that names an extension word. Readers that do not know such lines take them for comments.
+/// The hash does not depend on these lines. A description cannot be mistaken for such a line, because a description
+/// has a blank after the `#`.
 pub(super) const EXT_WORD: &str = "#ext ";
 
 /// The smallest content type that programs may use. The schema text of a smaller content type names only the word
@@ -89,10 +89,10 @@ impl Schema {
     }
 
     /// Returns the model of this schema. A model decodes payloads without knowing their Rust types. The first call
-    /// makes it.
+    /// makes the model.
     ///
     /// # Errors
-    /// The schema exceeds a limit of [`SchemaModel::parse`].
+    /// Returns an error if the schema exceeds a limit of [`SchemaModel::parse`].
     pub fn model(&self) -> Result<&SchemaModel, &SchemaTextError> {
         let model = || {
             let model = SchemaModel::parse(&self.text)?;
@@ -189,8 +189,7 @@ impl Writer {
         }
     }
 
-    /// Returns the name of a type, as it stands in the line of a field. Writes the definitions that the type needs
-    /// before that.
+    /// Writes the definitions that a type needs. Returns the type's name as it stands in the line of a field.
     fn type_name(&mut self, ty: &FieldType) -> String {
         match ty {
             FieldType::Scalar(scalar) => scalar.name().into(),

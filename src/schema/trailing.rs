@@ -86,7 +86,7 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
     /// Decodes all elements.
     ///
     /// # Errors
-    /// An element does not decode.
+    /// Returns an error if an element cannot be decoded.
     pub fn to_vec(&self) -> Result<Vec<T>, DecodeError> {
         self.iter().collect()
     }
@@ -167,7 +167,7 @@ pub(crate) fn split_bytes<'a>(
 /// Checks that nothing follows the last array.
 ///
 /// # Errors
-/// Bytes are left over.
+/// Returns an error if bytes are left over.
 pub fn expect_end(owner: &'static str, rest: &[u8]) -> Result<(), DecodeError> {
     if rest.is_empty() { Ok(()) } else { Err(DecodeError::left_over(owner, rest.len())) }
 }

@@ -23,8 +23,8 @@ impl Cursor {
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(GapCause::GivenUp),
-            // The next event was not committed when `next` read its slot. It may still come, except in one case: its
-            // seqno was handed out, and the ring has finished. Then its writer was killed before the commit.
+            // The next event was not committed when `next` read its slot. If its seqno was not handed out yet, there
+            // is no gap to report. If the ring is live, the event may still come.
             Observation::NotReady | Observation::Event(_) => {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
                     return None;
@@ -83,8 +83,9 @@ impl Cursor {
         let mut page_end = if memory.is_sparse() { self.next_seqno } else { u64::MAX };
         while target <= last && target - self.next_seqno < HOLES_PER_GAP {
             if target >= page_end {
-                // In a sparse file, no writer has ever written the slots that lie in a hole of the file. They are
-                // skipped together, because a file may have terabytes of them.
+                // In a sparse file, no writer has ever written the slots that lie in a hole of the file. If the cause
+                // is `NeverCommitted`, all slots of a hole are skipped together, because a file may have terabytes of
+                // them.
                 if cause == GapCause::NeverCommitted {
                     target = self.source.first_slot_there(target, last);
                 }

@@ -6,12 +6,12 @@ use super::ring::{Looked, RingSilence, SetRing};
 use crate::clock::Clock;
 
 /// Returns the next item of all rings, or `None` if no item can be handed out yet. `now` is a time of
-/// [`Clock::global`] that the caller has read before. An event with a stamp later than `latest` is held back, because
-/// there may be a shard that was not found yet and has an earlier event.
+/// [`Clock::global`] that the caller has read before. An event with a stamp later than `latest` is held back: a shard
+/// that was not found yet may have an earlier event.
 #[inline]
 pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
-    // The oldest known event is due at this time, when the slack after its stamp is over. A ring in which no event was
-    // found at this time or later can bring no older event. So the loop need not read that ring again.
+    // `due` is the stamp of the oldest known event plus the slack. If a ring was found without a next event at this
+    // time or later, it can bring no older event. So the loop need not read that ring again.
     let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
     let mut all_shown = true;
     let mut first: Option<(usize, u64)> = None;
@@ -45,9 +45,9 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
         return take(rings, first);
     }
     // The oldest event is due, but not every ring has shown its next event. The oldest event may be handed out if the
-    // rings without a next event are silent. So far their headers were not loaded, because writers store to the
-    // headers' cache lines for each event. Now each of these headers is loaded once: an empty slot may belong to a
-    // seqno that its writer gave up, and events may follow it.
+    // rings without a next event are silent, that is, if they can bring no older event. So far their headers were not
+    // loaded, because writers store to the headers' cache lines for each event. Now each of these headers is loaded
+    // once: an empty slot may belong to a seqno that its writer gave up, and events may follow it.
     let mut all_silent = true;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };
@@ -104,8 +104,8 @@ mod tests {
         let (found_late, ring_of_found_late) = ring();
         let mut rings = vec![ring_of_first];
         let now = Clock::global().now_epoch_nanos();
-        // The pause stands for a thread that is preempted after the search for shards. The event must be held back,
-        // however long the pause is.
+        // The pause stands for a thread that is preempted after the search for shards. The event of `first` must be
+        // held back, however long the pause is.
         std::thread::sleep(2 * slack);
         found_late.record(2, [0; 4], b"");
         first.record(3, [0; 4], b"");

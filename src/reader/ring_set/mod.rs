@@ -119,8 +119,8 @@ impl RingSet {
     /// Opens the rings of these names or paths, and their shards. Reads each from its oldest event on.
     ///
     /// # Errors
-    /// A named ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). A shard that cannot be
-    /// opened is no error here: [`Self::shard_errors`] returns it.
+    /// Returns an error if a named ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). A
+    /// shard that cannot be opened is no error here: [`Self::shard_errors`] returns it.
     pub fn open(names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReaderError> {
         Self::options().open(names)
     }

@@ -53,8 +53,8 @@ impl RingSetOptions {
     /// Opens the rings of these names or paths, with their shards.
     ///
     /// # Errors
-    /// A named ring cannot be opened; see [`ReaderOptions::open`]. A shard that cannot be opened is no error here:
-    /// [`RingSet::shard_errors`] returns it.
+    /// Returns an error if a named ring cannot be opened; see [`ReaderOptions::open`]. A shard that cannot be opened
+    /// is no error here: [`RingSet::shard_errors`] returns it.
     pub fn open(&self, names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<RingSet, ReaderError> {
         let readers = names.into_iter().map(|name| self.reader.open(name));
         Ok(self.from_readers(readers.collect::<Result<Vec<_>, _>>()?))

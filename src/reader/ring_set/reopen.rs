@@ -14,12 +14,13 @@ impl RingSet {
     /// `timeout` until there is a new ring with the name of a ring that was read to its end. A new ring replaces the
     /// old ring and its shards, and is read from its first event on.
     ///
-    /// Returns the index of the first new ring in [`Self::rings`], or `None` if there is no new ring. The rings before
-    /// it were in the set before, but their indices may be smaller now.
+    /// Returns the index of the first new ring in [`Self::rings`], or `None` if there is no new ring. The new rings
+    /// are the last ones in the set. The other rings may have smaller indices than before the call, because replaced
+    /// rings were removed.
     ///
     /// # Errors
-    /// A new ring cannot be opened; see [`ReaderOptions::open`](crate::reader::ReaderOptions::open). After an error,
-    /// the set is unchanged.
+    /// Returns an error if a new ring cannot be opened; see
+    /// [`ReaderOptions::open`](crate::reader::ReaderOptions::open). After an error, the set is unchanged.
     pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
         let start = Instant::now();
         loop {

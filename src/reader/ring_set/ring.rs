@@ -40,8 +40,8 @@ pub(super) struct Input {
     payload: Vec<u8>,
     /// The result of the last copy to `payload`, without the bytes themselves. `None` if nothing was copied yet.
     payload_state: Option<PayloadRead<'static>>,
-    /// The last time at which the reader found no next event in this ring. From now on, the ring brings no event with
-    /// a stamp before this time less the slack.
+    /// The last time at which the reader found no next event in this ring. No event that the ring still brings has a
+    /// stamp before this time less the slack.
     pub(super) silent_until_nanos: u64,
     /// An event that [`Self::look_closely`] found uncommitted: its seqno, and the time of the first call that found
     /// this.
@@ -59,7 +59,8 @@ pub(super) enum Looked {
 pub(super) enum RingSilence {
     /// An event that is just being recorded.
     Uncommitted,
-    /// No event with a stamp before the present time less the slack can still come.
+    /// Only events that are younger than the slack. After [`COMMIT_PATIENCE`], [`Input::look_closely`] also gives
+    /// this answer for a ring in which an older event is still being recorded.
     Sure,
 }
 
@@ -96,8 +97,8 @@ impl SetRing {
         self.input().map(|input| &input.cursor)
     }
 
-    /// Returns the index, in the set, of its recorder's shard 0, if this ring is another shard. Returns `None` for
-    /// shard 0 and for rings that are not sharded.
+    /// Returns the index of shard 0 of this ring's recorder, in the set. Returns `None` if this ring is itself shard
+    /// 0, or if it is not sharded.
     #[must_use]
     pub fn recorder(&self) -> Option<usize> {
         self.recorder

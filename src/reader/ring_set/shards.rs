@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
-/// recorder makes while it is read.
+/// recorder makes while the finder is in use.
 ///
 /// The finder overlooks no shard, because a recorder counts a new shard in shard 0 before the shard's first event is
 /// stamped. If a shard cannot be opened, the finder returns [`FoundShard::Missed`] with the number of events that the
@@ -37,7 +37,7 @@ pub(super) enum FoundShard {
     /// A shard could not be opened, so all of its events are lost to this reader. `seqnos` is how many sequence
     /// numbers the shard has handed out, including numbers that writers gave up. It is `None` if the writer did not
     /// end in good order, so that nobody knows the number. The shard then held at least one event, because a recorder
-    /// makes a shard for an event.
+    /// makes a shard for a thread that is about to record its first event.
     Missed { index: u32, seqnos: Option<u64> },
 }
 

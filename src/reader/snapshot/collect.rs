@@ -23,15 +23,15 @@ pub(super) struct Collected {
     pub descriptors: Vec<Descriptor>,
     /// All payloads, each padded to [`PAYLOAD_ALIGN`].
     pub payloads: Blocks,
-    /// The number of sequence numbers in the requested range that have no event in `descriptors`.
+    /// How many sequence numbers in the requested range have no event in `descriptors`.
     pub lost: u64,
-    /// The number of `lost` events that had a descriptor but no valid payload: it was overwritten or malformed.
+    /// How many of the `lost` events had a descriptor but no valid payload: the payload was overwritten or malformed.
     pub expired: u64,
-    /// The number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
+    /// How many of the `lost` events were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,
 }
 
-/// Bytes that only grow, at a constant cost per byte.
+/// A sequence of bytes that grows by blocks. So appending never copies more than one block of earlier bytes.
 #[derive(Default)]
 pub(super) struct Blocks {
     blocks: Vec<Vec<u8>>,
@@ -66,7 +66,7 @@ impl Blocks {
 /// Copies the events from seqno `first_seqno` to `last_seqno`, as far as the ring still holds them.
 ///
 /// # Errors
-/// The payloads are together larger than a sound ring can hold, so the descriptors are damaged.
+/// Returns an error if the payloads are together larger than a sound ring can hold: then the descriptors are damaged.
 pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Result<Collected, ReaderError> {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(first_seqno));
@@ -84,8 +84,9 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
                 collected.lost += gap.count.min(in_range);
             }
             Next::NotReady if patience.is_left() => std::thread::yield_now(),
-            // The header gives a last seqno before this one, so this seqno was never handed out. An earlier read of
-            // the header gave a larger last seqno. So the header is damaged, and there is no event to wait for.
+            // `lag` is 0, so the header now says that the next seqno was not handed out yet. But `last_seqno`, which
+            // the caller has read from the header before, is not smaller than the next seqno. So the header is
+            // damaged, and there is no event to wait for.
             Next::NotReady if cursor.lag() == 0 => {
                 collected.lost += last_seqno - cursor.next_seqno() + 1;
                 break;
@@ -124,7 +125,8 @@ impl Collected {
     }
 }
 
-/// The time that is left to wait for events that are being recorded. The first of these events starts the time.
+/// The end of the time in which a snapshot waits for events that are being recorded. The time begins with the first
+/// wait.
 #[derive(Default)]
 struct Patience {
     end: Option<Instant>,

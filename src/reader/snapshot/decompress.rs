@@ -11,16 +11,16 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// The number of bytes that may be missing at the end of an image. The tool of the original C implementation writes
-/// images that are up to this much shorter than their headers say.
+/// images that are up to 15 bytes shorter than their headers say.
 const MISSING_BYTES_MAX: u64 = 15;
 
 /// Decompresses a snapshot into anonymous memory, at most `bytes_max` bytes. If `is_header_enough` is true,
 /// decompresses only the header section. The rest of the image is then a hole of the memory file, which takes no
 /// memory.
 ///
-/// A few kilobytes can decompress to terabytes, so the size of the compressed file limits nothing. Therefore the first
-/// bytes must be the header of a ring, and this header must give an allowed size. The function fails if more bytes
-/// than this size come.
+/// A few kilobytes can decompress to terabytes, so the size of the compressed file limits nothing. Therefore the
+/// first bytes must be the header of a ring, and this header must give an allowed size. The function fails if the
+/// snapshot decompresses to more bytes than this size.
 pub(in super::super) fn decompress(
     file: impl AsFd,
     bytes_max: u64,

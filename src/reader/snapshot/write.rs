@@ -56,12 +56,12 @@ impl SnapshotOptions {
 pub struct SnapshotSummary {
     /// Number of events in the snapshot. The snapshot numbers them from 1 to this number.
     pub events: u64,
-    /// Number of seqnos in the requested range that are not in the snapshot. Their events were overwritten before or
-    /// during the copy, were never committed, or have lost their payloads. `events + lost` is the length of the range.
+    /// How many seqnos in the requested range are not in the snapshot. Their events were overwritten before or during
+    /// the copy, were never committed, or have lost their payloads. `events + lost` is the length of the range.
     pub lost: u64,
-    /// Number of `lost` events that had a descriptor but no valid payload: it was overwritten or malformed.
+    /// How many of the `lost` events had a descriptor but no valid payload: the payload was overwritten or malformed.
     pub expired: u64,
-    /// Number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
+    /// How many of the `lost` events were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,
     /// The first seqno of the range, in the ring's numbering. 0 if the range is empty.
     pub first_seqno: u64,
@@ -109,9 +109,9 @@ impl Reader {
     /// ```
     ///
     /// # Errors
-    /// Writing to `out` failed (a full disk has an error kind of its own). Or the ring is so damaged that its payloads
-    /// exceed its buffer. Or pages of its file could not be read, for example because the file was truncated
-    /// meanwhile.
+    /// Returns an error if writing to `out` fails (a full disk has an error kind of its own), or if the ring is so
+    /// damaged that its payloads exceed its buffer. Also returns an error if pages of the ring's file cannot be read,
+    /// for example because the file was truncated meanwhile.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
         // `info` never returns a last seqno above the largest possible one. So the loop over the range ends even if
         // the header is damaged.

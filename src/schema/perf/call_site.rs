@@ -108,7 +108,8 @@ impl<'a> CallSiteView<'a> {
     /// Decodes a payload.
     ///
     /// # Errors
-    /// The payload does not have the length that its header states, or its kind or level is unknown.
+    /// Returns an error if the payload does not have the length that its header states, or if its kind or level is
+    /// unknown.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "CALL_SITE";
         let (header, rest) = CallSiteHeader::decode(payload)?;

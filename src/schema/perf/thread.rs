@@ -28,7 +28,7 @@ impl<'a> ThreadView<'a> {
     /// Decodes a payload.
     ///
     /// # Errors
-    /// Its length is not the length that it states.
+    /// Returns an error if the payload does not have the length that its header states.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "THREAD_STARTED";
         let (header, rest) = ThreadHeader::decode(payload)?;
