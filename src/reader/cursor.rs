@@ -35,8 +35,8 @@ const LOOKS_PER_TIME: u32 = 16;
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
-    /// How many seqnos the cursor has passed in gaps: overwritten before it began, lost, and given up. The field
-    /// `read` of this `ReadStats` stays 0: [`Cursor::read_count`] computes how many events were read.
+    /// The counts of the seqnos that the cursor has passed in gaps: overwritten before it began, lost, and given up.
+    /// The field `read` of this `ReadStats` stays 0: [`Cursor::read_count`] computes how many events were read.
     missing: ReadStats,
     start: CursorStart,
     /// `next_seqno` less the number of events that were read.

@@ -3,7 +3,7 @@
 use crate::ring::memory::MappedMemory;
 use crate::ring::observe::{self, Observation};
 
-/// How many of the newest seqnos are searched for a committed event.
+/// The number of seqnos that are searched for a committed event, from the newest one backwards.
 const SEARCHED: u64 = 1 << 10;
 
 /// Finds the newest committed event, and returns the seqno in its extension word `index`. If the word does not hold a

@@ -23,8 +23,8 @@ pub enum WaitStrategy {
     Sleep(Duration),
 }
 
-/// How many times in a row [`WaitStrategy::Adaptive`] waits for [`REST`] without giving up the processor. After that,
-/// it sleeps between polls.
+/// The number of times in a row that [`WaitStrategy::Adaptive`] waits for [`REST`] without giving up the processor.
+/// After that, it sleeps between polls.
 const RESTS: u32 = 20;
 const REST: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);

@@ -23,11 +23,12 @@ pub(super) struct Collected {
     pub descriptors: Vec<Descriptor>,
     /// All payloads, each padded to [`PAYLOAD_ALIGN`].
     pub payloads: Blocks,
-    /// How many sequence numbers in the requested range have no event in `descriptors`.
+    /// The number of seqnos in the requested range that have no event in `descriptors`.
     pub lost: u64,
-    /// How many of the `lost` events had a descriptor but no valid payload: the payload was overwritten or malformed.
+    /// The number of `lost` events that had a descriptor but no valid payload: the payload was overwritten or
+    /// malformed.
     pub expired: u64,
-    /// How many of the `lost` events were still being recorded when the snapshot stopped waiting for them.
+    /// The number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,
 }
 

@@ -56,12 +56,13 @@ impl SnapshotOptions {
 pub struct SnapshotSummary {
     /// Number of events in the snapshot. The snapshot numbers them from 1 to this number.
     pub events: u64,
-    /// How many seqnos in the requested range are not in the snapshot. Their events were overwritten before or during
-    /// the copy, were never committed, or have lost their payloads. `events + lost` is the length of the range.
+    /// Number of seqnos in the requested range that are not in the snapshot. Their events were overwritten before or
+    /// during the copy, were never committed, or have lost their payloads. `events + lost` is the length of the
+    /// range.
     pub lost: u64,
-    /// How many of the `lost` events had a descriptor but no valid payload: the payload was overwritten or malformed.
+    /// Number of `lost` events that had a descriptor but no valid payload: the payload was overwritten or malformed.
     pub expired: u64,
-    /// How many of the `lost` events were still being recorded when the snapshot stopped waiting for them.
+    /// Number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,
     /// The first seqno of the range, in the ring's numbering. 0 if the range is empty.
     pub first_seqno: u64,
