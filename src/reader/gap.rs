@@ -16,8 +16,8 @@ pub struct Gap {
 #[non_exhaustive]
 pub enum GapCause {
     /// The events were overwritten before the reader read its first event. The reader began with the oldest events
-    /// ([`Seek::Oldest`](super::Seek::Oldest)) or the last events ([`Seek::Last`](super::Seek::Last)). It has not lost
-    /// these events, because they were gone when it began.
+    /// ([`Seek::Oldest`](super::Seek::Oldest)) or the last events ([`Seek::Last`](super::Seek::Last)). It was not too
+    /// slow: it had no chance to read these events.
     OverwrittenBefore,
     /// The events were overwritten before the reader reached them, because it was too slow. Events that the reader
     /// asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten have this cause, too.

@@ -65,8 +65,8 @@ impl ReaderOptions {
         self
     }
 
-    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet. If a [`RingSet`] opens such a ring,
-    /// it reads the ring from the first event on. Default: no waiting.
+    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet. If a [`RingSet`] begins with the
+    /// oldest events and had to wait for a ring, it reads this ring from the first event on. Default: no waiting.
     ///
     /// [`RingSet`]: super::RingSet
     #[must_use]

@@ -5,9 +5,9 @@ use std::fmt;
 /// A payload that does not fit its type.
 ///
 /// The functions that decode typed payloads return this error: [`EventPayload::decode`](super::EventPayload::decode),
-/// [`PayloadField::decode_field`](super::PayloadField::decode_field), views and [`ArrayView`](super::ArrayView). In
-/// most cases, writer and reader were built with different schemas. Then compare the schema hashes, or decode the
-/// payload with the ring's own schema text ([`SchemaModel`](super::SchemaModel)).
+/// [`PayloadField::decode_field`](super::PayloadField::decode_field), views and [`ArrayView`](super::ArrayView). The
+/// usual cause is that writer and reader were built with different schemas. Compare the schema hashes, or decode
+/// the payload with the ring's own schema text ([`SchemaModel`](super::SchemaModel)).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
     kind: DecodeErrorKind,

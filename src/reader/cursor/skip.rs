@@ -65,10 +65,9 @@ impl Cursor {
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
-        // Until the cursor has read its first event, skipped events that existed when it began are reported with the
-        // cause of its start position (`start.cause`). This holds also for events that a fast writer has overwritten
-        // after the cursor began. A cursor that has not read any event was not too slow, so the cause is not
-        // `Overwritten`.
+        // A cursor that has not read any event was not too slow. So until it has read one, a gap of events that
+        // existed when it began has the cause of its start position (`start.cause`). This holds also for events that a
+        // fast writer has overwritten after the cursor began.
         if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
             return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
         }
