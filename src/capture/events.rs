@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// because the times of their blocks overlap by little.
 const WAITING_BYTES_MAX: usize = 1 << 26;
 /// An upper bound of the number of records in a block. A block is written as soon as it has [`BLOCK_BYTES_TARGET`]
-/// bytes, and no record is smaller than a gap.
+/// bytes, and no record is smaller than a gap. The factor 2 is a margin.
 const RECORDS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 
 /// An iterator over the events and gaps of a [`CaptureFile`], in the order of time. The events of one ring always come

@@ -14,8 +14,8 @@ use crate::schema::exec::ExecEvent;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
 use std::fs::File;
 
-/// A capture that a test makes. Ring 0 is a perf ring, ring 1 is an exec ring of the same process. Ring 2, if there is
-/// one, is another shard of ring 0.
+/// A capture that a test makes. Ring 0 is a perf ring, and ring 1 is an exec ring of the same process. Ring 2, if
+/// there is one, is another shard of the recorder of ring 0.
 pub(crate) struct CaptureFixture {
     writer: CaptureWriter,
     file: File,

@@ -110,8 +110,8 @@ impl BlockHeader {
         out
     }
 
-    /// Decodes the header of a block. Returns `None` if the bytes are not such a header, or if they state sizes that
-    /// no block can have.
+    /// Decodes the header of a block. Returns `None` if the bytes are not a block header, or if the header states
+    /// sizes that no block can have.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
         if bytes.u32()? != BLOCK_MAGIC {

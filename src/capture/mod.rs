@@ -22,7 +22,7 @@
 //! | `sources` | the rings that are captured, also those that are made during the capture |
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
 //! | `run` | the loop that copies events from rings to files: when to read, when to stop |
-//! | `stop` | after the end of a capture is decided: when all events before this end are captured |
+//! | `stop` | after the end of a capture is decided: whether all events before this end are captured |
 //! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
 //! | `events` | iterating over the events of a capture file in the order of time |

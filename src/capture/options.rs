@@ -51,17 +51,18 @@ impl CaptureOptions {
         self
     }
 
-    /// Stops the capture before all of its files together have more than this many bytes, including their ends and
-    /// indexes. Only the descriptions of the rings at the start of a file may exceed the limit. Files that were
-    /// removed again ([`Self::keep_files`]) count, too. Default: no limit.
+    /// Stops the capture before all of its files together have more than this many bytes, including the counts and the
+    /// index at the end of each file. Only the descriptions of the rings at the start of a file may exceed the limit.
+    /// Files that were removed again ([`Self::keep_files`]) count, too. Default: no limit.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Begins a new file before the current file has more than this many bytes, including its end and index. Each file
-    /// can be read alone. Each file holds at least one event, even if that event and the descriptions of the rings
-    /// exceed the limit. The names get numbers: `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
+    /// Begins a new file before the current file has more than this many bytes, including the counts and the index at
+    /// its end. Each file can be read alone. Each file holds at least one event, even if that event and the
+    /// descriptions of the rings exceed the limit. The names get numbers: `trace.evc` becomes `trace.0001.evc` and so
+    /// on. Default: one file.
     pub fn rotate_bytes(mut self, bytes: u64) -> Self {
         self.rotate_bytes = Some(bytes);
         self

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The longest time that events wait until they are written as a block.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// The free room that a file with a size limit must have for another block of events. Without this bound, the last
+/// The least free room with which a file with a size limit gets another block of events. Without this bound, the last
 /// blocks before the limit would become smaller and smaller.
 const LAST_BLOCK_BYTES: usize = 4096;
 
@@ -43,8 +43,8 @@ pub(super) struct Output<'o> {
     pub(super) finished_bytes: u64,
     /// The counts of all finished files together. The events of files that were removed again are subtracted.
     pub(super) finished: CaptureStats,
-    /// The counts and the size in bytes of each finished file that has not been removed, oldest first. Empty if no
-    /// file is ever removed.
+    /// The counts and the size in bytes of each finished file that has not been removed, oldest first. Empty if the
+    /// capture keeps all its files.
     removable: VecDeque<(CaptureStats, u64)>,
     pub(super) removed_files: u32,
     pub(super) removed_bytes: u64,
@@ -162,7 +162,7 @@ impl<'o> Output<'o> {
         Ok(self.finished_bytes.saturating_add(self.bytes_if_finished(bytes, rings.len())) <= max)
     }
 
-    /// Returns true if the finished file would keep its size limit with this many more bytes of events.
+    /// Returns true if the finished file would stay within its size limit with this many more bytes of events.
     fn has_room(&self, bytes: usize, rings: usize) -> bool {
         self.bytes_if_finished(bytes, rings) <= self.limit
     }

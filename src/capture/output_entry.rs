@@ -75,8 +75,8 @@ impl OutputEntry {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let stream = rustix::fs::open(&self.path, flags, Mode::empty());
             let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // Another file may have got the name since its kind was looked up. If it is a regular file, it is not
-            // written to here: the check below decides about it.
+            // Since the kind was looked up, another file may have got the name. Nothing is written here to a regular
+            // file: the check below decides whether it may be replaced.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
                 return Ok(OutputKind::Stream(stream.into()));

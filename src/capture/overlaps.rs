@@ -5,9 +5,9 @@
 use crate::reader::{Descriptor, PayloadRead, Reader};
 
 /// The range and the total size of the payloads that were taken from one ring. In a sound ring, no two payloads share
-/// a byte, so their total size is at most the length of their range. Each payload also ends at most one buffer length
-/// after the start of the buffer window. So a ring without a writer never gives more bytes than its buffer has. A live
-/// writer can raise this limit only by moving the window.
+/// a byte, so their total size is at most the length of their range. A payload can be read only if it begins at or
+/// after the start of the buffer window, and it must end at most one buffer length after that start. So a ring without
+/// a writer never gives more bytes than its buffer has. A live writer can raise this limit only by moving the window.
 #[derive(Debug, Default)]
 pub(super) struct PayloadExtent {
     /// The range of all payloads: the smallest offset at which one begins, and the largest at which one ends. The
@@ -40,8 +40,8 @@ impl PayloadExtent {
     fn admits(&mut self, offset: u64, bytes: u64, look: impl FnOnce() -> u64) -> bool {
         let Some(end) = offset.checked_add(bytes) else { return false };
         if end > self.end_max {
-            // The payload may nevertheless be sound: a live writer may have moved the buffer window since the ring's
-            // header was last read. So the header is read again.
+            // This alone does not show that the payload is damaged: a live writer may have moved the buffer window
+            // since the ring's header was last read. So the header is read again.
             self.end_max = look();
         }
         let (first, last) = self.bytes.unwrap_or((offset, end));

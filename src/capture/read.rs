@@ -251,9 +251,10 @@ impl CaptureFile {
 
     /// Reads the rings, the tables and the end.
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
-        // The limit of the size of all rings, tables and ends together, in bytes before compression: a constant, and
-        // an amount for each byte of the file. Real captures stay below it. Without the limit, a damaged file could
-        // use up the memory: catalogs take up to twenty times as much memory as the tables from which they are made.
+        // A limit for the size before compression, in bytes, of all rings, tables and ends together. It is a constant
+        // plus an amount for each byte of the file. Real captures stay below it. Without the limit, a damaged file
+        // could use up the memory: catalogs take up to twenty times as much memory as the tables from which they are
+        // made.
         const DESCRIPTIONS_BYTES_FREE: u64 = 8 << 20;
         const DESCRIPTIONS_BYTES_PER_BYTE: u64 = 8;
         let damaged = |what: &str| {
@@ -314,7 +315,7 @@ impl CaptureFile {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()
     }
 
-    /// Returns an iterator over the events and gaps of all rings in the order of time, from the first.
+    /// Returns an iterator over all events and gaps of all rings, in the order of time.
     #[must_use]
     pub fn events(&self) -> CaptureEvents<'_> {
         let files = std::iter::once(self).chain(&self.later);

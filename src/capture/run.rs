@@ -217,8 +217,8 @@ impl<'o> Capture<'o> {
         Ok(CaptureSummary {
             reason,
             elapsed,
-            // Names only the captured rings. The last rings were not captured if no file had room for their
-            // descriptions.
+            // This list names only the rings that were captured. The last rings were not captured if no file had room
+            // for their descriptions.
             rings: rings.take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),

@@ -17,7 +17,7 @@ pub struct RingStats {
     pub removed: u64,
     /// The number of events without their payload because it was overwritten before it could be copied.
     pub expired_payloads: u64,
-    /// The number of events without a payload because their descriptor names one that the ring cannot have.
+    /// The number of events without a payload because their descriptor names a payload that the ring cannot have.
     pub malformed_payloads: u64,
     /// The number of events without their payload because it was larger than 64 MiB.
     pub omitted_payloads: u64,

@@ -20,9 +20,10 @@ impl Stop {
         Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new() }
     }
 
-    /// Returns true if every ring has given all events that it had handed out at the first call. Usually the capture
-    /// ends sooner, at the first event with a time stamp after the end. But the stamps of some writers lie in the
-    /// past, so this event may never come. Then this check ends the capture.
+    /// Returns true if the capture has got, from every ring, all events that had their seqnos at the first call of
+    /// this function. Usually the capture ends sooner, at the first event with a time stamp after the end. But some
+    /// writers give their events stamps in the past, so such an event may never come. Then this check ends the
+    /// capture.
     pub(super) fn is_reached(&mut self, rings: &[SourceRing]) -> bool {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
         self.last_seqnos.extend(new_rings.map(|ring| {

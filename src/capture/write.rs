@@ -109,7 +109,8 @@ impl CaptureWriter {
         self.block(BlockKind::End, &end.encode(), 1, (0, 0))?;
         let index_offset = self.offset;
         let index = encode_index(&self.blocks);
-        // The index fits one block: 100 GiB of events are about 100,000 blocks, and their index has about 6 MB.
+        // The index fits one block, which may have 64 MiB: 100 GiB of events are about 100,000 blocks, and their index
+        // has about 6 MB.
         self.block(BlockKind::Index, &index, self.blocks.len() as u64, (0, 0))?;
         let file_bytes = self.offset + FOOTER_BYTES;
         self.write(&encode_footer(index_offset, file_bytes))?;

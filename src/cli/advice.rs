@@ -60,9 +60,9 @@ fn short_name(path: &Path) -> Option<&str> {
     name.to_str()
 }
 
-/// Returns a text to append to the error message that there is no ring at `path`. The text names shards that are left
-/// of the ring, or else explains why the ring may be gone and how to keep it. The text is empty if `path` is the name
-/// of a capture.
+/// Returns a text to append to the error message that there is no ring at `path`. If shards of the missing ring still
+/// exist, the text names them. If not, it explains why the ring may be gone and how to keep it. The text is empty if
+/// `path` is the name of a capture.
 pub(super) fn why_gone(path: &Path) -> String {
     if path.extension().is_some_and(|extension| extension == "evc") {
         return String::new();
@@ -78,7 +78,8 @@ pub(super) fn why_gone(path: &Path) -> String {
     )
 }
 
-/// Returns a text that names the shards that are left of the missing ring at `path`, or `None` if no shard is left.
+/// Returns a text that names the shards that still exist, although the ring at `path` is missing. Returns `None` if no
+/// shard exists.
 fn orphaned_shards(path: &Path) -> Option<String> {
     let orphans = directories::orphans_of(path);
     let first = short_name(orphans.first()?)?;

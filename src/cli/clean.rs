@@ -117,8 +117,8 @@ fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     }
 }
 
-/// Returns true if `file` is the ring with the name `ring`, one of its shards, or a file that was left when one of
-/// them was being made.
+/// Returns true if `file` is the ring with the name `ring`, one of its shards, or an unfinished file: one that a
+/// program has left while it was making the ring or a shard.
 fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     let Some(rest) = name.strip_prefix(ring.as_encoded_bytes()) else { return false };
@@ -132,8 +132,8 @@ fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
 }
 
 impl Args {
-    /// Removes the file if a dead program has left it. Returns the entry for the report, or `None` if the file has no
-    /// entry.
+    /// Removes the file if a dead program has left it. Returns the file's entry in the report, or `None` if the report
+    /// does not mention the file.
     fn clean_file(&self, path: &Path) -> Option<CleanedFile> {
         let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let done =
@@ -168,7 +168,8 @@ impl Args {
         };
         let why = match why {
             Ok(why) => why,
-            // If a recorder is not removed, the report has one entry for it: its shard 0. Its other shards have none.
+            // If the rings of a recorder are not removed, the report has one entry for all of them: that of shard 0.
+            // The other shards have none.
             Err(_) if matches!(role, ShardRole::Shard(_)) => return None,
             Err(why) => return done(false, why),
         };

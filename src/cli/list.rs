@@ -94,8 +94,8 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
     };
     match role {
         ShardRole::Shard(_) => return None,
-        // The file has disappeared since it was opened. Its recorder is removing all of its rings now, so it is not
-        // listed.
+        // The shard's file has disappeared since it was opened. The recorder is removing all of its rings now, so the
+        // shard is not listed.
         ShardRole::Orphan if !path.exists() => return None,
         ShardRole::Orphan => found.is_orphaned = true,
         ShardRole::First => {

@@ -1,4 +1,4 @@
-//! Notices that `watch` and `capture` print while no event comes. A notice says which ring or event they wait for.
+//! The notices that `watch` and `capture` print while no event comes. Each notice says which ring or event is awaited.
 
 use crate::cli::paint::DIM;
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ impl Silence {
         self.last_notice.clear();
     }
 
-    /// Prints `notice` on stderr once no event has come for a second. Later calls print only a notice that differs
-    /// from the last one.
+    /// Prints `notice` on stderr if no event has come for a second. In the same silence, a later notice is printed
+    /// only if it differs from the one before.
     pub(super) fn say(&mut self, notice: impl FnOnce() -> String) {
         let now = Instant::now();
         if self.is_quiet || now.duration_since(*self.since.get_or_insert(now)) < DELAY {

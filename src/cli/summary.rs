@@ -41,7 +41,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
 
 fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
-    // `part` is the number of the first file that was opened, from 1. It is 0 if the capture is not rotated.
+    // `part` is the number that the first opened file has in its rotated capture, counted from 1. It is 0 if the
+    // capture is not rotated.
     let part = saved.capture.part();
     let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost, part > 1)).collect();
     let width = |column: usize| {

@@ -1,5 +1,5 @@
-//! The rings of a capture. They may be made only after the capture has begun. Each ring is opened as soon as it is
-//! found and stays open, so its program may then end and remove the ring's file.
+//! The rings of a capture. Some of them may not exist yet when the capture begins. Each ring is opened as soon as it
+//! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
 use super::program::Program;
 use crate::cli::advice;
@@ -61,8 +61,8 @@ impl AwaitedRings {
         Ok(())
     }
 
-    /// Waits until at least one ring exists. Returns true if the first search found a ring, which may hold older
-    /// events.
+    /// Waits until at least one ring exists. Returns true if the first search found a ring. Such a ring may hold
+    /// events from the time before the capture.
     ///
     /// # Errors
     /// No ring was made; the error says why.
@@ -113,8 +113,8 @@ impl AwaitedRings {
 
     /// Opens the rings that were made since the last search.
     fn look(&mut self) {
-        // Asks before the search whether the program has ended. If it has, the search finds all rings that it has
-        // made, and no further search is needed.
+        // This check comes before the search. If the program has ended by now, the search finds all rings that the
+        // program has made, and no further search is needed.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         for name in std::mem::take(&mut self.awaited) {
             match open(&name) {
@@ -123,7 +123,8 @@ impl AwaitedRings {
                 }
                 Ok(_) => self.awaited.push(name),
                 // The ring does not exist yet, so its name stays in the list. A name with sizes (`name:15:24`) does
-                // not: it is a recorder's configuration. No ring ever has such a name, so waiting would not end.
+                // not stay in the list: it is a recorder's configuration. No ring ever has such a name, so waiting
+                // would not end.
                 Err(error)
                     if error.kind() == ReaderErrorKind::NotFound && advice::instead_of_a_name(&name).is_none() =>
                 {
@@ -156,7 +157,7 @@ impl AwaitedRings {
         &self.awaited
     }
 
-    /// Prints on stderr which rings are awaited, once the wait has lasted for a second.
+    /// Prints on stderr which rings are awaited, if the wait has lasted for at least a second.
     pub(super) fn say_what_is_awaited(&mut self) {
         if !self.awaited.is_empty() && !self.is_over {
             let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
@@ -202,7 +203,7 @@ impl AwaitedRings {
         Failure::new(Exit::NotFound, message).into()
     }
 
-    /// Removes the files of the program's rings that stayed only for this capture.
+    /// Removes the files of rings that the program has left only because this capture has set `EVENTRING_KEEP` for it.
     pub(super) fn remove_what_stayed_for_us(&self) {
         if let Some(program) = &self.program {
             program.remove_rings(&self.opened, &directories(&self.awaited));

@@ -108,8 +108,8 @@ impl Args {
         Ok(options)
     }
 
-    /// Returns the kind of `output`. A rotated capture does not write to `output` itself: it makes files with numbered
-    /// names, and checks each of them when it is made.
+    /// Returns the kind of `output`. A rotated capture does not write to `output` itself but makes files with numbered
+    /// names. Each of these names is checked when its file is made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
         let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
         if is_row { Ok(OutputKind::File) } else { output::look(output, self.force) }
@@ -246,7 +246,7 @@ fn parse_file_bytes(text: &str) -> Result<u64, String> {
 fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
     match error.kind() {
         // A ring of this name may still be made, so the message advises to wait for it. This advice is left out for a
-        // name with sizes, because no ring ever has such a name.
+        // name with sizes (`name:15:24`), because no ring ever has such a name.
         ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
             let why = error.path().map(advice::why_gone).unwrap_or_default();
             Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait){why}")).into()

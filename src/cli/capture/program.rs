@@ -20,16 +20,16 @@ pub(super) struct Program {
     child: Child,
     name: String,
     started_epoch_nanos: u64,
-    /// True if the capture has set `EVENTRING_KEEP` for the program. Its rings then stay after its end, only for the
-    /// capture, which removes them later.
+    /// True if the capture has set `EVENTRING_KEEP` for the program. The program's rings then stay after the program's
+    /// end. The capture removes them later.
     keeps_for_us: bool,
     ended: Option<(ExitStatus, Instant)>,
 }
 
 impl Program {
-    /// Starts the program. Unless the user has set `EVENTRING_KEEP`, the program's rings stay when it ends, so that
-    /// the capture cannot miss them. With `spares_stdout`, the program's output goes to stderr, because stdout is for
-    /// the capture's own output.
+    /// Starts the program. Sets `EVENTRING_KEEP` for it unless the user has set this variable. So the program's rings
+    /// stay when the program ends, and the capture cannot miss them. With `spares_stdout`, the program's output goes
+    /// to stderr, because stdout is for the capture's own output.
     pub(super) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
             return Err(Failure::new(
@@ -77,8 +77,9 @@ impl Program {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
-    /// Returns the program's exit code as a shell reports it, or `None` if the program still runs. A program that has
-    /// closed its rings is about to end, so this function then waits for its end, for at most [`LINGER`].
+    /// Returns the program's exit code as a shell reports it, or `None` if the program still runs. If
+    /// `has_closed_its_rings` is true, the program is about to end, so this function first waits for that end, for at
+    /// most [`LINGER`].
     pub(super) fn exit_code(&mut self, has_closed_its_rings: bool) -> Option<i32> {
         let begin = Instant::now();
         while !self.has_ended() && has_closed_its_rings && begin.elapsed() < LINGER {
@@ -109,8 +110,9 @@ impl Program {
         rings.iter().filter(|(_, ring)| is_named(ring)).map(|(path, _)| path.display().to_string()).collect()
     }
 
-    /// Removes the files of rings that stayed only for the capture. These are the captured rings, other rings of the
-    /// same processes in the same directories, and rings in `directories` that the program's own process has made.
+    /// Removes the files of rings that stayed only because the capture has set `EVENTRING_KEEP`. These are the
+    /// captured rings, other rings of the same processes, and rings of the program's own process. They are searched
+    /// for in `directories` and in the directories of the captured rings.
     pub(super) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;

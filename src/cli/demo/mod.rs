@@ -89,7 +89,7 @@ struct DemoOutcome {
     lost: u64,
     /// Events with a wrong checksum; they count as read, too.
     torn: u64,
-    /// The number of holes: seqnos that a writer gave up, because it or another writer was stalled.
+    /// The number of holes: seqnos that a writing thread gave up, because this thread or another one was stalled.
     holes: u64,
     /// Events that became RECORD_ERROR.
     record_errors: u64,
@@ -194,8 +194,8 @@ fn follow(
     let mut read = None;
     loop {
         if interrupt.came() {
-            // The writer ends when its stdin is closed. It then ends the ring, and the reader ends when it comes to
-            // the end of the ring.
+            // When its stdin is closed, the writer ends the ring and exits. The reader exits when it comes to the end
+            // of the ring.
             writer.close_stdin();
         }
         let line = match lines.recv_timeout(INTERVAL) {

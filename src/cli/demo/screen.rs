@@ -45,7 +45,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// Sets the count to its value `at` seconds after the start, and computes the rate since the last update.
+    /// Stores `count`, which was measured `at` seconds after the start, and computes the rate since the last update.
     fn update(&mut self, count: u64, at: f64) {
         if at > self.at {
             self.rates.push_back(count.saturating_sub(self.count) as f64 / (at - self.at));

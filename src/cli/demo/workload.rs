@@ -92,7 +92,7 @@ impl Workload {
     }
 
     /// Records an event with one call, from `fixed` alone or gathered from `fixed` and `arrays`. The checksum goes
-    /// into the extension word that otherwise holds the span id.
+    /// into the fourth extension word, which holds the span id in other programs.
     fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, arrays: &[&[u8]]) {
         let (code, tags) = (event as u16, [self.block, txn, account]);
         let bytes = fixed.with_bytes(|fixed| {
@@ -111,8 +111,8 @@ impl Workload {
         self.count(bytes);
     }
 
-    /// Records an event with a reservation, and returns its seqno, or 0 if there was no reservation. The first
-    /// extension word of a BLOCK_START is the event's own seqno.
+    /// Records an event with a reservation, and returns its seqno, or 0 if the recorder refused the reservation. The
+    /// first extension word of a BLOCK_START is the event's own seqno.
     fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, arrays: &[&[u8]]) -> u64 {
         let code = event as u16;
         let (seqno, bytes) = fixed.with_bytes(|fixed| {

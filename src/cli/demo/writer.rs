@@ -32,8 +32,8 @@ pub(in crate::cli) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
     let recorder = Recorder::builder(description).config(&args.config).compact(args.compact).keep(args.keep).build()?;
     print_line(&json!({ "ring": recorder.path().map(|path| path.to_string_lossy()) }))?;
 
-    // The parent sends a line to start the threads. It ends them by closing stdin. If the parent dies, stdin is
-    // closed, too.
+    // The parent sends a line to start the threads. To end the threads, it closes this process's stdin. If the parent
+    // dies, stdin is closed, too.
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     let stop = OnceLock::new();

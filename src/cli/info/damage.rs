@@ -8,9 +8,11 @@ const SEQNO_MAX: u64 = i64::MAX as u64;
 /// Returns a message if the numbers in the ring's header contradict each other, and otherwise `None`.
 pub(super) fn of(reader: &Reader) -> Option<String> {
     problem(&reader.info())?;
-    // The first contradiction may be a false alarm. The words of a live header are read one after the other, while its
-    // writer changes them. But each word only grows, and a writer hands out a seqno before it hands out payload bytes.
-    // So a contradiction that is still there at the second reading is real.
+    // The first contradiction may be a false alarm: a live writer changes the words of the header while they are read
+    // one after the other. So the header is read again. A writer hands out a seqno before it hands out payload bytes.
+    // So if the first reading saw payload bytes, the second reading does not see a last seqno of 0. A window start
+    // after the next payload byte would be a false alarm only if the writer filled nearly the whole payload buffer
+    // between two loads, in both readings.
     problem(&reader.info())
 }
 

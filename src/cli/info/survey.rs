@@ -12,7 +12,7 @@ pub(super) struct Survey {
     pub newest_seqno: u64,
     /// Events in the ring.
     pub count: u64,
-    /// Seqnos up to the newest whose events are not in the ring.
+    /// The number of seqnos, up to the last one handed out, that have no event in the ring and are not being written.
     pub lost: u64,
     /// The number of events that are being written: their seqnos were handed out, but neither committed nor given up.
     pub being_written: u64,
@@ -60,8 +60,8 @@ impl Survey {
                     counts.payload_bytes += u64::from(event.payload_size);
                 }
                 Next::Gap(_) => {}
-                // The cursor has reached the end of the ring before `last_seqno`. So the last seqno in the header has
-                // shrunk since it was read, which happens only in a damaged file.
+                // The cursor has reached the end of the ring, but this end is below `last_seqno`. So the last seqno in
+                // the header has become smaller since it was read. This happens only in a damaged file.
                 Next::NotReady if cursor.lag() == 0 => break,
                 Next::NotReady => survey.being_written += cursor.pass_unready(last_seqno),
             }

@@ -13,8 +13,8 @@ pub(super) fn start(ring: &Path) -> anyhow::Result<FollowerThread> {
     Ok(FollowerThread::spawn(move || follow(reader)))
 }
 
-/// The position of the follower in one shard. With this position, the follower notices if the reader skips seqnos
-/// without a gap.
+/// The position of the follower in one shard. With this position, the follower notices if the reader skips seqnos and
+/// reports no gap for them.
 #[derive(Clone, Copy, Default)]
 struct ShardPosition {
     /// The next seqno; `None` before the first event or gap.

@@ -1,5 +1,5 @@
-//! The events that the soak records to the perf ring, and their check. There is every kind of perf event, and each
-//! event with fields or a value carries its own check.
+//! The events that the soak records to the perf ring, and the function that checks them. The soak records every kind
+//! of perf event. If an event has fields, a value or a text, their content shows whether the event is torn.
 
 use crate::cli::demo::Checksum;
 use eventring::schema::perf::FieldValue;
@@ -116,7 +116,7 @@ fn seal(thread: u64, turn: u64, text: &str) -> u64 {
     sum.finish()
 }
 
-/// Returns a number with `turn` in its low half, and with a check of `turn` in its high half.
+/// Returns a number with `turn` in its low half, and with a check value computed from `turn` in its high half.
 fn counted(turn: u64) -> u64 {
     let turn = turn & 0xffff_ffff;
     turn | (turn ^ 0x5a5a_5a5a) << 32

@@ -38,7 +38,8 @@ pub(in crate::cli) fn run(args: &SoakWriterArgs) -> anyhow::Result<Exit> {
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
     let parent_lives = record_until_asked_to_end(args);
     if !matches!(parent_lives, Ok(true)) {
-        // Either the parent is dead and cannot remove the directory, or this process has failed, and the soak is over.
+        // If the parent is dead, it cannot remove the directory. If this process has failed, the soak is over. In both
+        // cases, this process removes the directory.
         remove_directory_of(&args.ring);
     }
     parent_lives.map(|_| Exit::Done)
@@ -74,8 +75,8 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                 }
             });
         }
-        // This loop starts one short thread after another. Each of them ends after one span and one turn of typed
-        // events, so payload cursors pass from thread to thread.
+        // This loop starts one short thread after another. Each of them records one span and some typed events, and
+        // then ends. So payload cursors pass from one thread to the next.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let (recorder, bytes) = (recorder.clone(), bytes.clone());
@@ -86,8 +87,7 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                 });
                 if short.join().is_err() {
                     // The thread has panicked. It is not part of the scope, so its panic does not end this process.
-                    // The abort does: the parent sees it in the exit status, as it would see a panic of the scope's
-                    // own threads.
+                    // The abort ends the process, and the parent sees the abort in the exit status.
                     std::process::abort();
                 }
             }
@@ -99,8 +99,8 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        // The parent ends the recording by a line. If the parent dies, stdin is closed, and that ends the recording,
-        // too.
+        // The parent sends a line to end the recording. If the parent dies, stdin is closed, and that ends the
+        // recording, too.
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);
         stop.store(true, Ordering::Relaxed);

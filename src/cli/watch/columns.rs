@@ -3,8 +3,9 @@
 
 use super::rings::Rings;
 
-/// The initial width of the column of event names. If the rings have longer event names, the column starts wider, but
-/// in a terminal not wider than `NAME_WIDTH_MAX`. When a longer name is shown, the column is widened.
+/// The initial width of the column of event names. If the rings have longer event names, the column starts wider. On a
+/// terminal, it starts with at most `NAME_WIDTH_MAX`, and with `NAME_WIDTH` if all rings are perf rings. When a longer
+/// name is shown, the column is widened.
 const NAME_WIDTH: usize = 12;
 const NAME_WIDTH_MAX: usize = 16;
 /// The width to which names of threads are cut. In a narrow terminal it is [`NARROW`] instead.
@@ -18,7 +19,8 @@ const TIME_WIDTH: usize = 18;
 /// The number of blanks between columns.
 const GAP: usize = 2;
 
-/// The columns of a line before the payload. A value without a column is shown in the payload, or only with `--full`.
+/// The columns of a line before the payload. If a value has no column, it is shown as a part of the payload, or only
+/// with `--full`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     /// Number of digits after the decimal point of the seconds.
@@ -74,8 +76,8 @@ impl Columns {
         let steps: [fn(&mut Self, bool); 9] = [
             |columns, _| columns.has_bytes = false,
             |columns, _| columns.time_digits = 6,
-            // This step removes the columns of shards and seqnos together. Each shard counts its own seqnos, so
-            // without the shard's column a seqno says little.
+            // This step removes the columns of shards and seqnos together. Each shard counts its own seqnos, so a
+            // seqno means little if the line does not show its shard.
             |columns, is_one_recorder| {
                 if is_one_recorder && columns.ring.is_some() {
                     (columns.ring, columns.seqno) = (None, None);

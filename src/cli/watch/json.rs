@@ -40,8 +40,8 @@ impl JsonLines {
             ",\"ts_ns\":{},\"size\":{},\"ext\":[{a},{b},{c},{d}],",
             event.record_epoch_nanos, event.payload_size
         )?;
-        // Each extension word with a name gets a key of its own in the line. Two sorts of words do not, and are only
-        // in `ext`: words with the name of another key of the line, and the words of execution events.
+        // An extension word with a name gets a key of its own in the line, with two exceptions: the words of execution
+        // events, and words with the name of another key of the line. These words are only in `ext`.
         for (index, word) in ring.words.iter_own().filter(|_| !ring.is_exec) {
             if !KEYS.contains(&&*word.key()) {
                 write!(line, "\"{}\":{},", word.key(), json!(word.value(event.content_ext[index])))?;
@@ -86,7 +86,7 @@ impl JsonLines {
 
 /// Returns the value as JSON on one line.
 fn to_json(value: &Value<'_>) -> String {
-    // No value of this type fails: keys of maps are strings, and every number has a JSON form.
+    // A `Value` can always be serialized: its map keys are strings, and each of its numbers has a JSON form.
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 

@@ -24,7 +24,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::WatchSummary;
 
-/// The longest wait for an event or a gap. After this time, the output is flushed, and Ctrl-C is looked for.
+/// The longest wait for an event or a gap. After this time, the watch flushes the output and checks whether the user
+/// has pressed Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or the events of a snapshot or of the ring of a dead program
@@ -175,7 +176,7 @@ fn follow(
                 if let (true, Some(perf)) = (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
                 {
                     // The description is decoded even though it is not shown, because later events refer to it. If the
-                    // tables had no room for it, only this event has it.
+                    // recorder's tables had no room for the description, this event is its only copy.
                     perf.record(&event, payload);
                     summary.description();
                     continue;

@@ -196,9 +196,9 @@ impl Rings {
         Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
     }
 
-    /// Waits until a new ring has been made under one of the names, and goes on with the new ring. Returns the new
-    /// rings. Returns `None` if the user stops the wait. Also returns `None` if all rings are snapshots, because no
-    /// program makes a snapshot again.
+    /// Waits until a new ring has been made under one of the names. The watch then goes on with the new ring, or with
+    /// all new rings if there are several. This function returns them. Returns `None` if the user stops the wait. Also
+    /// returns `None` if all rings are snapshots, because no program makes a snapshot again.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,

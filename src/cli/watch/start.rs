@@ -31,14 +31,15 @@ pub(super) fn parse_start(text: &str) -> Result<Start, String> {
 impl Start {
     /// Returns the place in a ring at which the watch begins. If the user gave no `start`, this is the oldest event of
     /// a ring that has ended, and the next event of a live ring. If `is_new` is true, the ring was made while the
-    /// watch waited for it. Then, without a `start` or with `oldest`, the watch begins at seqno 1, and events that are
-    /// overwritten already count as lost.
+    /// watch waited for it. Then, without a `start` or with `oldest`, the watch begins at seqno 1. If the first events
+    /// have been overwritten by now, they count as lost.
     pub(super) fn in_ring(start: Option<Self>, reader: &Reader, is_new: bool) -> Seek {
         match start {
             None | Some(Self::Oldest) if is_new => Seek::Seqno(1),
             Some(Self::Newest) => Seek::Newest,
             Some(Self::Oldest) => Seek::Oldest,
-            // `--from block` may be used with several rings. A ring without blocks begins at its newest event.
+            // `--from block` may be used with several rings. In a ring without blocks, the watch begins at the newest
+            // event.
             Some(Self::Block) => reader.ext_words().index_of("block").map_or(Seek::Last(1), Seek::NamedByWord),
             Some(Self::Seqno(seqno)) => Seek::Seqno(seqno),
             Some(Self::Last(count)) => Seek::Last(count),

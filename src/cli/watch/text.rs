@@ -276,8 +276,8 @@ impl<O: Write> Printer for Lines<O> {
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         if gap.cause == GapCause::OverwrittenBefore {
-            // While a fast writer records, a cursor may report these events in two gaps. So the counts of a ring's
-            // gaps are added up.
+            // While a fast writer records, a cursor may report in two gaps the events that were overwritten before the
+            // watch began. So the counts of a ring's gaps are added up.
             match self.before.iter_mut().find(|(label, _)| *label == ring.label) {
                 Some((_, count)) => *count = count.saturating_add(gap.count),
                 None => self.before.push((ring.label.clone(), gap.count)),
