@@ -49,7 +49,8 @@ fn rebuild(reader: &Reader) -> BTreeMap<u64, Block> {
             continue;
         }
         let Some(block) = blocks.get_mut(&tags.block_seqno) else {
-            // Only consensus events name no BLOCK_START: they are about a block as a whole. The test skips them.
+            // This event names no BLOCK_START. Only consensus events may do so, because they are about a block as a
+            // whole. The test skips them.
             assert!(matches!(
                 payload,
                 ExecPayload::BlockQc(_) | ExecPayload::BlockFinalized(_) | ExecPayload::BlockVerified(_)

@@ -13,8 +13,8 @@ use program::run;
 
 const TEST: &str = "committed_events_of_a_killed_program_are_captured_and_open_spans_are_open";
 
-/// Records spans without end. Keeps every thousandth span open, so that the later spans are nested in it, and prints
-/// its number.
+/// Records spans without end. Every thousandth span stays open, so the later spans are nested in it. The function
+/// prints the number of each span that stays open.
 fn victim() -> ! {
     let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(child::place()).shifts(20, 27);
     let recorder = builder.prefault(false).build().unwrap();

@@ -24,8 +24,8 @@ fn noise(seed: &mut u64, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next() as u8).collect()
 }
 
-/// Records on this thread and on a second one, so that the recorder has two shards. Some call sites are met for the
-/// first time only in the second half.
+/// Records events on this thread and then on a second one, so that the recorder has two shards. One call site records
+/// only in the second half of each thread's events.
 fn record(recorder: &PerfRecorder, events: u64, noise_bytes: usize) {
     let body = || {
         let mut seed = 0x9e37_79b9_7f4a_7c15;

@@ -1,5 +1,6 @@
 //! A program that exits normally removes its ring. A later attempt to open the ring fails. The error message names
-//! this cause, and tells the user how to keep the ring. Event types may also be named as in the program's source.
+//! this cause, and tells the user how to keep the ring. In arguments of `eventring`, event types may be named as in
+//! the ring or as in the program's source.
 #![cfg(feature = "cli")]
 
 mod program;

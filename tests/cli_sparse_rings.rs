@@ -144,8 +144,8 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
     // The loop writes every seqno, because a reader would report a missing one as a gap. The last events are written
     // into parts of the file that were holes until then.
     for seqno in 1..=EVENTS {
-        // Each payload is in a page of its own, with a hole before it. Some payloads cross the end of a page, and the
-        // last one crosses the end of the buffer.
+        // Each payload begins in a page that holds no other payload, and the page before it is a hole. Some payloads
+        // reach into the next page, and the last one crosses the end of the payload buffer.
         let payload = vec![seqno as u8 | 1; 3000 + (seqno % 3) as usize * 1000];
         let payload_at =
             if seqno == EVENTS { PAYLOAD_BUF_BYTES - 100 } else { (1 << 20) + (seqno - 1) * 3 * 4096 + 64 };

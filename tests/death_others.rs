@@ -329,8 +329,8 @@ fn threads_that_record_until_their_last_breath_are_all_read() {
     let path = directory.path().join("ring");
     let recorder = recorder(&path);
     // Each thread drops one of its two `Last` values before it gives its payload cursor back, and the other one after
-    // that. The event of the later drop has no payload cursor, so it takes a whole chunk of payload memory. With 120
-    // threads, no payload is overwritten yet.
+    // that. The second drop records without a payload cursor, so its event takes a whole chunk of payload memory. The
+    // payload buffer has room for the chunks of 120 threads, so no payload is overwritten.
     for _ in 0..120 {
         let recorder = recorder.clone();
         let thread = std::thread::spawn(move || {

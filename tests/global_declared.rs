@@ -152,8 +152,8 @@ fn a_named_recorder_takes_no_events_of_another_schema() {
     assert_eq!(recordv!(recorder => Shop::OrderPlaced, &Order { id: 1, items: 0 }, [b"no"]), 0);
     assert_eq!(evaluated.get(), 0);
     assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (2, 5));
-    // The check compares schema hashes. A raw event has no type and so no schema hash: it is not checked. A ring
-    // without a schema hash takes all events of its content type.
+    // The check compares schema hashes. A raw event has only a type number and no schema hash, so it is not checked.
+    // A ring without a schema hash takes all events of its content type.
     assert_eq!(recordv!(recorder => raw(9), [b"anything"]), 3);
     let description = ContentDescription::new(301, "THINGS");
     let recorder = Recorder::builder(description).anonymous().prefault(false).build().unwrap();

@@ -45,7 +45,7 @@ impl Writer {
     }
 
     /// Reserves an event, and writes its payload and all of its descriptor except the seqno. Returns the offset of
-    /// the descriptor, and the seqno: storing it there commits the event.
+    /// the descriptor, and the seqno. The event is committed when the seqno is stored at this offset.
     fn begin(&mut self, event_type: u16, ext: [u64; 4], payload: &[u8]) -> (u64, u64) {
         self.last_seqno += 1;
         self.put(64, self.last_seqno);

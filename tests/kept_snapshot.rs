@@ -1,5 +1,5 @@
-//! The snapshot in `tests/data` was written by an earlier build. Today's build reads it. If it runs the same code
-//! again, it records the same events.
+//! The snapshot in `tests/data` was written by an earlier build. Today's build reads the snapshot. It also runs the
+//! code that recorded the events of the snapshot, and records the same events again.
 //!
 //! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records the snapshot again.
 #![cfg(all(feature = "exec", feature = "snapshot"))]

@@ -21,8 +21,8 @@ const READER: u32 = 54_322;
 /// The group of both users.
 const GROUP: u32 = 54_300;
 
-/// Makes a directory for a ring, which two users play with: the owner writes it, the reader reads it. Returns `None`,
-/// after printing why, if this process is not root and so cannot become these users.
+/// Makes a directory for a ring of two users: the owner writes the ring, the reader reads it. If this process is not
+/// root, it cannot become these users. Then the function prints this and returns `None`.
 fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can play two users");
@@ -209,7 +209,7 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
                 std::thread::park();
             }
         }
-        // SAFETY: only the ring uses the descriptors that this call closes, and the test is about that.
+        // SAFETY: only the ring uses the descriptors that this call closes. The test closes them on purpose.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         say("closed");
         wait_for_parent();

@@ -1,5 +1,5 @@
-//! The merged order of several rings. An event is never returned after a later event of another ring, also if its own
-//! ring was silent for a while.
+//! The merged order of several rings. The set never returns an event after a later event of another ring, even if the
+//! event's own ring was silent for a while.
 
 use eventring::reader::{Gap, GapCause, Reader, RingItem, RingSet, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -10,14 +10,14 @@ fn ring() -> Recorder {
     Recorder::builder(description).anonymous().compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// Returns a ring set of these recorders' rings. It returns only events that are recorded from now on.
+/// Returns a ring set of these recorders' rings. The set returns only events that are recorded from now on.
 fn newest<const N: usize>(recorders: [&Recorder; N]) -> RingSet {
     let readers = recorders.map(|recorder| Reader::options().open_fd(recorder.as_fd()).unwrap());
     RingSet::options().start(Seek::Newest).from_readers(readers)
 }
 
-/// Sleeps longer than the ring set's slack of 2 ms. That is how long the set waits for an event that has its time
-/// stamp but is not committed yet.
+/// Sleeps longer than 2 ms, the slack of the ring set. If an event has its time stamp but is not committed yet, the
+/// set waits for it that long.
 fn outlast_the_slack() {
     std::thread::sleep(Duration::from_millis(4));
 }

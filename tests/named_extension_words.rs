@@ -1,5 +1,5 @@
-//! A program gives names to its extension words. It meets these names in scopes, filters and seeks, in the output of
-//! `watch` and `export`, and in snapshots.
+//! A program gives names to its extension words. Scopes, filters and seeks take these names; the output of `watch`
+//! and `export`, and snapshots, show them.
 #![cfg(feature = "cli")]
 
 mod program;

@@ -1,4 +1,5 @@
-//! A seqno that a writer gave up stands for no event. Readers tell it from a lost event, so their sums are exact.
+//! A seqno that a writer gave up stands for no event. Readers distinguish it from a lost event, so their sums are
+//! exact.
 
 use eventring::reader::{Gap, GapCause, Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};

@@ -208,8 +208,8 @@ mod spans {
             std::thread::scope(|scope| _ = scope.spawn(work));
         }
         let sum = |what: fn(&Found) -> u64| found(&recorder).iter().map(what).sum::<u64>();
-        // Three payloads of each thread: a span, a log record and a THREAD_STARTED. In addition, two call sites are
-        // described.
+        // Each of the 2000 threads recorded three payloads: a span, a log record and a THREAD_STARTED. Two more
+        // payloads describe the two call sites.
         assert_eq!((sum(|found| found.payloads), sum(|found| found.expired)), (6002, 0));
     }
 

@@ -59,7 +59,7 @@ struct Run {
     /// The number of recording threads. They take turns, so that the events keep their original order.
     threads: u32,
     /// True if each payload is decoded and encoded again before it is recorded. Its padding bytes are then zero,
-    /// other than in the original.
+    /// unlike those of the original.
     encodes: bool,
 }
 
@@ -142,8 +142,8 @@ fn read(ring: &Path, run: Run) {
     say(format_args!("{read} {}", lost + expired));
 }
 
-/// Plays this process's part, if it is a child. Otherwise starts a writer and two readers. Returns how many events
-/// each reader has read and lost, or `None` in a child or without the recording.
+/// Plays this process's part, if it is a child. Otherwise starts a writer and two readers, and returns how many
+/// events each reader has read and lost. Returns `None` in a child, and if the recording is not there.
 fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
     match part().as_deref() {
         Some("writer") => write(&place(), run),

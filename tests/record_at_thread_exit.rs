@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 const THREADS: u64 = 200;
 
-/// A value that records three events when it is dropped: by a call, by a reservation that is committed, and by a
-/// reservation that is dropped.
+/// A value that records when it is dropped. It records three events: the first by a call, the second by a reservation
+/// that is committed, and the third by a reservation that is dropped.
 struct Last {
     recorder: Recorder,
     thread: u64,

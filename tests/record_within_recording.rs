@@ -32,7 +32,8 @@ fn arguments_panics_and_open_reservations_record_too() {
 
     // The code runs in the arguments, which are evaluated first.
     record!(ExecEvent::BlockVerified, noted(&recorder, 1); txn = record!(ExecEvent::TxnEnd));
-    // The macro names its recorder. Its argument calls `noted`, which records with a macro of its own.
+    // This macro names its recorder. Its payload argument calls `noted`, which itself records an event with
+    // `record!`.
     recordv!(recorder => raw(18), [&noted(&recorder, 2).block_number.to_le_bytes()]);
 
     // `noted` records while one reservation is open, and a second one within it.

@@ -24,8 +24,8 @@ fn record(recorder: &Recorder, mark: u64, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [mark, 0, 0, 0], b"x"), 0));
 }
 
-/// Records `more` events more than the ring has slots, and returns how many. Only the process that writes the ring
-/// calls this.
+/// Records as many events as the ring has slots, and `more` in addition. Returns how many these are. Only the process
+/// that writes the ring calls this function.
 fn record_ringful(recorder: &Recorder, more: u64) -> u64 {
     let count = recorder.geometry().descriptor_capacity() + more;
     record(recorder, 7, count);

@@ -1,5 +1,5 @@
-//! Payloads of every event of the EXEC schema. A payload decodes, by its Rust type and by schema text, if its bytes
-//! fit the struct and the arrays. Other payloads do not.
+//! Payloads of every event of the EXEC schema. If the bytes of a payload fit the struct and the arrays, it can be
+//! decoded by its Rust type and by schema text. If not, decoding fails.
 #![cfg(feature = "exec")]
 
 use eventring::schema::exec::{ExecEvent, ExecPayload};

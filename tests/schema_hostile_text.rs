@@ -159,7 +159,8 @@ fn types_that_multiply_are_decoded_up_to_a_limit() {
     assert!(value.has_malformed());
     assert!(format!("{value:#}").len() < 64 << 20);
 
-    // The payload claims 2^64 - 1 elements, which no payload can have. The elements have no bytes.
+    // The payload's field `count` claims 2^64 - 1 elements of 0 bytes each. They would fit any payload, but the
+    // decoder must refuse so many.
     let lines = "struct E 0\nstruct S 8\nfield count u64 0 8\nevent 2 BOMB S\ntrailing a E count\n";
     let model = SchemaModel::parse(&text(lines)).unwrap();
     assert!(model.decode(2, &[0xff; 8]).has_malformed());

@@ -181,8 +181,8 @@ fn only_files_of_killed_processes_are_removed() {
     let mut leftovers = vec![
         file(format!("ring.~{dead}"), 0o1600, "x"),
         file(format!("ring.~{zombie}"), 0o1600, "x"),
-        // Another process has this process id by now. The file is not its file: a process that creates a ring holds
-        // the lock of its file.
+        // The file's name has the process id of a living process, but that process did not make the file. If it had,
+        // it would hold the lock of the file.
         file(format!("ring.~{living}"), 0o1600, "x"),
         // This file is of an earlier process with our own id.
         file(format!("ring.~{}", std::process::id()), 0o1600, "x"),

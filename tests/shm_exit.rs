@@ -173,7 +173,7 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         let dropped = make(&place(), false).unwrap();
         RING.set(make(&place().with_extension("static"), false).unwrap()).unwrap();
         let read = open(&place());
-        // SAFETY: only rings use the descriptors that this call closes, and the test is about that.
+        // SAFETY: only rings use the descriptors that this call closes. The test closes them on purpose.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         // These files get the descriptor numbers of the closed rings. When the rings end, they must not close these
         // files.

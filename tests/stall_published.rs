@@ -10,8 +10,8 @@ use std::time::Duration;
 
 #[test]
 fn the_published_algorithm_shows_events_that_nobody_wrote() {
-    // The algorithm has known faults, but whether one shows in a round is chance. So there are several rounds. A
-    // vanished event alone does not count as a fault, and the next round follows.
+    // The algorithm has known faults, but chance decides whether a fault shows in a round. So the test runs several
+    // rounds, until an event is torn or has the payload of another one. A vanished event alone is not enough.
     for _ in 0..30 {
         let figures = run_rounds(Published::new, 4, seconds(3.0).min(Duration::from_secs(5)));
         println!("published: {figures} {:#?}", figures.verdict.examples);

@@ -94,8 +94,8 @@ fn only_one_file_names_the_atomics_beside_the_operating_system_layer() {
     for source in sources() {
         let exempt = ["sync.rs", "arch/copy_portable.rs"].contains(&source.path.as_str())
             || source.path.starts_with("shm/")
-            // The program and the simulation may name atomics: the program uses only the public API and std, and the
-            // simulation is test code.
+            // The program `eventring` and the clock's simulation may name atomics: the program uses only the public
+            // API and std, and the simulation is test code.
             || source.path.starts_with("cli/")
             || source.path.starts_with("clock/simulation")
             || source.path.starts_with("bin/");

@@ -1,5 +1,5 @@
-//! The library also compiles on other systems than Linux. So names that exist only on Linux stand only in code that
-//! is not compiled there.
+//! The library also compiles on other systems than Linux. So names that exist only on Linux may stand only in code
+//! that those systems do not compile.
 
 mod tidy;
 

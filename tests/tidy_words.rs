@@ -1,5 +1,5 @@
-//! Names, docs and prose keep to the language of the project. docs/ARCHITECTURE.md has its glossary, and
-//! CONTRIBUTING.md has its rules.
+//! Names, docs and prose keep to the language of the project. The glossary of this language is in
+//! docs/ARCHITECTURE.md, and its rules are in CONTRIBUTING.md.
 
 mod tidy;
 
@@ -15,7 +15,8 @@ const EXEMPT: [&str; 0] = [];
 /// Names that say nothing about the content.
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "manager", "managers", "helper", "helpers", "misc"];
 
-/// Pairs of a folder and a word. No name in the folder may contain the word, because the glossary has another one.
+/// Pairs of a folder and a word. No name in the folder may contain the word, because the glossary has another word
+/// for the same thing.
 const RETIRED: [(&str, &str); 22] = [
     ("src/", "lane"),
     ("src/", "lanes"),

@@ -153,7 +153,7 @@ fn shop() {
 fn an_env_filter_over_the_stack_holds_for_all_layers() {
     let (recorder, written) = (recorder(), Written::default());
     // Inside the request for `/buy`, the filter admits everything. For other requests, it admits only the span
-    // `request` itself and what has the target `shop::db`.
+    // `request` itself, and spans and events with the target `shop::db`.
     let filter = EnvFilter::new("shop[request{path=/buy}]=trace,shop::db=info");
     let stack = registry().with(RecorderLayer::new(recorder.clone())).with(written.layer()).with(filter);
     with_default(&Dispatch::new(stack), shop);

@@ -247,7 +247,8 @@ fn a_value_is_formatted_once_and_once_more_if_the_fields_need_the_large_buffer()
             formatted.set(0);
             tracing::info!(value = ?Counting(&formatted), text);
             assert_eq!(formatted.take(), expected, "log record with {bytes} bytes");
-            // These are more open spans than the number of free cells that a thread keeps.
+            // Each open span takes a cell of the span slab. So many open spans take more cells than the thread keeps
+            // free for itself.
             let spans: Vec<_> = (0..300)
                 .map(|_| {
                     let span = tracing::info_span!("counting", value = ?Counting(&formatted), text);

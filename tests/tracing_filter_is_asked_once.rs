@@ -1,6 +1,6 @@
 //! A span that the subscriber's filter refuses costs no more than a span without a subscriber: `tracing` asks once,
-//! and never again. The tests run one after the other, because `tracing` asks each time if two subscribers answer
-//! differently.
+//! and never again. If two subscribers answer differently, `tracing` asks each time. So the tests run one after the
+//! other.
 #![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
@@ -102,8 +102,8 @@ fn a_refused_call_site_is_never_asked_for_again() {
     assert!(interests.iter().any(|(target, interest)| target == "shop" && interest.is_always()));
     assert!(interests.iter().any(|(target, interest)| target == "shop::db" && interest.is_never()));
     assert!(interests.iter().all(|(target, interest)| target != "shop::db" || interest.is_never()));
-    // `tracing` has not called `enabled`: the filter was asked neither about refused call sites nor about accepted
-    // ones again.
+    // `tracing` has not called `enabled`. So it has not asked the filter again, neither about refused call sites nor
+    // about accepted ones.
     assert_eq!(*calls.lock().unwrap(), ["event"; 3]);
 }
 

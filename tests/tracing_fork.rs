@@ -28,7 +28,8 @@ fn work(who: &'static str) {
     FORKED.mark_with(who);
     let other = std::thread::spawn(move || {
         let _span = tracing::info_span!("other thread", who).entered();
-        // These are more open spans than the number of free cells that a thread keeps.
+        // Each open span takes a cell of the span slab. So many open spans take more cells than the thread keeps free
+        // for itself.
         let open: Vec<_> = (0..2000u64).map(|n| tracing::debug_span!("open", n)).collect();
         drop(open);
     });

@@ -1,5 +1,5 @@
-//! Any number of threads record. While the limit of shards allows it, each thread has a shard of its own; more
-//! threads share the shards. The events of a thread stay in order, and readers know each thread by its name.
+//! Any number of threads record. Up to the limit of shards, each thread has a shard of its own. If there are more
+//! threads, they share the shards. The events of a thread stay in order, and readers know each thread by its name.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -48,8 +48,8 @@ fn threads_that_begin_at_the_same_moment_get_a_shard_each_and_keep_the_order_of_
             let body = move || {
                 begin.wait();
                 let log = |n| tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
-                // A thread shares a shard at first if another thread is making a shard at that time. It asks again
-                // with each event, so it records until it has a shard of its own.
+                // If another thread is making a shard at this time, this thread first shares a shard. With each event
+                // it asks again for a shard of its own, so it records until it has one.
                 for n in 0.. {
                     log(n);
                     if recorder.shard_count() == THREADS && n > 50 || Instant::now() > deadline {
@@ -130,7 +130,7 @@ fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
             scope.spawn(move || {
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
                 barrier.wait();
-                // The thread shares a shard provisionally. With this event it asks again for a shard of its own.
+                // Until now, the thread shares a shard. With this event it asks again for a shard of its own.
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
             });
         }

@@ -73,8 +73,8 @@ fn a_million_open_spans_of_the_subscriber_take_32_bytes_each_at_most_and_their_m
     let _alone = alone();
     let recorder = recorder();
     let [first, second] = open_spans(1_000_000, &Dispatch::new(RecorderSubscriber::new(recorder.clone())));
-    // A cell has 16 bytes, and the slab has one cell to two cells for each span: 16 to 32 bytes. The lower bound is
-    // 15, because the first 65,536 cells are not on the heap and are not counted.
+    // A cell has 16 bytes, and the slab has one to two cells for each span. So each span takes 16 to 32 bytes. The
+    // lower bound is 15, because the first 65,536 cells are not on the heap and are not counted.
     assert!((15..=32).contains(&first), "{first} bytes a span");
     assert_eq!(second, first);
     assert_eq!(recorder.stats().lost_spans, 0);
@@ -239,8 +239,8 @@ fn threads_that_have_ended_leave_nothing_on_the_heap() {
             let dispatch = dispatch.clone();
             let body = move || {
                 tracing::dispatcher::with_default(&dispatch, || {
-                    // These spans need the heap: they are too many for the part of the span stack that is not on the
-                    // heap, and for the free cells that a thread keeps.
+                    // These spans need the heap: the span stack has too few places outside of the heap, and the
+                    // thread keeps too few free cells.
                     let spans: Vec<_> = (0..300).map(|n| tracing::info_span!("deep", n).entered()).collect();
                     drop(spans);
                 });

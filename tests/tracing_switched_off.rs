@@ -26,8 +26,8 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Makes spans, switches recording off and on, and ends all spans: each span is made, entered or ended at another
-/// point. Returns how many spans are recorded.
+/// Makes spans, switches recording off and on, and ends all spans. The spans differ in whether they are made, entered
+/// and ended before, during or after the time when recording is off. Returns how many spans are recorded.
 fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let deep: Vec<Span> = (0..50).map(|depth| info_span!("deep", depth)).collect();
     let entered: Vec<_> = deep.into_iter().map(Span::entered).collect();
@@ -113,8 +113,8 @@ fn a_switch_that_is_turned_beside_threads_full_of_spans_leaves_none_of_them_open
                 })
                 .collect();
             scope.spawn(|| {
-                // While a program has only one subscriber, `tracing` asks it through the default subscriber of the
-                // calling thread. So this thread makes it its default.
+                // While a program has only one subscriber, `tracing` asks the default subscriber of the calling
+                // thread about call sites. So this thread makes that subscriber its default.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while !has_ended.load(Ordering::Relaxed) {
                         recorder.set_enabled(false);

@@ -72,8 +72,8 @@ thread_local! {
 }
 
 /// Makes two changes at the same time, on two threads. The thread of the `first` change pauses while `tracing` asks
-/// about its call sites. It goes on when the `second` change is made. If the second change waits for the first one,
-/// it goes on after a timeout.
+/// about its call sites. It goes on when the `second` change has been made, or after a timeout. The timeout is needed
+/// if the second change waits for the first one.
 fn race(program: &Program, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let (says_paused, is_paused) = sync_channel(1);
     let (says_done, is_done) = sync_channel(1);
@@ -117,8 +117,8 @@ fn a_filter_that_is_changed_beside_a_switch_does_not_leave_recording_off() {
         race(&program, || program.recorder.set_enabled(true), || program.filter.set(filter("info")));
         assert!(program.records_a_span(), "the filter was left as it was");
     }
-    // This is the control: `rebuild_interest_cache` asks about the call sites without waiting for its turn. So
-    // recording stays off.
+    // This is the control: `rebuild_interest_cache` is a change that does not wait for its turn. Its late result
+    // undoes the second change, so recording stays off.
     program.run(|| program.recorder.set_enabled(false));
     race(&program, tracing::callsite::rebuild_interest_cache, || program.recorder.set_enabled(true));
     assert!(!program.records_a_span());
@@ -200,8 +200,8 @@ fn a_value_that_switches_while_it_is_formatted_hangs_nobody() {
     let _turn = turn();
     ends(|| {
         let program = Program::new(|_, _| || ());
-        // With only one subscriber in the program, `tracing` asks the one that is current on the thread. With this
-        // second subscriber, it asks all subscribers at each change.
+        // With only one subscriber in the program, `tracing` asks the subscriber that is current on the thread. With
+        // this second subscriber, it asks all subscribers at each change.
         let _other = Dispatch::new(tracing_subscriber::registry());
         let has_ended = AtomicBool::new(false);
         std::thread::scope(|scope| {

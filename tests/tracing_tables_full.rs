@@ -58,7 +58,8 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let log = || tracing::dispatcher::with_default(&dispatch, log_from_forty_places);
 
-    // These events fill the tables. The descriptions that do not fit are events, which are still in the ring.
+    // These events fill the tables. The descriptions that do not fit into the tables are recorded as events, which
+    // are still in the ring.
     for _ in 0..THREADS {
         std::thread::scope(|scope| scope.spawn(log).join().unwrap());
     }

@@ -50,8 +50,8 @@ fn record_spans(spans: &Path, orders: &Path) {
     });
 }
 
-/// Rounds all times in a ring file down to multiples of `nanos`, as if the clock had such ticks. The ring has no
-/// writer.
+/// Rounds all times in a ring file down to multiples of `nanos`, as if the clock had ticks of this length. The ring
+/// must have no writer.
 fn with_ticks(ring: &Path, nanos: u64) {
     let mut bytes = std::fs::read(ring).unwrap();
     let capacity = Reader::open(ring).unwrap().info().geometry.descriptor_capacity() as usize;

@@ -1,6 +1,6 @@
 //! Typed events inside of spans. Each event names the span in which it was recorded: in a live watch, in a program
-//! that knows its types, and in an export. The events of another ring use the same extension word for something else.
-//! Readers do not take that for a span.
+//! that knows its types, and in an export. In another ring, the same extension word has another meaning. Readers do
+//! not take that word for a span id.
 #![cfg(feature = "cli")]
 
 mod child;

@@ -1,5 +1,5 @@
-//! A small valid ring, and changes to it. A ring that is changed in a few places only passes a reader's first checks,
-//! and so reaches the code after them.
+//! A small valid ring, and changes to it. If only a few bytes of a ring are changed, the ring passes a reader's first
+//! checks, and so reaches the code after these checks.
 
 use eventring::__internals::layout::descriptor::{
     WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,

@@ -1,4 +1,4 @@
-//! The published recordings, if their directory is beside the project's.
+//! The published recordings. They may be missing: their directory lies beside the project's directory.
 
 use std::path::PathBuf;
 

@@ -171,8 +171,8 @@ struct Open {
 }
 
 thread_local! {
-    /// The spans that the thread is in, innermost last. The flag is true if the thread was already in the same span
-    /// when it entered it.
+    /// The spans that the thread is in, innermost last. For each enter, the flag is true if the thread was already in
+    /// the same span.
     static ENTERED: RefCell<Vec<(u64, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -264,8 +264,9 @@ impl<R: Subscriber> Subscriber for ReferenceTee<R> {
     }
 
     fn try_close(&self, id: Id) -> bool {
-        // The lock is held until the inner subscriber has closed its handle, too. So the thread that drops the last
-        // handle here also drops the last handle there, and both must return the same answer.
+        // This function holds the lock until the inner subscriber has dropped its handle, too. So the thread that
+        // drops the last handle in this record also drops the last handle in the inner subscriber, and both must
+        // agree that the span is closed.
         let mut open = self.open.lock().unwrap();
         let span = open.get_mut(&id.into_u64()).expect("an open span");
         span.handles -= 1;

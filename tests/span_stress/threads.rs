@@ -129,8 +129,8 @@ pub fn threads_that_end_inside() {
             match n % 3 {
                 0 => std::mem::forget(span),
                 1 => sender.send(span).unwrap(),
-                // This span's last handle is dropped by another thread, after the thread that entered it has ended.
-                // The span was never exited. The subscriber must not mistake a later span for it.
+                // The main thread drops the last handle of this span, after the thread that entered the span has
+                // ended. The span was never exited. The subscriber must not take a later span for this one.
                 _ => {
                     below.in_scope(|| tracing::info!(uid = next_uid(), "last words"));
                     sender.send(span).unwrap();

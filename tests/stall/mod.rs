@@ -131,8 +131,8 @@ fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
 /// The duration of a round, without the time that its threads take to end.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Runs rounds of [`run`], each with a new ring from `make`, until `time` is over. A loaded machine may need longer:
-/// the rounds go on until there were enough stalls and laps. They end early if a fault is found.
+/// Runs rounds of [`run`], each with a new ring from `make`, until `time` is over. If there were too few stalls and
+/// laps by then, as on a loaded machine, the rounds go on up to a limit. They end early if a fault is found.
 pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration) -> Figures {
     let end = Instant::now() + time;
     let mut all = Figures::default();
@@ -279,8 +279,8 @@ fn send_stall(thread: &AtomicI32) {
     assert!(sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH));
 }
 
-/// Stalls all writers except the first until the first one has gone round the ring. When the others wake up, the
-/// slots in which they were stalled hold newer events.
+/// Stalls all writers except the first one while the first one goes round the ring. So when the others wake up, the
+/// seqnos with which they were stalled are more than a lap old.
 fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
     SLEEP_MICROS.store(10_000_000, Ordering::Relaxed);
     threads[1..].iter().for_each(send_stall);

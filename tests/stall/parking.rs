@@ -128,8 +128,8 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
         run.hurry.store(false, Ordering::Relaxed);
         run.go_on_for(2);
         run.end_but(plan.steps.len());
-        // The slots and chunks that the parked writers hold are from more than a lap ago. So no seqno in the ring may
-        // make a reader wait: the expected number of stuck seqnos is 0.
+        // The parked writers reserved their seqnos more than a lap ago. So no seqno of the current lap may make a
+        // reader wait: the expected number of stuck seqnos is 0.
         run.look(&mut figures, 0);
         // Each change of `TURN` lets the parked writers take one step.
         ARMED.store(ANYWHERE, Ordering::Relaxed);
@@ -178,8 +178,8 @@ impl<S: Subject> Run<'_, S> {
         let (count, last) = &mut *mine;
         let mut is_last = false;
         while !is_last {
-            // A writer that was parked inside an event finishes that event, and then records one more event before it
-            // ends.
+            // If `stop` is set, the writer ends here. But while `ARMED` is `ANYWHERE`, a writer that was parked
+            // inside an event has now finished that event, and records one more event before it ends.
             is_last = self.stop.load(Ordering::Relaxed);
             if is_last && ARMED.load(Ordering::Relaxed) != ANYWHERE {
                 break;

@@ -3,9 +3,9 @@
 //!
 //! This code is transcribed from the algorithm's documentation, as in `benches/reference`. A reservation is two
 //! fetch-adds. The writer zeroes the slot without a claim, and moves the window by one compare-exchange. A reader
-//! checks the seqno before and after it copies, and the window after it copies. Two things differ from the
-//! documentation: the words are relaxed atomics, so that a race is not undefined behaviour here, and the window step
-//! is an eighth of this small buffer.
+//! checks the seqno before and after it copies the descriptor, and the window after it copies the payload. Two things
+//! differ from the documentation: the words are relaxed atomics, so that a race is not undefined behaviour here, and
+//! the window moves in steps of an eighth of this small buffer.
 
 use super::seal::{self, Count, Verdict, WITHOUT_SEQNO};
 use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject, parking};
@@ -93,8 +93,9 @@ impl Subject for Published {
         let end = offset + aligned;
         let start = self.window_start.load(Ordering::Relaxed);
         if end.wrapping_sub(start) > PAYLOAD_BYTES - WINDOW_INCR {
-            // As in the published algorithm, the subtraction is unsigned and may wrap. If this writer is late, `end`
-            // is small, the difference wraps, and `to` becomes a wrong number.
+            // As in the published algorithm, the subtractions are unsigned and may wrap. If this writer is late,
+            // `end` is less than `start`. Then the difference wraps to a large number, and the window gets a wrong
+            // start `to`.
             let to = (end.wrapping_sub(PAYLOAD_BYTES) & !(WINDOW_INCR - 1)).wrapping_add(2 * WINDOW_INCR);
             let _ = self.window_start.compare_exchange(start, to, Ordering::Relaxed, Ordering::Relaxed);
             fence(Ordering::Release);
@@ -130,7 +131,8 @@ impl Subject for Published {
                 std::thread::sleep(Duration::from_micros(100));
             } else if was_done || last - next >= CAPACITY {
                 // The event was overwritten, or it will never be committed. The reader skips it. A reader that is far
-                // back skips more seqnos, up to seven eighths of a lap before the last one. All count as lost.
+                // back goes on at the seqno seven eighths of a lap before the last one. All seqnos that it skips
+                // count as lost.
                 let to = (next + 1).max(last.saturating_sub(CAPACITY - CAPACITY / 8));
                 verdict.lost += to - next;
                 next = to;

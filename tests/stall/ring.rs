@@ -7,7 +7,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time that a reader waits for a seqno after the last writer has ended. After this time the reader counts as
+/// The time that a reader waits for a seqno after the last writer has ended. After this time the seqno counts as
 /// stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -113,8 +113,9 @@ pub fn judge(cursor: &Cursor, event: &eventring::reader::Descriptor, buffer: &mu
     let payload = match cursor.payload(event, buffer) {
         PayloadRead::Valid(payload) => Some(payload),
         PayloadRead::Expired => None,
-        // The tested recorder never writes a descriptor that a reader calls malformed. The empty slice does not match
-        // the descriptor's size, so the verdict counts the event as wrong.
+        // The tested recorder must never write a descriptor that a reader calls malformed. If it does, the empty
+        // slice stands for the payload. Its length differs from the descriptor's size, so the verdict counts the
+        // event as wrong.
         PayloadRead::Malformed => Some(&[][..]),
     };
     verdict.event(event.seqno, event.event_type, event.payload_size as usize, event.content_ext, payload);

@@ -1,5 +1,6 @@
-//! The atomics of the model checker. They replace the atomics of `src/sync.rs`. Each access first calls `step`, where
-//! a test can run a signal handler on the thread; then it calls the checker, which can stop the thread there.
+//! The atomics of the model checker. They replace the atomics of `src/sync.rs`. Each access first calls `step`, which
+//! may run a test's signal handler on the thread. Then the access calls the checker, which can stop the thread at
+//! this point.
 
 #[cfg(loom)]
 use loom::{sync::atomic as checked, thread_local};
@@ -54,8 +55,8 @@ pub(crate) fn fence(order: Ordering) {
     checked::fence(order);
 }
 
-/// Takes a step, as a compiler fence of the program does. It needs no fence of the checker: the checker does not
-/// model reordering by the compiler.
+/// Takes a step in place of a compiler fence. It does not call the checker, because the checker does not model
+/// reordering by the compiler.
 pub(crate) fn compiler_fence(_: Ordering) {
     step();
 }
