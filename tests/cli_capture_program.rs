@@ -224,8 +224,9 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let captured = captured(&ended);
     let number = |what: &str| captured[what].as_u64().unwrap();
     assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
-    // The capture must have begun before the second ring existed. If it had waited for both rings, it could have at
-    // most 65,536 events of the first one. It need not have all events: on a busy machine it may lose some.
+    // This number shows that the capture began before the second ring existed. If it had waited for both rings, it
+    // could have at most 65,536 events of the first one. It need not have all events: on a busy machine it may lose
+    // some.
     assert!(number("events") > (1 << 16) + 10, "{captured}");
     assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
 }

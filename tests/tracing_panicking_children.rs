@@ -48,8 +48,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(17, 22).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Makes spans, each with a child whose value panics if `panics` is true. There are four kinds of children: in the
-/// current span, in a parent that is named, in a span that the filter hides from the recorder, and without a parent.
+/// Makes spans, each with a child whose value panics if `panics` is true. There are four kinds of children: of the
+/// current span, of a parent that is named, of a span that the filter hides from the recorder, and without a parent.
 fn run(panics: bool) {
     let try_child = |child: &dyn Fn()| {
         assert_eq!(catch_unwind(AssertUnwindSafe(child)).is_err(), panics);

@@ -121,8 +121,8 @@ fn record_and(end: fn() -> !) -> ! {
     end()
 }
 
-/// Runs the program of `test` to its end, while a reader has its ring open but does not read. Returns the reader, how
-/// many seqnos each of the three later shards has handed out, and how the program ended.
+/// Runs the program of `test` to its end, while a reader has the program's ring open but does not read. Returns the
+/// reader, how many seqnos each of the three later shards has handed out, and how the program ended.
 fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");

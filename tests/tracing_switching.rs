@@ -117,8 +117,8 @@ fn a_filter_that_is_changed_beside_a_switch_does_not_leave_recording_off() {
         race(&program, || program.recorder.set_enabled(true), || program.filter.set(filter("info")));
         assert!(program.records_a_span(), "the filter was left as it was");
     }
-    // This is the control: `rebuild_interest_cache` is a change that does not wait for its turn. Its late result
-    // undoes the second change, so recording stays off.
+    // This is the control: here the first change is a plain `rebuild_interest_cache`, which does not wait for its
+    // turn. Its late result undoes the second change, so recording stays off.
     program.run(|| program.recorder.set_enabled(false));
     race(&program, tracing::callsite::rebuild_interest_cache, || program.recorder.set_enabled(true));
     assert!(!program.records_a_span());

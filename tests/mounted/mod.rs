@@ -5,8 +5,8 @@ use std::io::Error;
 use std::path::Path;
 use std::ptr::null;
 
-/// Mounts a file system of type `kind` at `directory`. Only the calling thread and its children see the mount, and it
-/// ends with them. The function needs root.
+/// Mounts a file system of type `kind` at `directory`. Only the calling thread and its children see the mount, and
+/// the mount ends with them. The function needs root.
 pub fn mount(directory: &Path, kind: &str, options: &str) -> Result<(), Error> {
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(Error::last_os_error()) };
     let [path, kind, options] = [directory.to_str().unwrap(), kind, options].map(|text| CString::new(text).unwrap());

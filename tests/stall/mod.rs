@@ -108,8 +108,8 @@ fn install_handler() {
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
 }
 
-/// For each writer, the kernel's id of the thread on which it records, or of its last thread if that has just ended.
-/// The id is 0 until the writer's first thread runs.
+/// For each writer, the kernel's id of the thread on which the writer records. If that thread has just ended, its id
+/// stays until the next thread runs. The id is 0 until the writer's first thread runs.
 type Threads = [AtomicI32];
 
 /// The largest number of events that a thread records before another thread takes its place.

@@ -17,7 +17,8 @@ pub(crate) use checked::Ordering;
 type Interrupt = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// The interrupt that is planned for this thread, and how many atomic accesses the thread makes before it.
+    /// The interrupt that is planned for this thread, and how many atomic accesses the thread makes before the
+    /// interrupt.
     static PENDING: RefCell<Option<(u64, Interrupt)>> = RefCell::new(None);
 }
 
