@@ -136,8 +136,8 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     // These spans never had fields.
     assert!(spans("bare").count() as u64 == SPANS && spans("bare").all(|span| span.get("fields_lost").is_none()));
     let end = lines.last().unwrap();
-    // The `expired` count of the ring is higher than the count of spans without fields. It includes payloads that
-    // describe call sites and threads.
+    // The `expired` count of the ring is higher than the count of spans without fields, because it includes lost
+    // payloads that describe call sites and threads.
     assert_eq!(end["payload_losses"][0]["expired"], captured["rings"][0]["expired_payloads"], "{end}");
 
     for view in ["thread", "span"] {

@@ -1,5 +1,5 @@
-//! Payloads of every event of the EXEC schema. If the bytes of a payload fit the struct and the arrays, it can be
-//! decoded by its Rust type and by schema text. If not, decoding fails.
+//! Payloads of every event of the EXEC schema. If the bytes of a payload fit the struct and the arrays, the payload
+//! can be decoded by its Rust type and by schema text. If not, decoding fails.
 #![cfg(feature = "exec")]
 
 use eventring::schema::exec::{ExecEvent, ExecPayload};

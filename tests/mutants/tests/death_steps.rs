@@ -18,8 +18,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How many laps the other writers go round the ring after a writer was parked and before the process is killed. The
-/// kills use these numbers in turn.
+/// The numbers of laps that the other writers go round the ring while a writer is parked, before the process is
+/// killed. The kills use these numbers in turn.
 const LAPS: [u64; 2] = [0, 2];
 
 fn wait_until(is_so: impl Fn() -> bool) {
