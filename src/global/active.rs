@@ -46,9 +46,9 @@ pub trait RecordsTo: EventType {
 pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
     const {
         &EventsIdentity {
-            // The address of `INFO` identifies the event type. The derive makes `INFO` a static, so there is one
-            // address. A program that implements `EventType` without the derive may have an `INFO` that is no static
-            // and has several addresses. Then recorders work, but compare the schema hash more often.
+            // The address of `INFO` identifies the event type. The derive makes `INFO` a static, which has one
+            // address. In a program that implements `EventType` without the derive, `INFO` may be no static and have
+            // several addresses. Recorders then still work, but compare the schema hash more often.
             id: std::ptr::from_ref(E::INFO).cast(),
             content_type: E::CONTENT_TYPE,
             schema_hash: E::schema_hash,

@@ -73,8 +73,8 @@ impl AmbientWords {
     }
 }
 
-/// A scope that sets one extension word. Until the scope is dropped, the events that the calling thread records carry
-/// that word.
+/// A scope that gives one extension word a value. Until the scope is dropped, the events that the calling thread
+/// records carry this value.
 ///
 /// The macro [`ext_scope!`](crate::ext_scope) makes a scope. A scope applies to each `record!` and `recordv!` that
 /// names no recorder. Such a call records to the recorder that the event type names (`#[event(recorder = …)]`). If
@@ -100,8 +100,9 @@ struct Guard {
     /// The address of the static `INFO` of an event type. The scope sets a word of the events of this type.
     events: usize,
     index: usize,
-    /// The value that the word had before this scope, and gets back when the scope ends. But if a newer scope of the
-    /// same word still lives then, the word keeps its value, and `before` passes to that newer scope.
+    /// The value that the word had before this scope, and gets back when the scope is dropped. But if a newer scope of
+    /// the same word still lives then, the word keeps its value. The newer scope then takes over this `before` as its
+    /// own.
     before: u64,
 }
 

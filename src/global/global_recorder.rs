@@ -130,8 +130,8 @@ impl<R: Installable> GlobalRecorder<R> {
         self.switch.try_lock().ok()
     }
 
-    /// Computes the state word from `switch` and stores it. From then on all threads record, or do not record, by the
-    /// new word.
+    /// Computes the state word from `switch` and stores it. From then on, the new word decides whether threads record,
+    /// and on which path.
     pub(super) fn update(&self, switch: &Switch) {
         let state = match (switch.is_on, switch.overrides) {
             (false, 0) => OFF,

@@ -30,8 +30,8 @@ pub enum InitErrorKind {
     /// A global recorder that already holds a recorder for events of another schema. The usual cause: two event types
     /// name the same global recorder.
     OtherEvents,
-    /// Events that name another global recorder than the one that was to be initialised. `record!` would record them
-    /// there, and the new ring would stay empty.
+    /// Events of a type that names another global recorder. `record!` would record them to that other global recorder,
+    /// and the ring of the new recorder would stay empty.
     OtherRecorder,
     /// A system that has no event rings, because it is not Linux. The source error has the details.
     Unsupported,
@@ -160,9 +160,9 @@ impl GlobalRecorder {
         InitError { global: self.name(), cause }
     }
 
-    /// Makes a recorder with `builder` and installs it, like [`Self::try_init`]. The builder sets everything, also
-    /// the description of the events. The described events must be events that name this global recorder. Otherwise
-    /// the ring stays empty, because `record!` refuses events of another schema, see [`Self::active_for`].
+    /// Makes a recorder with `builder` and installs it, like [`Self::try_init`]. The builder sets everything, also the
+    /// description of the events. The described event type must name this global recorder. Otherwise the ring stays
+    /// empty, because `record!` refuses events of another schema, see [`Self::active_for`].
     ///
     /// # Errors
     /// As [`Self::try_init`].

@@ -191,8 +191,8 @@ impl PerfRecorderBuilder {
     pub fn build(self) -> Result<PerfRecorder, RecorderError> {
         let shards = self.shards.unwrap_or_else(|| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-            // The default is larger than the number of processors. A thread that waits most of the time holds a
-            // shard, too. With spare shards, two busy threads need not share one.
+            // The default is larger than the number of processors, because a thread that waits most of the time holds
+            // a shard, too. With spare shards, two busy threads need not share a shard.
             (2 * processors + 2).min(DEFAULT_SHARDS_MAX)
         });
         let shards = shards.clamp(1, SHARDS_MAX);

@@ -22,8 +22,8 @@ type Entries = SegmentedArray<CallSiteEntry, FIRST_SHIFT, 3, BLOCKS>;
 /// before it.
 const FIRST_SHIFT: u32 = 12;
 const BLOCKS: usize = 4;
-/// A call site may take any of this many neighbouring entries of a block; its hash gives the first of them. If other
-/// call sites have taken all of them, the call site goes to the next block.
+/// How many neighbouring entries of a block a call site may take. The call site's hash gives the first of them. If
+/// other call sites have taken all of them, the call site goes to the next block.
 const WINDOW: usize = 8;
 
 /// A call site. Its id is one more than the index of its entry.
@@ -85,8 +85,8 @@ impl CallSites {
         self.entries.get((id as usize).checked_sub(1)?)?.metadata.get().copied()
     }
 
-    /// Looks for the call site only in the first entry that it may take, which is where most call sites are. Returns
-    /// its id, or `None` if it is not there.
+    /// Looks for the call site only in the first entry that it may take, where most call sites are. Returns the call
+    /// site's id, or `None` if that entry does not hold the call site.
     #[inline(always)]
     fn try_find(&self, key: usize) -> Option<u32> {
         let first = window(key, 0).next()?;

@@ -19,9 +19,9 @@ const SWITCHED_OFF: u64 = u64::MAX;
 /// event come first and lie in one cache line.
 #[repr(C, align(64))]
 pub(super) struct PerfCore {
-    /// The recorder's id while the recorder is on, and [`SWITCHED_OFF`] while it is off. A thread compares this word
-    /// with the recorder id of the ring that it recorded to last. If they are equal, the recorder is on, and the ring
-    /// belongs to this recorder.
+    /// The recorder's id while the recorder is on, and [`SWITCHED_OFF`] while it is off. Each thread keeps the ring
+    /// that it recorded to last, together with the id of that ring's recorder. If that id equals this word, the
+    /// recorder is on, and the ring belongs to this recorder.
     recording_id: AtomicU64,
     /// The recorder's id, by which a thread finds its shard of this recorder. No two recorders of a process have the
     /// same id.
@@ -56,7 +56,8 @@ impl PerfCore {
     }
 
     /// Switches the recorder on or off. Call this only in the closure that you pass to
-    /// [`switch`](super::switch::switch), which makes `tracing` ask again for all call sites.
+    /// [`switch`](super::switch::switch). After the closure, `switch` makes `tracing` ask again which call sites are
+    /// wanted.
     pub(super) fn store_enabled(&self, enabled: bool) {
         self.recording_id.store(if enabled { self.id } else { SWITCHED_OFF }, Ordering::Relaxed);
     }
@@ -116,9 +117,9 @@ impl PerfCore {
         true
     }
 
-    /// Adds the calling thread to the recorder's table of threads, and records in the thread's shard that it has
-    /// started. If `is_ending` is true, the thread's name is asked of the operating system only, because the standard
-    /// library does not know the name of an ending thread.
+    /// Adds the calling thread to the recorder's table of threads, and records in the thread's shard that the thread
+    /// has started. If `is_ending` is true, only the operating system can name the thread: the standard library does
+    /// not know the name of an ending thread.
     pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };

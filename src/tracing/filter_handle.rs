@@ -79,9 +79,9 @@ impl FilterHandle {
         self.0.level_of_all.store(level_of_all, Ordering::Release);
     }
 
-    /// Returns true if the filter accepts a span or event. If the subscribers of a program disagree about a call
-    /// site, `tracing` calls this for every span and event of the call site. So a filter of one level is decided by
-    /// one load.
+    /// Returns true if the filter accepts a span or event. This must be fast: if the subscribers of a program disagree
+    /// about a call site, `tracing` calls this function for every span and event of the call site. So if one level
+    /// decides for all targets, this function needs one load.
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
         // Acquire, pairs with the release in `replace`. `replace` stores the filter before `level_of_all`. So a

@@ -28,9 +28,9 @@ impl Installable for PerfRecorder {
         self.core.is_enabled()
     }
 
-    // `tracing` caches for each call site whether a subscriber wants it. A subscriber that records to `PERF` answers
-    // by the recorder in `PERF`. So after a change of that recorder, `switch` makes `tracing` ask again for all call
-    // sites.
+    // `tracing` caches for each call site whether a subscriber wants it. The answer of a subscriber that records to
+    // `PERF` depends on the recorder in `PERF`. So after a change of that recorder, `switch` makes `tracing` ask again
+    // for all call sites.
     fn change(change: impl FnOnce() -> bool) {
         switch(change);
     }

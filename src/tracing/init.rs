@@ -131,8 +131,8 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
     // The subscriber is set inside `switch`, which holds the lock of all changes. Without the lock, another thread's
-    // change could make `tracing` ask for all call sites at the same time: `tracing` could collect the answers before
-    // this subscriber is set, and store them after.
+    // change could make `tracing` ask, at the same time, which call sites are wanted. `tracing` could then collect the
+    // answers before this subscriber is set, and store them after.
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);
@@ -209,8 +209,8 @@ fn config_from_env() -> Option<OsString> {
 fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, SetupError> {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
     let redacted = redacted.to_string_lossy();
-    // Names are separated by commas. A list with another separator is an error. It would be taken for one name that
-    // no field has, and the secrets would be recorded.
+    // Names are separated by commas. A list with another separator is an error. It would count as a single name, which
+    // no field has, and the secret values would be recorded.
     let is_no_name =
         |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
     if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {

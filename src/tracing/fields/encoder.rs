@@ -8,8 +8,8 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
-/// Limit of nested formatting. While a value is being formatted, its `Debug` code may record an event, and so format
-/// another value. Without a limit, a value that records itself while it is formatted would never end.
+/// Limit of nested formatting. The `Debug` code of a value may record an event, which formats another value. Without a
+/// limit, the formatting of a value that records itself would never end.
 const FORMATTING_DEPTH_MAX: u32 = 3;
 /// The field that holds the text of a log record.
 const MESSAGE: &str = "message";
@@ -32,15 +32,15 @@ const FORMATTED: u64 = 1 << 63;
 /// An encoder that takes fields one by one and appends them to its buffer, while there is room.
 pub(in crate::tracing) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
-    /// The encoder may fill the buffer up to this length. The length is set to 0 when a field did not fit, if a
-    /// larger buffer is possible. Then the other fields are not encoded here, because the caller encodes all fields
-    /// again into the larger buffer.
+    /// The encoder may fill the buffer up to this length. If a field does not fit and a larger buffer is possible, the
+    /// length is set to 0. From then on no field is encoded here: the caller will encode all fields again into the
+    /// larger buffer.
     end: usize,
-    /// The index in `bytes` at which the field begins that is being formatted, or [`NONE`] if no field is being
+    /// The index in `bytes` of the first byte of the field that is being formatted. [`NONE`] if no field is being
     /// formatted.
     formatting: usize,
-    /// The flags and counts of the event's descriptor, and [`FORMATTED`]. All of them are kept in one word: if they
-    /// were written one by one and then read together as a word, the processor would have to wait.
+    /// The flags and counts of the event's descriptor, and [`FORMATTED`], all in one word. If each of them were stored
+    /// separately, a load of the whole word soon after would have to wait for the stores.
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
@@ -295,8 +295,8 @@ impl<const N: usize> fmt::Write for CappedText<'_, N> {
             return Ok(());
         }
         self.is_cut = true;
-        // No more text is accepted. A later, shorter write could still fit. Its text would then follow the cut text
-        // as if nothing were missing between them.
+        // This write was cut, so later writes must add nothing. Otherwise a shorter write could still fit, and its
+        // text would follow the cut text as if nothing were missing between them.
         self.end = self.bytes.len();
         Err(fmt::Error)
     }

@@ -41,7 +41,7 @@ impl RecorderLayer {
     #[cold]
     #[inline(never)]
     pub(super) fn close_slow(&self, thread: &ThreadState, local_id: u64) {
-        // The span is removed from the map even while recording is switched off. The registry will give the same id
+        // The span is removed from the map even while recording is switched off, because the registry will give its id
         // to another span later.
         let Some(span) = self.spans.remove(local_id) else { return };
         self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
@@ -70,9 +70,9 @@ impl RecorderLayer {
             None if attributes.is_contextual() => context.current_span().id().cloned(),
             explicit => explicit.cloned(),
         };
-        // When the `Registry` closes a span, it also drops the handle that the span holds of its parent. It does this
-        // through the thread's current subscriber. While a scoped subscriber is being called, the thread has no
-        // current subscriber, and the parent's handle stays. Then it is dropped here.
+        // When the `Registry` closes a span, it also drops the handle by which the span keeps its parent open. It does
+        // this through the thread's current subscriber. While a scoped subscriber is being called, the thread has no
+        // current subscriber, so that handle is not dropped. In this case, the loop below drops it.
         let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
         for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {
             // This code may run while a panic unwinds, and `try_close` calls other layers. A second panic would abort

@@ -1,8 +1,9 @@
 //! Records of the `log` crate, which the crate `tracing-log` passes to `tracing` as events.
 //!
 //! All `log` records of one level share one call site, which lies in `tracing-log`. The place where the program made
-//! the record is in fields of the event (`log.file`, `log.line` and others). *Normalizing*, as `tracing-log` calls
-//! it, moves this place from the fields back to the call site. The names of the fields have been the same since 2018.
+//! the record is in fields of the event (`log.file`, `log.line` and others). *Normalizing*, as `tracing-log` calls it,
+//! moves this place from the fields back to the call site. `tracing-log` has not changed the names of these fields
+//! since 2018, so the names show that an event is a `log` record.
 
 use super::catalog::CallSite;
 use super::record::{Field, Fields};
