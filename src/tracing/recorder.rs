@@ -31,8 +31,8 @@ use std::sync::Arc;
 /// bytes. While nearly 2^24 spans are open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
 ///
 /// In a forked child the recorder records nothing, because its rings belong to the parent process. The child can
-/// create a recorder of its own, and [install](crate::global::GlobalRecorder::install) it in [`PERF`] if the
-/// subscriber is a global one.
+/// create a recorder of its own. If the subscriber or layer records to [`PERF`], the child can
+/// [install](crate::global::GlobalRecorder::install) the new recorder there.
 #[derive(Clone)]
 pub struct PerfRecorder {
     pub(super) core: Arc<PerfCore>,
@@ -86,9 +86,9 @@ impl PerfRecorder {
     /// [`RecorderSubscriber`](super::RecorderSubscriber) is the program's only subscriber, then while recording is
     /// off, a call site costs the same as without any subscriber.
     ///
-    /// A span that was created while recording was off stays unrecorded after recording is switched on. Only a layer
-    /// records such a span, from its next use on. While recording is off, the exit of a span is still recorded if its
-    /// enter was recorded, and the close if its creation was recorded.
+    /// If a span is created while recording is off and recording is then switched on, a `RecorderSubscriber` never
+    /// records this span; a `RecorderLayer` records it from its next use on. While recording is off, the exit of a
+    /// span is still recorded if its enter was recorded, and the close if its creation was recorded.
     pub fn set_enabled(&self, enabled: bool) {
         switch(|| {
             self.core.store_enabled(enabled);

@@ -133,20 +133,20 @@ impl Shards {
         // `set` cannot fail: the cell at `index` is empty. Only one thread at a time makes a shard, and each shard
         // gets the next index.
         let _ = self.rings[index].set(ring);
-        // The count is published here, after the shard is complete. When a reader sees the new count, it opens the
-        // shard.
+        // The count is published here, after the shard is complete, because a reader opens the shard when it sees the
+        // new count.
         //
-        // The count is also published before any event of the shard gets its time. A thread records to the shard only
-        // after the thread that made it has taken and released the lock of `assignments`. Through this lock, the
-        // recording thread sees the published count. So if a reader first reads the clock and then the count, a shard
-        // that is not counted yet has no event from before that clock time.
+        // The count is also published before any event of the shard gets its time. This thread publishes it, and then
+        // takes and releases the lock of `assignments`. A thread records to the shard only after this release, so it
+        // sees the published count. A reader first reads the clock and then the count. So if a shard is not counted
+        // yet, it has no event from before the clock time that the reader has read.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
     }
 
     /// Stores the last seqno of every other shard in the header of shard 0. Call this before the files are removed. A
-    /// reader that has opened shard 0, but is too late to open another shard, learns from it how many events it has
-    /// missed.
+    /// reader may have opened shard 0, but be too late to open another shard. From the stored seqno it learns how many
+    /// events of that shard it has missed.
     pub(super) fn publish_last_seqnos(&self) {
         let Some(shard0) = self.get(0) else { return };
         for (index, shard) in self.iter().enumerate().skip(1) {

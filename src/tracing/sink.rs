@@ -25,9 +25,8 @@ pub(super) enum Sink {
 pub(super) struct Parent {
     /// Id of the span, or 0 if there is no parent or no span.
     pub(super) span_id: u64,
-    /// Flag for a parent that the program has named
-    /// ([`flags::EXPLICIT_PARENT`](crate::schema::perf::flags::EXPLICIT_PARENT)) or for a root that it has asked for
-    /// (`EXPLICIT_ROOT`). 0 if the current span is the parent.
+    /// The flag [`EXPLICIT_PARENT`](crate::schema::perf::flags::EXPLICIT_PARENT) if the program has named the parent,
+    /// or `EXPLICIT_ROOT` if the program has asked for a root. 0 if the current span is the parent.
     pub(super) flags: u16,
 }
 
@@ -71,8 +70,9 @@ impl Sink {
         }
     }
 
-    /// Records an exit or a close of a span, even while recording is switched off. Call this only if the enter or the
-    /// creation was recorded: without its end, readers would take the span for open for ever.
+    /// Records an exit or a close of a span, even while recording is switched off: without this event, readers would
+    /// take the span for open for ever. Call this only if the enter (for an exit) or the creation (for a close) was
+    /// recorded.
     pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(recorder) = self.recorder() {
             recorder.core.record(thread, event, ext, &[]);

@@ -8,7 +8,7 @@
 //! addressing, in the blocks of a segmented array. A lookup takes a few loads and no lock. The ids could also be put
 //! into the extensions of the `Registry`, but this would cost a lock and a heap allocation for each span.
 //!
-//! The map never frees a block, and a block is never completely full. So the map can have up to four times as many
+//! The map never frees a block, and a block is never completely full. So the map can have about four times as many
 //! entries as the largest number of spans that were open at the same time.
 
 use crate::segmented::SegmentedArray;
@@ -20,10 +20,10 @@ type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 /// The first block has 2^`FIRST_SHIFT` entries. Each further block has twice as many entries as the block before it.
 const FIRST_SHIFT: u32 = 10;
 const BLOCKS: usize = 14;
-/// A span may take any of this many neighbouring entries of the first block; its hash gives the first of them. If
-/// other spans have taken all of them, the span goes to a later block.
+/// How many neighbouring entries of the first block a span may take. The hash of the span's id gives the first of
+/// them. If other spans have taken all of them, the span goes to a later block.
 const FIRST_WINDOW: usize = 4;
-/// A span may take any of this many neighbouring entries of each later block.
+/// How many neighbouring entries of each later block a span may take.
 const WINDOW: usize = 8;
 
 /// An open span of a layer.
@@ -93,8 +93,8 @@ impl SpanMap {
         self.find(key).map(SpanMapEntry::span)
     }
 
-    /// Removes a span that has been closed, so that no other thread looks up its id any more. Returns `None` if the
-    /// map does not have the span.
+    /// Removes a closed span. No thread has a handle of it any more, so none looks up its id during the call. Returns
+    /// `None` if the map does not have the span.
     #[inline(always)]
     pub(super) fn remove(&self, key: u64) -> Option<MappedSpan> {
         let entry = self.find(key)?;

@@ -15,18 +15,18 @@ use std::sync::{Mutex, PoisonError};
 /// Lock that a thread holds during its turn.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// Limit of how often `tracing` asks the subscribers in one turn. A layer can make a change each time it is asked;
-/// without a limit, such a turn would never end.
+/// Limit of how often `tracing` asks the subscribers in one turn. A layer can make a change each time `tracing` asks
+/// it. Without a limit, the turn with such a layer would never end.
 const ROUNDS_MAX: usize = 8;
 
-/// The state of the calling thread: whether it is in its turn, and if so, whether `tracing` must ask for the call
-/// sites again.
+/// The state of the calling thread: whether it is in its turn, and if so, whether `tracing` must ask again which call
+/// sites are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     NotMine,
     Mine,
-    /// Turn of the calling thread. Something has changed since `tracing` last began to ask for the call sites, so it
-    /// must ask again.
+    /// Turn of the calling thread. Something has changed since `tracing` last began to ask which call sites are
+    /// wanted, so `tracing` must ask again.
     MineWithChange,
 }
 
@@ -34,11 +34,12 @@ thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn::NotMine) };
 }
 
-/// Calls `change`, which makes a change and returns true if anything has changed. If so, makes `tracing` ask again
-/// for all call sites before this function returns. `tracing` asks through the calling thread's subscriber.
+/// Calls `change`, which makes a change and returns true if anything has changed. If so, makes `tracing` ask again,
+/// for all call sites, whether they are wanted. `tracing` has the answers before this function returns. It asks
+/// through the calling thread's subscriber.
 ///
-/// A layer may call this function while `tracing` asks it. Then `change` is called immediately, and `tracing` asks
-/// for all call sites once more when it has finished.
+/// A layer may call this function while `tracing` asks the layer. Then `change` is called immediately. When `tracing`
+/// has finished, it asks for all call sites once more.
 pub(super) fn switch(change: impl FnOnce() -> bool) -> bool {
     if TURN.get() != Turn::NotMine {
         return note(change());

@@ -113,8 +113,9 @@ impl ThreadState {
         if last.recorder_id != recorder.recording_id() {
             return None;
         }
-        // SAFETY: as in `ring_if_of`, for `last.ring`. While `recorder` is switched off, `recording_id` returns an id
-        // that no cached ring has, so this line is not reached.
+        // SAFETY: here `last.recorder_id` is the id of `recorder`. (While `recorder` is switched off, `recording_id`
+        // returns an id that no cached ring has, so this line is not reached.) So, as in `ring_if_of`, `last.ring` was
+        // made from a ring of `recorder`, and this ring stays at its address while `recorder` is borrowed.
         Some(unsafe { last.ring.as_ref() })
     }
 

@@ -235,8 +235,8 @@ impl PerfReader {
         self.rings.rings()
     }
 
-    /// Returns the shards that could not be opened, although their events are needed. When the recorder has ended, a
-    /// [`PerfItem::Gap`] for each of them has the number of its events.
+    /// Returns the shards that could not be opened, although their events are needed. When the recorder has ended, the
+    /// stream returns a [`PerfItem::Gap`] for each of these shards. The gap shows how many events the shard had.
     #[must_use]
     pub fn shard_errors(&self) -> &[ShardError] {
         self.rings.shard_errors()

@@ -179,8 +179,9 @@ impl SpanSlab {
     }
 }
 
-/// Returns the index of the first chain's first cell, or [`NO_CELL`] if there is no chain. `shared` is the word of
-/// the shared free list. In the word, the index is stored so that 0 means no cell: the word of a new slab is 0.
+/// Returns the index of the first chain's first cell, or [`NO_CELL`] if there is no chain. `shared` is the word of the
+/// shared free list. The word holds the exclusive or of the index and `NO_CELL`. So the word of a new slab, which is
+/// 0, means that there is no chain.
 fn first_chain(shared: u64) -> u64 {
     shared & INDEX_MASK ^ NO_CELL
 }

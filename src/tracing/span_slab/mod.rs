@@ -32,9 +32,9 @@ pub(super) const ID_BITS: u32 = 52;
 /// The last generation of a cell, after 2^28 spans. A thread that does nothing but make spans reaches it in about
 /// half a minute.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
-/// The largest id that does not have the last generation: generation `GENERATION_MAX - 1` and index `NO_CELL - 1`,
-/// which is the largest index. A comparison with this constant takes one instruction less than a comparison with
-/// `GENERATION_MAX << INDEX_BITS`, which ends in zeros.
+/// The largest id that does not have the last generation: its generation is `GENERATION_MAX - 1`, and its index is the
+/// largest index, `NO_CELL - 1`. A comparison of an id with this constant takes one instruction less than a comparison
+/// with the smallest id of the last generation.
 const BELOW_LAST_IDS: u64 = (GENERATION_MAX << INDEX_BITS) - 2;
 /// Number of cells of the first block, which takes 1 MiB of address space. In tests the block is smaller, because
 /// tests of this module put whole slabs on the stack.

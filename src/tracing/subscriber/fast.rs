@@ -47,8 +47,8 @@ impl RecorderSubscriber {
         Some(())
     }
 
-    /// Drops the only handle of a span, which closes the span. Returns `Some(true)` then: the caller returns the
-    /// `true` to `tracing`, as a sign that the span is closed.
+    /// Drops the only handle of a span, which closes the span, and returns `Some(true)`. The caller returns the `true`
+    /// to `tracing`, as a sign that the span is closed.
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let ring = self.sink.try_ring(thread)?;
@@ -61,9 +61,9 @@ impl RecorderSubscriber {
     }
 }
 
-// The two functions below finish a fast path if the ring cannot record the event on its own fast path. They return
-// the result of the fast path that calls them. So the call is the last thing that the fast path does, and the fast
-// path keeps nothing on the stack.
+// The two functions below finish a fast path of the subscriber, if the ring's own fast path cannot record the event.
+// They return the result of the fast path that calls them. So the call is the last thing that the fast path does, and
+// the fast path keeps nothing on the stack.
 
 #[cold]
 #[inline(never)]

@@ -10,8 +10,8 @@ use std::collections::HashSet;
 pub(super) const GRACE_NANOS: u64 = 5_000_000;
 
 impl SpanReplay {
-    /// Takes the next span that was closed at least some milliseconds ago. The spans come in the order in which their
-    /// closes came. Returns `None` if there is no such span yet.
+    /// Takes the next span that was closed at least 5 milliseconds before the newest record. The spans come in the
+    /// order of their closes in the stream. Returns `None` if there is no such span yet.
     pub fn take_closed(&mut self) -> Option<Span> {
         loop {
             let (closed, id) = *self.closing.front()?;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// Key of a ring: the number of its recorder, and the index of the shard.
 type RingKey = (u32, u32);
 
-/// The losses of all rings of one process. It also notes which threads have recorded to which rings.
+/// The losses of all rings of one process, and the rings to which each thread has recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RingLosses {
     rings: HashMap<RingKey, RingLoss>,
@@ -20,8 +20,8 @@ struct RingLoss {
     /// True if events were lost since the last record.
     is_losing: bool,
     last_record_epoch_nanos: u64,
-    /// The time of the first record that came after the last loss. It is 0 if there was no loss, or if no record has
-    /// come since the first loss.
+    /// The time until which events were lost: the time of the first record that came after the last loss. It is 0 if
+    /// there was no loss, or if no record has come since the first loss.
     lost_until_epoch_nanos: u64,
 }
 
@@ -67,8 +67,8 @@ impl RingLosses {
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns true if `thread` may have recorded the events that `ring` has lost. `ring` is `None` if the loss was
-    /// in a ring that is not a perf ring; then the result is true.
+    /// Returns true if `thread` may have recorded the events that `ring` has lost. If `ring` is `None`, or if no
+    /// record of this ring is known, any thread may have recorded them, so the result is true.
     pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
         let Some(ring) = ring.filter(|ring| self.rings.get(ring).is_some_and(|ring| ring.has_records)) else {
             return true;

@@ -30,9 +30,9 @@ use std::sync::Arc;
 /// The caller passes each record of a merged stream to [`push`](Self::push), which returns the change that the record
 /// makes. The replay keeps each span until the caller takes it.
 ///
-/// [`take_closed`](Self::take_closed) takes a span that was closed. It does so only some milliseconds after the
-/// close, because records that other threads made at the same time may still come. At the end of the stream,
-/// [`finish`](Self::finish) returns the remaining spans.
+/// [`take_closed`](Self::take_closed) takes a span that was closed. It does so only when 5 milliseconds of the stream
+/// have passed since the close, because records that other threads made at the same time may still come. At the end of
+/// the stream, [`finish`](Self::finish) returns the remaining spans.
 ///
 /// Three functions show the state of the replay between two records. [`open_spans`](Self::open_spans) returns the
 /// spans that are open, [`open_slices`](Self::open_slices) returns the slices that threads are in, and
@@ -47,8 +47,8 @@ pub struct SpanReplay {
     spans: HashMap<SpanId, Span>,
     stacks: SpanStacks,
     losses: RingLosses,
-    /// The number of losses of events so far. After the first loss, a span can be closed although exits from it are
-    /// missing.
+    /// The number of losses of events so far. If there was a loss, a span can be closed although the exits of some of
+    /// its slices are missing.
     gaps: u64,
     /// The closed spans that were not taken yet, each with the time of its close. The order is that of the stream.
     closing: VecDeque<(u64, SpanId)>,
@@ -75,8 +75,9 @@ pub enum SpanChange {
     Closed {
         /// The span.
         span: SpanId,
-        /// The slices that the close ends, because no thread can be in a closed span. Their exits were lost, or come
-        /// later in the stream. The list is empty if no events were lost.
+        /// The slices that the close ends. No thread can be in a closed span. So after a loss of events, the close
+        /// ends every slice of the span whose exit has not come: the exit was lost, or it comes later in the stream.
+        /// If no events were lost, the list is empty, and each slice ends with its exit.
         cut: Vec<OpenSlice>,
     },
 }
@@ -172,8 +173,8 @@ impl SpanReplay {
     /// Notes that events are missing at this place of the stream. `ring` is the recorder and the shard that have lost
     /// them.
     ///
-    /// `ring` is `None` if the missing events cannot be exits or closes. This is so in two cases: the events belong
-    /// to a ring that is not a perf ring, or they were never committed because the program died.
+    /// `ring` is `None` if none of the missing events can be an exit or a close in this process. For example, the
+    /// events belong to a ring that is not a perf ring, or they were never committed because the program died.
     pub fn gap(&mut self, ring: Option<(u32, u32)>) {
         self.gaps += 1;
         if let Some(ring) = ring {
