@@ -28,8 +28,8 @@ pub(crate) fn set_current_span_id(span_id: u64) {
     CURRENT_SPAN.set(span_id);
 }
 
-/// Returns the four extension words for an event of `E` that is recorded now. If events of `E` carry the id of the
-/// current span, that word is set. All other words are 0.
+/// Returns the four extension words for an event of `E` that is recorded now. If events of `E` have a word for the id
+/// of the current span, this word has the id. All other words are 0.
 ///
 /// The call costs one load of a thread-local. In a build without the feature `tracing` it costs nothing.
 #[inline(always)]

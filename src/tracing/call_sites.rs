@@ -22,8 +22,8 @@ type Entries = SegmentedArray<CallSiteEntry, FIRST_SHIFT, 3, BLOCKS>;
 /// before it.
 const FIRST_SHIFT: u32 = 12;
 const BLOCKS: usize = 4;
-/// How many neighbouring entries of a block a call site may take. The call site's hash gives the first of them. If
-/// other call sites have taken all of them, the call site goes to the next block.
+/// Number of neighbouring entries of a block that a call site may take. The call site's hash gives the first of them.
+/// If other call sites have taken all of them, the call site goes to the next block.
 const WINDOW: usize = 8;
 
 /// A call site. Its id is one more than the index of its entry.
@@ -40,7 +40,7 @@ pub(super) struct CallSites {
 }
 
 struct Known {
-    /// Each call site that the process has met: its id and its encoded description. The order is that in which the
+    /// The id and the encoded description of each call site that the process has met, in the order in which the
     /// process met them.
     call_sites: Vec<(u32, Box<[u8]>)>,
     /// The recorders that get every new call site.

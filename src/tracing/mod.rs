@@ -25,11 +25,11 @@
 //! ([`current_span_id`](crate::global::current_span_id)).
 //!
 //! Recording normally takes no lock and does not allocate. There are three exceptions. The first event of a thread
-//! takes locks, and may create a ring. The first event of a call site takes a lock. Memory is allocated when more
-//! spans are open, or when a thread nests its spans deeper, than there was room for until then.
+//! takes locks, and may create a ring. The first event of a call site takes a lock. Memory is allocated when there is
+//! no room left for another open span, or for another span on the span stack of a thread.
 //!
-//! Only `Debug` and `Display` values are formatted, up to a length. This can be switched off. [`PerfRecorder`]
-//! explains how much memory recording takes.
+//! Only `Debug` and `Display` values are formatted, and their text is cut at a limit. This formatting can be switched
+//! off. [`PerfRecorder`] explains how much memory recording takes.
 //!
 //! # Reading
 //! [`PerfReader`] opens all rings of a recorder, whether the recorder still runs or not. It decodes the events to

@@ -20,10 +20,10 @@ type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 /// The first block has 2^`FIRST_SHIFT` entries. Each further block has twice as many entries as the block before it.
 const FIRST_SHIFT: u32 = 10;
 const BLOCKS: usize = 14;
-/// How many neighbouring entries of the first block a span may take. The hash of the span's id gives the first of
-/// them. If other spans have taken all of them, the span goes to a later block.
+/// Number of neighbouring entries of the first block that a span may take. The hash of the span's id gives the first
+/// of them. If other spans have taken all of them, the span goes to a later block.
 const FIRST_WINDOW: usize = 4;
-/// How many neighbouring entries of each later block a span may take.
+/// Number of neighbouring entries of each later block that a span may take.
 const WINDOW: usize = 8;
 
 /// An open span of a layer.

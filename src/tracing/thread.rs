@@ -146,9 +146,10 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn assign_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        // In two cases the thread gets the ring of shard 0, without an assignment. First, this function allocates
-        // memory, and an allocator that records spans calls it again meanwhile. Second, a forked child must not take
-        // locks, because another thread may have held them at the fork.
+        // In two cases the thread gets the ring of shard 0, without an assignment. In the first case, the program's
+        // allocator records spans: this function allocates memory, so the allocator calls it again before it has
+        // returned. In the second case, the process is a forked child. It must not take locks, because another thread
+        // may have held them at the fork.
         if self.is_assigning.get() || !recorder.belongs_to_this_process() {
             return recorder.shards.get(0);
         }

@@ -36,8 +36,8 @@ pub struct Span {
     pub follows_from: Vec<SpanId>,
     /// The flags with which the span was created, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
-    /// True if records of this span may be missing. Either events were lost while the span was open, or its creation
-    /// was not seen. The replay sets this when it returns the span.
+    /// True if records of this span may be missing, because events were lost while the span was open, or because its
+    /// creation was not seen. The replay sets this when it returns the span.
     pub may_have_losses: bool,
     /// True if the close of the span was not seen and may have been lost. The replay sets this when it returns the
     /// span ([`SpanReplay::finish`](super::SpanReplay::finish),
@@ -143,8 +143,8 @@ impl Span {
         let mut begun = self.slices.iter_mut().rev();
         let slice = match taken {
             Some(taken) => begun.find(|slice| slice.id == Some(taken.slice.id)),
-            // The stack of the thread has no slice of this span. The close of the span may have come first, and have
-            // ended the slice. So this exit belongs to the last slice of the span on this thread that has no exit
+            // The stack of the thread has no slice of this span. Perhaps the close of the span came first and ended
+            // the slice. In that case, this exit belongs to the last slice of the span on this thread that has no exit
             // yet.
             None => begun.find(|slice| slice.exited_epoch_nanos.is_none() && slice.thread_key() == thread),
         };

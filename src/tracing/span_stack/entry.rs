@@ -60,8 +60,8 @@ impl SpanEntry {
     }
 }
 
-/// Returns a new owner number for a subscriber or layer. By this number its entries are distinguished from the
-/// entries of other subscribers and layers.
+/// Returns a new owner number for a subscriber or layer. The number is in the owner's entries of the span stack, and
+/// distinguishes them from the entries of other subscribers and layers.
 pub(in crate::tracing) fn next_owner() -> u32 {
     static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
     // After 2^30 owners the numbers begin again. It is very unlikely that two owners with the same number are in use

@@ -50,7 +50,8 @@ pub struct SpanReplay {
     /// The number of losses of events so far. If there was a loss, a span can be closed although the exits of some of
     /// its slices are missing.
     gaps: u64,
-    /// The closed spans that were not taken yet, each with the time of its close. The order is that of the stream.
+    /// The closed spans that were not taken yet, each with the time of its close, in the order of their closes in the
+    /// stream.
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
     spans_seen: u64,
