@@ -17,9 +17,9 @@
 //! are more threads than rings.
 //!
 //! Each step in the life of a span is an event in the ring: its creation (with its fields, parent and call site), each
-//! enter and exit of a thread, further fields, links to spans that it follows from, and the drop of its last handle.
-//! Four other things are recorded, too: log records with their fields, the start and end of threads, the samples of
-//! [`Counter`]s, and the marks of [`Marker`]s.
+//! enter and each exit by a thread, further fields, links to spans that it follows from, and the drop of its last
+//! handle. Four other things are recorded, too: log records with their fields, the start and end of threads, the
+//! samples of [`Counter`]s, and the marks of [`Marker`]s.
 //!
 //! A typed event that is recorded inside a span carries the id of this span
 //! ([`current_span_id`](crate::global::current_span_id)).

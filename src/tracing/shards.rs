@@ -136,10 +136,10 @@ impl Shards {
         // The count is published here, after the shard is complete, because a reader opens the shard when it sees the
         // new count.
         //
-        // The count is also published before any event of the shard gets its time. This thread publishes it, and then
-        // takes and releases the lock of `assignments`. A thread records to the shard only after this release, so it
-        // sees the published count. A reader first reads the clock and then the count. So if a shard is not counted
-        // yet, it has no event from before the clock time that the reader has read.
+        // The count is also published before any event of the shard gets its time: this thread publishes the count,
+        // and then takes and releases the lock of `assignments`. A thread records to the shard only after this
+        // release. A reader first reads the clock and then the count. So if the reader does not find the shard in the
+        // count, all events of the shard are later than the clock time that the reader has read.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
     }

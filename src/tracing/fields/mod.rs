@@ -55,10 +55,10 @@ pub(super) struct EncodedFields<'b> {
     /// The flags of the fields, and how many fields there are and how many are missing, as in word 3 of the event's
     /// content extension.
     pub(super) flags_and_counts: u64,
-    /// The time before the fields were visited, if the event may have this time. If this is `None`, the clock must be
-    /// read after the encoding. There are two cases. In the first, the clock was not read before. In the second, a
-    /// value was formatted: formatting may record other events, which come first in the ring, so this event must not
-    /// have an earlier time than they have.
+    /// The time before the fields were visited. `None` means that the clock must be read after the encoding. This is
+    /// so in two cases. In the first, the caller has not read the clock. In the second, a value was formatted:
+    /// formatting may record other events, which come first in the ring, so this event must not have an earlier time
+    /// than they have.
     pub(super) epoch_nanos: Option<u64>,
     /// True if the formatting of a value has panicked. Then the payload has the fields that were encoded until then,
     /// and the panic continues to the caller.

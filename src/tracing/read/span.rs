@@ -36,8 +36,9 @@ pub struct Span {
     pub follows_from: Vec<SpanId>,
     /// The flags with which the span was created, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
-    /// True if records of this span may be missing, because events were lost while the span was open, or because its
-    /// creation was not seen. The replay sets this when it returns the span.
+    /// True if records of this span may be missing: events were lost while the span was open, an event of the span
+    /// could not be recorded, or the creation of the span was not seen. The replay has set this when it returns the
+    /// span.
     pub may_have_losses: bool,
     /// True if the close of the span was not seen and may have been lost. The replay sets this when it returns the
     /// span ([`SpanReplay::finish`](super::SpanReplay::finish),

@@ -173,9 +173,9 @@ impl SpanStack {
         self.last_where(|entry| entry.is_current_of(owner))
     }
 
-    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. The thread may be in
-    /// a further span inside of it, whose enter was not recorded. So the caller must compare `local_id` of the entry
-    /// with the current span of the registry.
+    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. This may not be the
+    /// thread's current span: the thread may have entered a further span whose enter was not recorded. So the caller
+    /// must compare the entry's `local_id` with the current span of the registry.
     #[inline(always)]
     pub(super) fn current_and_recorded(&self, owner: u32) -> Option<SpanEntry> {
         self.last_where(|entry| entry.is_current_and_recorded_of(owner))
