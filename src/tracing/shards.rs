@@ -71,9 +71,10 @@ impl Shards {
         self.rings.iter().map_while(OnceLock::get)
     }
 
-    /// Assigns a shard to a new thread. A shard without threads is taken first, then a new shard is made, and at the
-    /// limit the shard with the fewest threads is shared. Making a shard takes milliseconds. Only the thread that
-    /// makes it waits: other threads that arrive meanwhile share a shard.
+    /// Assigns a shard to a new thread. If a shard has no threads, the thread gets this shard. If every shard has a
+    /// thread, a new shard is made. If no more shards can be made, the thread shares the shard with the fewest
+    /// threads. Making a shard takes milliseconds. Only the thread that makes it waits: other threads that arrive
+    /// meanwhile share a shard.
     pub(super) fn assign(&self) -> Assignment {
         let plan = self.assignments().plan(self.rings.len());
         self.carry_out(plan)

@@ -12,8 +12,8 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Number of rings, of different recorders, that a thread keeps in its cache. It finds them there without a search.
-/// One would be enough for most programs, because they have one recorder.
+/// Number of rings that a thread keeps in its cache, where it finds them without a search. Each of these rings belongs
+/// to another recorder. One ring would be enough for most programs, because they have one recorder.
 const CACHED_RINGS: usize = 4;
 /// Number of ids of layers' spans that a thread takes from the process at a time.
 const ID_BLOCK: u64 = 1 << 12;

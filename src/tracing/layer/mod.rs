@@ -19,8 +19,8 @@ use tracing_core::{Event, Metadata};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// A layer that records, for a stack of tracing-subscriber layers over a `Registry` (or over another subscriber with
-/// `LookupSpan`).
+/// A layer that records spans and events. It is for a stack of tracing-subscriber layers over a `Registry` (or over
+/// another subscriber with `LookupSpan`).
 ///
 /// The layer records every span and event that reaches it, and filters nothing itself. To filter, put an `EnvFilter`
 /// over the whole stack, or a filter on this layer alone with `.with_filter(…)`. Environment variables such as

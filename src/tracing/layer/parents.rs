@@ -1,4 +1,4 @@
-//! The search for the parent of a new span, and for the span in which an event happens, in a layer.
+//! The search of a layer for two kinds of spans: the parent of a new span, and the span in which an event happens.
 
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
@@ -88,9 +88,9 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the thread's current span. It comes from the thread's span stack if the innermost recorded
-    /// span there is the current span of the registry. Otherwise it comes from the registry: `ask` finds the span
-    /// there.
+    /// Returns the id of the thread's current span, or 0 if it has none. If the innermost recorded span on the
+    /// thread's span stack is also the current span of the registry, its id is returned. If not, `ask` finds in the
+    /// registry the innermost span that this layer may see.
     #[inline(always)]
     fn current_or<'a, S>(
         &self,
