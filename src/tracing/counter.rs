@@ -97,9 +97,10 @@ impl StaticCallSite {
     /// must not take the lock of the call sites, because another thread may have held it at the fork.
     #[inline(always)]
     fn call_site_id(&'static self, recorder: &PerfRecorder, kind: CallSiteKind) -> u32 {
-        // Relaxed: `register` adds the call site to the tables of all recorders before it stores the id here. A
+        // Acquire, pairs with the release in `register`. `register` adds the call site to the tables of all recorders
+        // before it stores the id. So the tables have the call site before this thread records an event with its id. A
         // thread that still sees 0 calls `register` again and gets the same id.
-        match self.id.load(Ordering::Relaxed) {
+        match self.id.load(Ordering::Acquire) {
             0 => self.register(recorder, kind),
             id => id as u32,
         }
@@ -124,7 +125,8 @@ impl StaticCallSite {
             view.encode()
         };
         let id = CALL_SITES.id_of_key(ptr::from_ref(self).addr(), describe);
-        self.id.store(id as usize, Ordering::Relaxed);
+        // Release, pairs with the acquire in `call_site_id`.
+        self.id.store(id as usize, Ordering::Release);
         id
     }
 }
