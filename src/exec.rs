@@ -25,7 +25,7 @@ impl RecordsTo for ExecEvent {
 /// A scope in which the calling thread works on a block. Until the scope is dropped, the thread's execution events
 /// carry the word `block`: the seqno of the block's BLOCK_START event.
 ///
-/// A block scope is an [`ExtScope`] and has its rules.
+/// A block scope sets its word by an [`ExtScope`], so the rules of [`ExtScope`] apply to it.
 ///
 /// ```
 /// use eventring::exec::BlockScope;

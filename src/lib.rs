@@ -70,8 +70,8 @@
 // crate itself.
 extern crate self as eventring;
 
-/// Implements `Debug` for an error type by its `Display`, which names all causes. If a `main` function returns the
-/// error, Rust prints its `Debug`.
+/// Implements `Debug` for an error type by its `Display`, which names all causes. Rust prints the `Debug` of an error
+/// that `main` returns, so the user sees all causes then, too.
 #[cfg(not(any(loom, shuttle)))]
 macro_rules! debug_as_displayed {
     ($error:ty) => {

@@ -294,8 +294,8 @@ pub mod support {
         }
     }
 
-    /// Returns `INDEX`. A const parameter is computed while types are checked, so `cargo check` shows an error in its
-    /// computation.
+    /// Returns `INDEX`. The compiler computes a const parameter while it checks types. So `cargo check` already shows
+    /// an error in the computation of `INDEX`.
     #[inline(always)]
     pub const fn index<const INDEX: usize>() -> usize {
         INDEX
@@ -338,7 +338,7 @@ pub mod support {
         event.default_ext()
     }
 
-    /// A payload that the call gives by value or by reference.
+    /// A payload in a macro call. The call may give it by value or by reference.
     pub trait PayloadReference: EventPayload {
         /// Returns the payload.
         #[inline(always)]

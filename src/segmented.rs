@@ -1,8 +1,8 @@
 //! An array that grows by blocks. Elements never move, and a lookup takes no lock.
 
 use once_cell::race::OnceBox;
-// Models use this mutex of `std`, too. A thread holds it only while it makes a block. Models make all blocks before
-// they start threads, so the model checker need not see the mutex.
+// Models use this mutex of `std`, too, although the model checker does not see it. A thread holds the mutex only while
+// it makes a block, and models make all blocks before they start threads.
 use std::sync::{Mutex, PoisonError};
 
 /// An array of at most `BLOCKS` blocks. Each block is made when it is first needed and lives as long as the array.
@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 /// The first block has `1 << FIRST_SHIFT` elements. Every further block has `1 << GROWTH_SHIFT` times as many elements
 /// as the block before it. If `GROWTH_SHIFT` is 0, all blocks have the same length.
 ///
-/// An array without blocks consists of zero bytes. So a `static` array takes no space in the program's file.
+/// As long as an array has no blocks, all its bytes are zero. So a `static` array takes no space in the program's
+/// file.
 pub(crate) struct SegmentedArray<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize> {
     blocks: [OnceBox<Box<[T]>>; BLOCKS],
     /// Lock that a thread holds while it makes a block. So if several threads need the same new block, only one of

@@ -13,8 +13,8 @@ pub(crate) use crate::checker::{AtomicU64, Mutex, Ordering, compiler_fence, fenc
 /// Adds `value` to the word with release ordering, executes a sequentially consistent fence, and returns the old value.
 ///
 /// On x86-64 the locked instruction of the addition is also the fence. It drains the store buffer, so no earlier store
-/// and no later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2). Only the compiler
-/// must be prevented from reordering. On other machines, and in models, the fence is a separate operation.
+/// and no later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2). The two compiler
+/// fences keep the compiler from reordering. On other machines, and in models, the fence is a separate operation.
 #[inline(always)]
 pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]

@@ -20,8 +20,8 @@ impl Copier {
         Self
     }
 
-    /// Returns the same copier. The x86-64 version limits here which copies it inlines into the caller. This version
-    /// inlines no copies.
+    /// Returns the same copier. In the x86-64 version, this function limits which copies are inlined into the caller.
+    /// This version inlines no copies.
     pub(crate) fn within(self, _: usize) -> Self {
         self
     }

@@ -1,4 +1,4 @@
-//! Tests that hold for every way to copy.
+//! Tests of copies to and from shared memory. Every version of the copier must pass them.
 
 use super::copy::Copier;
 

@@ -18,8 +18,8 @@ const STRING_MOVE_BYTES: usize = 1 << 20;
 pub(crate) struct Copier {
     /// True if the processor has AVX.
     has_avx: bool,
-    /// Number of lengths that are copied in line. These lengths begin at 32 bytes. The number is 0 if the processor
-    /// has no AVX.
+    /// Length limit of copies that are made in line, minus 32. A copy is in line if its length minus 32 is not
+    /// negative and is below this number. The number is 0 if the processor has no AVX.
     in_line_over_32: usize,
 }
 
@@ -37,14 +37,15 @@ impl Copier {
 
     /// Returns true if a copy of `bytes` bytes is made in line, by AVX moves in the caller's own code. This needs AVX
     /// and a length of at least 32 bytes, below a mebibyte and below the limit of [`Self::within`]. The check is one
-    /// comparison. If a caller makes it before [`Self::read_shared`], the compiler can drop the comparisons there.
+    /// comparison. If a caller makes this check before it calls [`Self::read_shared`], the compiler can drop the
+    /// comparisons in that function.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
         if is_in_line {
             // Tells the compiler the range of `bytes`, which it does not derive from the comparison. SAFETY:
-            // `in_line_over_32` is at most STRING_MOVE_BYTES - 32. So `bytes - 32` has not wrapped, and `bytes` is in
-            // this range.
+            // `in_line_over_32` is at most STRING_MOVE_BYTES - 32. A `bytes - 32` that has wrapped would be far
+            // larger. So it has not wrapped, and `bytes` is in this range.
             unsafe { std::hint::assert_unchecked((32..STRING_MOVE_BYTES).contains(&bytes)) };
         }
         is_in_line
@@ -70,8 +71,8 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
         // SAFETY: the processor has AVX, there are at least 32 bytes, and the caller vouches for both ranges.
         unsafe { opaque_copy_avx(to, from, bytes) }
     } else if bytes >= 16 {
-        // SAFETY: the loop moves the bytes [0, 16), [16, 32) and so on, as long as a piece begins below bytes - 16.
-        // Then the last 16 bytes are moved. All these pieces are inside both ranges.
+        // SAFETY: the loop moves pieces of 16 bytes: [0, 16), [16, 32) and so on. Each piece begins below bytes - 16,
+        // so it ends inside both ranges. Then the last 16 bytes of both ranges are moved.
         unsafe {
             asm!(
                 "xor {at:e}, {at:e}",
@@ -125,8 +126,8 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
     }
 }
 
-/// Moves bytes like [`opaque_copy`], but 32 bytes at a time. A locked instruction waits until all earlier stores are
-/// done. After this copy, it waits for half as many stores as after a copy of 16 bytes at a time.
+/// Moves bytes like [`opaque_copy`], but 32 bytes at a time. So it executes half as many stores as a copy of 16 bytes
+/// at a time. The next locked instruction waits until all these stores are done.
 ///
 /// # Safety
 /// The conditions of [`opaque_copy`] hold, `bytes` is at least 32, and the processor has AVX.
@@ -183,7 +184,7 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     }
     // SAFETY: these are the last 32 bytes of both ranges. Some of them may have been moved before.
     unsafe { move_32(to, from, last) };
-    // Zeroes the upper halves of the AVX registers. While these halves are in use, code that was compiled without AVX
+    // Zeroes the upper halves of the AVX registers. As long as they are not zeroed, code that was compiled without AVX
     // runs slowly (but correctly). The compiler may inline this function into a function with AVX, and keep values in
     // those registers there. So the assembly declares all sixteen registers as overwritten.
     #[cfg(not(target_feature = "avx"))]
@@ -247,8 +248,8 @@ impl Copier {
     pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
         if self.copies_in_line(bytes) {
             // SAFETY: the processor has AVX, because without AVX `in_line_over_32` is 0. There are at least 32 bytes,
-            // because `bytes - 32` has not wrapped. The caller vouches for both ranges. They do not overlap, because
-            // `target` is private memory and `shared` is in a mapping.
+            // because `copies_in_line` is true only for such lengths. The caller vouches for both ranges. They do not
+            // overlap, because `target` is private memory and `shared` is in a mapping.
             return unsafe { opaque_copy_avx(target, shared, bytes) };
         }
         // SAFETY: the caller vouches for both ranges. They do not overlap, because `target` is private memory and

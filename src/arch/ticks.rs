@@ -15,8 +15,8 @@ pub(crate) fn ticks() -> u64 {
 
 /// Reads the count after every earlier load has completed.
 ///
-/// A comparison with another clock uses this function, because its result depends on the order in which the two clocks
-/// are read.
+/// Use this function to compare the counter with another clock. The result of the comparison depends on the order in
+/// which the two clocks are read.
 #[inline(always)]
 pub(crate) fn ticks_after_loads() -> u64 {
     imp::ticks_after_loads()
@@ -40,8 +40,8 @@ mod imp {
 
     #[inline(always)]
     pub(super) fn ticks() -> u64 {
-        // SAFETY: RDTSC exists on every x86-64 processor and touches no memory. Where the operating system forbids it,
-        // `is_permitted` returns false and no clock uses it.
+        // SAFETY: RDTSC exists on every x86-64 processor and touches no memory. Where the operating system forbids
+        // RDTSC, `is_permitted` returns false, and no clock uses the counter.
         unsafe { _rdtsc() }
     }
 

@@ -2,9 +2,9 @@
 //! programs, all these fields are zero.
 //!
 //! All offsets are from the start of the file. A field is a little-endian u64 unless its doc names another type. A
-//! reader uses the extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known. Each block of
-//! fields is optional; its fields are zero if the writer does not use it. Readers check every value before they use
-//! it.
+//! reader uses the extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known. Each group of
+//! fields is optional. If the writer does not use a group, its fields are zero. Readers check every value before they
+//! use it.
 
 /// Byte offset of the extension's magic.
 pub const MAGIC_OFFSET: usize = 0x100;
@@ -61,9 +61,9 @@ pub const SHARD_COUNT: usize = 0x178;
 /// has it. The number is 0 in rings of version 1.0.
 pub const SHARD_GROUP: usize = 0x188;
 
-/// Hole table: [`WIDE_HOLES`] if the ring has the wide hole table, otherwise 0. Rings before version 1.2 do not have
-/// the wide table, and neither have rings whose schema text needs its space. These rings have only the table at
-/// [`HOLES`].
+/// Hole table: [`WIDE_HOLES`] if the ring has the wide hole table, otherwise 0. Two kinds of rings have no wide table:
+/// rings before version 1.2, and rings with a schema text that needs the table's space. These rings have only the
+/// table at [`HOLES`].
 pub const HOLE_TABLE: usize = 0x190;
 
 /// Writer's lock: 1 if the writer holds an open-file-description write lock on the byte at this offset while it has
@@ -74,13 +74,14 @@ pub const WRITER_LOCK: usize = 0x198;
 pub const CLOCK: usize = 0x200;
 /// Clock: kind (0 unknown, 1 CLOCK_REALTIME, 2 tick counter).
 pub const CLOCK_KIND: usize = CLOCK;
-/// Clock: ticks at the anchor.
+/// Clock: tick count at the anchor. The anchor is the moment for which this block holds both the tick count and the
+/// time.
 pub const CLOCK_TICKS0: usize = CLOCK + 0x08;
-/// Clock: nanoseconds since the epoch at the anchor.
+/// Clock: time at the anchor, nanoseconds since the epoch.
 pub const CLOCK_EPOCH_NANOS0: usize = CLOCK + 0x10;
-/// Clock: multiplier. Nanoseconds since the epoch = nanos0 + ((ticks − ticks0) × mult >> shift).
+/// Clock: multiplier. Nanoseconds since the epoch = epoch_nanos0 + ((ticks − ticks0) × mult >> shift).
 pub const CLOCK_MULT: usize = CLOCK + 0x18;
-/// Clock: shift.
+/// Clock: shift in the formula of [`CLOCK_MULT`].
 pub const CLOCK_SHIFT: usize = CLOCK + 0x20;
 /// Clock: estimated ticks per second.
 pub const CLOCK_TICKS_PER_SECOND: usize = CLOCK + 0x28;
@@ -89,11 +90,12 @@ pub const CLOCK_TICKS_PER_SECOND: usize = CLOCK + 0x28;
 pub const COUNT_REFUSED_CLAIMS: usize = 0x280;
 /// Counter: seqnos that were given up because the ring had gone round: a later event had already used their slot.
 pub const COUNT_LAPPED_CLAIMS: usize = 0x288;
-/// Counter: payload chunks that were skipped because another writer could still write to them.
+/// Counter: failed attempts to take neighbouring payload chunks. An attempt fails if another writer could still write
+/// to one of the chunks.
 pub const COUNT_SKIPPED_CHUNKS: usize = 0x290;
-/// Counter: events that became RECORD_ERROR.
+/// Counter: events that could not be recorded, so that a RECORD_ERROR took their place.
 pub const COUNT_RECORD_ERRORS: usize = 0x298;
-/// Counter: entries that did not fit a context table.
+/// Counter: descriptions of call sites and threads that did not fit the tables in the context area.
 pub const COUNT_TABLE_OVERFLOWS: usize = 0x2a0;
 
 /// Counter: seqnos whose events were missing from the ring when this snapshot was taken. The counter is 0 in files
@@ -113,15 +115,15 @@ pub const CONTENT_NAME: usize = 0x380;
 /// Size of the content type's name in bytes.
 pub const CONTENT_NAME_BYTES: usize = 64;
 
-/// Byte offset of the small hole table, which every version has. It holds seqnos that were handed out and will never
-/// be committed. It serves readers that do not know [`WIDE_HOLES`].
+/// Byte offset of the narrow hole table, which every version has. The table holds seqnos that were handed out and will
+/// never be committed. It serves readers that do not know [`WIDE_HOLES`].
 ///
-/// The small hole table is divided into sets of `HOLE_WAYS` entries. The set of a seqno begins at entry
-/// `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS`. A new seqno replaces the smallest entry of its set.
+/// The narrow hole table is divided into sets of `HOLE_WAYS` entries. The set of a seqno begins at entry `(seqno mod
+/// (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS`. A new seqno replaces the smallest entry of its set.
 pub const HOLES: usize = 0x1000;
-/// Entries of the small hole table.
+/// Number of entries of the narrow hole table.
 pub const HOLE_ENTRIES: usize = 512;
-/// Entries of one set of the small hole table: a cache line.
+/// Number of entries of one set of the narrow hole table. A set is one cache line.
 pub const HOLE_WAYS: usize = 8;
 
 /// Byte offset of the wide hole table, at the end of the header section. The table has [`WIDE_HOLE_SETS`] sets of

@@ -142,8 +142,9 @@ impl Geometry {
         self.payload_buf_bytes / self.chunk_bytes()
     }
 
-    /// Returns the smallest payload size that cannot be recorded, in bytes and rounded up to the alignment. Events
-    /// with payloads of this size or more become RECORD_ERROR with [`super::record_error::ErrorType::OverflowExpire`].
+    /// Returns the smallest payload size, in bytes, that cannot be recorded. To compare a payload's size with it,
+    /// first round the size up to the alignment. Events with payloads of this size or more become RECORD_ERROR with
+    /// [`super::record_error::ErrorType::OverflowExpire`].
     #[inline]
     pub const fn overflow_expire_bytes(&self) -> u64 {
         self.payload_buf_bytes - 2 * self.window_incr_bytes()

@@ -93,7 +93,7 @@ impl FixedHeader {
     }
 }
 
-/// Returns the `N` bytes at `offset`. Callers pass constants that keep the range within the 64 bytes.
+/// Returns the `N` bytes at `offset`. Callers pass constants, and all of these ranges lie within the 64 bytes.
 fn array<const N: usize>(bytes: &[u8; 64], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);

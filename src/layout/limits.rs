@@ -34,8 +34,8 @@ pub const MAX_CONTEXT_SHIFT: u32 = 40;
 /// Number of steps of the buffer window in a payload buffer that is smaller than the published minimum. One step is
 /// the buffer's size divided by this number. (Models use tiny rings.)
 pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
-/// Size of a payload chunk in bytes, in buffers that then have [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks. A chunk is the
-/// unit in which payload memory changes hands between threads.
+/// Size of a payload chunk in bytes, in buffers that hold [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks of this size. A
+/// chunk is the unit in which payload memory changes hands between threads.
 pub const DEFAULT_CHUNK_BYTES: u64 = 64 << 10;
 /// Lower bound of the size of a payload chunk in bytes.
 pub const MIN_CHUNK_BYTES: u64 = if cfg!(any(loom, shuttle)) { 32 } else { 256 };
@@ -47,8 +47,8 @@ pub const MIN_CHUNKS: u64 = 1 << 14;
 /// Number of chunks of a buffer that is too large for this many chunks of [`DEFAULT_CHUNK_BYTES`]. Its chunks are
 /// larger.
 pub const MAX_CHUNKS: u64 = 1 << 16;
-/// Upper bound of a run for small payloads in bytes.
+/// Upper bound, in bytes, of a run (neighbouring chunks that a thread takes together) for small payloads.
 pub const MAX_RUN_BYTES: u64 = 1 << 20;
-/// Divisor that limits a run of chunks for small payloads. The run has at most the buffer's size divided by this
-/// number.
+/// Divisor that limits a run of chunks for small payloads. The run has at most as many bytes as the buffer's size
+/// divided by this number.
 pub const MIN_RUNS: u64 = 256;
