@@ -62,8 +62,8 @@ impl BlockScope {
         Self::enter(seqno)
     }
 
-    /// Enters the block whose BLOCK_START event has the seqno `block_start_seqno`. One thread calls [`Self::start`];
-    /// every other thread that works on the block calls this function.
+    /// Enters a block that another thread has started. `block_start_seqno` is the seqno of the block's BLOCK_START
+    /// event. One thread calls [`Self::start`]; every other thread that works on the block calls this function.
     pub fn enter(block_start_seqno: u64) -> Self {
         Self { seqno: block_start_seqno, _word: ExtScope::set::<ExecEvent>(flow::BLOCK, block_start_seqno) }
     }

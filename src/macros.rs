@@ -55,8 +55,8 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// Inside a span that the feature `tracing` records, word 3 is the span's id. A value that the call gives to word 3
-/// replaces the id. If the enum says `#[event(no_span)]`, word 3 is not the id.
+/// If the call is made inside a span that the feature `tracing` records, word 3 of the event is the span's id. A value
+/// that the call gives to word 3 replaces the id. If the enum says `#[event(no_span)]`, word 3 is not the id.
 ///
 /// While the recorder is off, a call costs one relaxed load and a branch. The expressions of the payload and of the
 /// extension words are not evaluated.
