@@ -94,8 +94,8 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets whether the ring may be smaller than the published C event system allows: descriptor shifts from 15,
-    /// payload shifts from 21. Readers of that system may refuse such a ring.
+    /// Sets whether the ring may be smaller than the original C implementation allows. If so, descriptor shifts from 15
+    /// and payload shifts from 21 are allowed. Readers of the original C implementation may refuse such a small ring.
     pub fn compact(mut self, compact: bool) -> Self {
         self.compact = compact;
         self
@@ -117,15 +117,15 @@ impl RecorderBuilder {
     }
 
     /// Sets whether the file stays when the recorder ends: when its last handle is dropped, or when the process exits.
-    /// Default: false. After a crash the file always stays. A crash is an end by a signal or an abort, a panic that
-    /// drops the last handle, and (with glibc) a panic of `main`.
+    /// Default: false. After a crash the file always stays. Each of these ends is a crash: a signal or an abort kills
+    /// the process; a panic drops the last handle; or (with glibc) `main` panics.
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self
     }
 
-    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] has a value other than `0`. Otherwise this
-    /// changes nothing.
+    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] is set, and its value is neither empty nor
+    /// `0`. Otherwise this function changes nothing.
     pub(crate) fn keep_from_env(self) -> Self {
         let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
         if value.is_empty() || value == "0" { self } else { self.keep(true) }
@@ -174,8 +174,9 @@ impl RecorderBuilder {
     /// Makes the ring and opens it for recording. No reader ever sees an unfinished ring: the file gets its name last.
     ///
     /// # Errors
-    /// The configuration is malformed, another process owns the ring, a permission is missing, or there is too little
-    /// memory. (If memory is missing, the message names the memory pool and says how to enlarge it.)
+    /// Returns an error if the configuration is malformed, another process or recorder owns the ring, a permission is
+    /// missing, or there is too little memory. (In the last case, the message names the memory pool and says how to
+    /// enlarge it.)
     pub fn build(self) -> Result<Recorder, RecorderError> {
         if self.description.content_type() == 0 {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";

@@ -59,8 +59,8 @@ impl Core {
     }
 
     /// Returns true if recording is switched on, and this process is known to own the ring. Never makes a system call,
-    /// so fast paths can call this function. On old kernels only a system call could tell the owner from a forked
-    /// child; there this function returns false in every process.
+    /// so fast paths can call this function. On kernels before 4.14, only a system call can distinguish the owner from
+    /// a forked child. There this function returns false in every process, and the slow path decides.
     #[inline(always)]
     pub(super) fn may_surely_record(&self) -> bool {
         self.is_switched_on() && self.is_surely_original_process()

@@ -21,7 +21,7 @@ pub enum RecorderErrorKind {
         /// Process id of the owner, if the system shows it.
         pid: Option<u32>,
     },
-    /// A name that an existing file has, and this file is not a ring. Such a file is never replaced.
+    /// A name that belongs to an existing file that is not a ring. The library never replaces such a file.
     Occupied,
     /// A file system or pool of huge pages that is too small.
     NoSpace,

@@ -6,7 +6,8 @@ use crate::layout::extension;
 use crate::ring::memory::MappedMemory;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// Identity of one type of events. It is a constant, so a recorder only compares its address `id` for each event.
+/// Identity of one type of events. Each type has one constant identity, so for each event a recorder only compares the
+/// address `id`.
 pub(crate) struct EventsIdentity {
     /// Address that identifies the type. No other type of the process has this address.
     pub(crate) id: *const (),
@@ -39,8 +40,8 @@ impl Recorder {
     /// the check costs one load and one comparison.
     #[inline(always)]
     pub(crate) fn takes(&self, events: &'static EventsIdentity) -> bool {
-        // Relaxed: no other memory depends on this word. The slow path decides by the description, which never
-        // changes.
+        // Relaxed: no other memory depends on this word. If another thread has overwritten the word, the slow path
+        // decides. It compares the ring's description, which never changes.
         self.core.taken_events.0.load(Ordering::Relaxed) == events.id.addr() || self.takes_slow(events)
     }
 

@@ -1,8 +1,8 @@
 //! Recording one event: the fast paths, and the slow paths for all other cases.
 //!
-//! A fast path handles the common case: recording is on, the clock's current segment covers this moment, the thread's
-//! payload cursor has room, and the next slot is free. It is inlined where the event is recorded. All other cases are
-//! handled by `record_slow` or `record_empty_slow`.
+//! A fast path handles the common case: recording is on, the clock's current calibration segment covers this moment,
+//! the thread's run of payload memory has room, and the next slot is free. The fast path is inlined where the event is
+//! recorded. All other cases are handled by `record_slow` or `record_empty_slow`.
 //!
 //! Functions that are not inlined get the four extension words as four arguments, not as an array. An array would pass
 //! through memory: the caller would store single words, and the callee would load two words at a time. The processor
@@ -94,14 +94,14 @@ impl Core {
         self.record_empty_slow(event_type, ext0, ext1, ext2, ext3)
     }
 
-    /// Returns the present time if the clock's current segment covers it, otherwise `None`.
+    /// Returns the present time if the clock's current calibration segment covers it, otherwise `None`.
     #[inline(always)]
     pub(crate) fn try_now(&self) -> Option<u64> {
         self.clock.try_now_epoch_nanos()
     }
 
-    /// Records an event with `bytes` bytes of payload, which must not be 0. This is the fast path of
-    /// [`Self::recordv`].
+    /// Records an event with `bytes` bytes of payload, which must not be 0. This is the fast path of [`Self::record`]
+    /// and [`Self::recordv`].
     #[inline(always)]
     fn try_record<'c>(
         &'c self,

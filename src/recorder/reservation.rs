@@ -56,7 +56,8 @@ impl Core {
         };
         let epoch_nanos = self.clock.now_epoch_nanos();
         let cursor = thread_cursors::of_this_thread(self);
-        // The claim has room for the error struct at least, because a dropped reservation becomes a RECORD_ERROR.
+        // The claim has room for at least the error struct. A reservation that is dropped without a commit becomes a
+        // RECORD_ERROR with this struct as its payload.
         let claim = self.writer.reserve(cursor, (start + capacity).max(record_error::FIXED_BYTES as u64));
         // The sum fits into 32 bits: if the caller asked for too many bytes, `overflow` is set and `capacity` is
         // small.
@@ -174,8 +175,8 @@ impl Reservation<'_> {
         seqno
     }
 
-    /// Gives the payload cursor back, so that another thread can use it, if the cursor's own thread has ended while
-    /// this reservation was open.
+    /// Gives the payload cursor back if the cursor's own thread has ended while this reservation was open. Then another
+    /// thread can use the cursor.
     fn give_back_cursor(&mut self) {
         if let Some(cursor) = self.cursor.take() {
             self.core.writer.give_back_orphan(cursor);

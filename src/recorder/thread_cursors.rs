@@ -25,12 +25,13 @@ struct Held {
     cursor: CursorId,
 }
 
-/// The payload cursors that this thread holds. They are given back when the thread ends.
+/// The payload cursors that this thread holds. When the thread ends, it gives them back, so that other threads can use
+/// them.
 struct HeldCursors(RefCell<Vec<Held>>);
 
 thread_local! {
-    // `REMEMBER` has no destructor. So an access needs no check whether it still exists, and works until the thread's
-    // last instruction.
+    // `REMEMBER` has no destructor. So an access need not check whether the variable still exists, and works until the
+    // thread's last instruction.
     static REMEMBER: [Cell<Remembered>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
     static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
 }
@@ -43,8 +44,9 @@ pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     if remembered.core_id != core.id {
         return None;
     }
-    // SAFETY: the pointer was made from a `&PayloadCursor` of the core with this id. Ids are never used twice, so it
-    // is this core. Payload cursors live, at the same address, as long as their core, which is borrowed.
+    // SAFETY: the pointer was made from a `&PayloadCursor` of the core with this id. No id is used twice, so that core
+    // is `core`. A payload cursor keeps its address and lives until its core is dropped. `core` is borrowed here, so
+    // the cursor outlives the result.
     Some(unsafe { &*remembered.cursor })
 }
 

@@ -15,7 +15,7 @@ pub enum ShmErrorKind {
     PermissionDenied,
     /// A path that leads to a symbolic link, a directory, a pipe or a device.
     NotARegularFile,
-    /// A name that an existing file has, and this file is not a ring. Such a file is never replaced.
+    /// A name that belongs to an existing file that is not a ring. The library never replaces such a file.
     Occupied,
     /// A ring whose writer's lock is held.
     AlreadyOwned {

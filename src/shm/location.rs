@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The environment variable that names the ring directory. If it is set, no other directory is searched or used.
 pub const DIRECTORY_VARIABLE: &str = "EVENTRING_DIR";
 
-/// The name of the ring directory on a hugetlbfs mount. The published C event system uses the same name.
+/// The name of the ring directory on a hugetlbfs mount. The original C implementation uses the same name.
 pub(super) const SUBDIRECTORY: &str = "event-rings";
 
 /// The reason why a ring does not use huge pages. The ring works nevertheless, but the processor has more TLB misses.
@@ -63,11 +63,10 @@ impl fmt::Display for HugePageWarning {
 pub struct RingLocation {
     /// The path of the file.
     pub path: PathBuf,
-    /// True if the file is in a ring directory. A missing ring directory is made. A ring directory or file of another
-    /// user is refused, unless the options allow it.
+    /// True if the file is in a ring directory. If so, the directory is made if it is missing. A directory or file that
+    /// belongs neither to the caller nor to root is refused, unless the options allow any owner.
     pub in_ring_directory: bool,
-    /// True if the directory is removed when its last ring file has been removed. Only `/dev/shm/event-rings` is
-    /// removed.
+    /// True if the directory is removed after its last ring file. This is so for `/dev/shm/event-rings` only.
     pub remove_empty_directory: bool,
     /// A warning for the user.
     pub warning: Option<HugePageWarning>,

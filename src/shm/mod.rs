@@ -62,5 +62,5 @@ pub(crate) use linux::same_pid;
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
 
 /// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
-/// 0, the writer of the file holds that lock.
+/// 0, the writer took that lock when it made the file.
 pub const WRITE_LOCK_OFFSET: u64 = 0x198;

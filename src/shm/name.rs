@@ -1,6 +1,6 @@
 //! The configuration string of a ring: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
 //!
-//! The rules are those of the published C event system. Fields are separated by `:`. The first field is required. If
+//! The rules are those of the original C implementation. Fields are separated by `:`. The first field is required. If
 //! it has no `/`, it is the name of a ring in the ring directory. If it has a `/`, it is a path, used as written. The
 //! other fields are shifts: a shift *s* means 2^*s* descriptors, or 2^*s* bytes of payload. A shift that is missing or
 //! empty, as in `f::30`, has its default value.

@@ -41,8 +41,8 @@ impl Default for MemfdOptions {
     }
 }
 
-/// Options for opening a ring file. By default, symbolic links are refused. In a ring directory, files of strangers
-/// are refused, too.
+/// Options for opening a ring file. By default, symbolic links are refused. In a ring directory, files of other users
+/// are refused, too, except files of root or of a group of the caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
     /// True if the last component of the path may be a symbolic link. (`/proc/PID/fd/N` is one.)

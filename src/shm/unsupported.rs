@@ -29,7 +29,7 @@ fn unsupported_io() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "event rings and captures need Linux")
 }
 
-/// The guard that notices a fork. Here it never has to, because no process of this system records events.
+/// The guard that notices a fork. On this system it has nothing to do, because no process can record events.
 #[derive(Debug)]
 pub struct ForkGuard;
 

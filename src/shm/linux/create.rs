@@ -8,21 +8,23 @@
 //! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
 //! 4. If a file has the name already, the lock of that file decides. If the lock is held, the ring has an owner, and
 //!    the error names the owner's process. If the lock is free, the file is stale. This process then locks the stale
-//!    file, checks that the name still leads to it, and gives it the sticky bit. It exchanges the names of the two
-//!    files in one step. Then it checks whether the file that has left the name is the stale file. If so, it removes
-//!    that file, else it gives it the name back. So even a process that ignores the lock loses no file.
+//!    file, checks that the name still leads to it, and gives it the sticky bit. One system call exchanges the names of
+//!    the new file and the file at `<name>`. Then this process checks whether the exchange moved the stale file. If so,
+//!    it removes the stale file. If it moved another file, a second exchange gives that file its name back. So even a
+//!    process that ignores the lock loses no file.
 //! 5. The new file loses the sticky bit before any event can be recorded.
 //!
 //! If this process dies at any of these steps, a file stays at the temporary name. This file has the sticky bit, or is
-//! still empty (between the first two steps), so the next maker removes it. There is no moment without such a mark:
-//! the new file loses the bit only after it has its final name, and a stale file gets the bit before it loses its
+//! still empty (if the process dies within step 1), so the next maker removes it. There is no moment without such a
+//! mark: the new file loses the bit only after it has its final name, and a stale file gets the bit before it loses its
 //! name. If a death leaves the bit on the file `<name>` itself, nothing is lost. That ring has no event yet, or was
 //! about to be removed.
 //!
-//! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and
-//! the rename or removal. Hence the rule: only the owner of the file that has a name may take the name from that file.
-//! An owner holds the file's lock. A process becomes the owner of a stale file by locking it (see
-//! [`replacer`](super::replacer)). All threads of a process share one temporary name.
+//! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and the
+//! rename or removal. Hence the rule: only the owner of the file that has a name may take the name from that file. An
+//! owner holds the file's lock. A process becomes the owner of a stale file by locking it (see
+//! [`replacer`](super::replacer)). All threads of a process share one temporary name, so only one of them can make the
+//! ring at a time.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -249,8 +251,8 @@ impl Unpublished {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
                 // The second opening failed, so the file must be removed, and only a file's lock holder may remove it.
-                // So the first description takes the lock here. It is closed immediately afterwards, and the lock ends
-                // with it.
+                // So `file`, the first description, takes the lock here. It is closed immediately afterwards, which
+                // ends the lock.
                 if try_lock(&file).is_ok() {
                     place.remove(id);
                 }
@@ -329,7 +331,8 @@ impl Unpublished {
         let (from, to) = (&*self.target.temporary, &*self.target.finished);
         match rename(from, to, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS) => {
-                // The file system does not know NOREPLACE. A hard link fails, too, if the new name exists.
+                // The file system does not know NOREPLACE. A hard link gives the file its new name instead. It also
+                // fails if the new name exists.
                 linkat(&from.directory, &from.name, &to.directory, &to.name, AtFlags::empty())?;
                 unlinkat(&from.directory, &from.name, AtFlags::empty())
             }

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::answers::FileId;
 
-/// A file descriptor that checks, before it is closed on drop, that its number still leads to the file for which it
-/// was opened. If not, it is not closed.
+/// A file descriptor of this library. On drop, it is closed only if its number still leads to the file for which it was
+/// opened.
 #[derive(Debug)]
 pub(super) struct OwnDescriptor {
     fd: ManuallyDrop<OwnedFd>,

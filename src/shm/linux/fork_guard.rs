@@ -24,7 +24,8 @@ const ORIGINAL: u32 = 1;
 /// inherits: only the original process has it.
 const ASK_WITNESS: u32 = 2;
 
-/// The content of the guard's page. In a forked child the page holds a copy of the content, or zeros.
+/// The content of the guard's page. In a forked child the page holds zeros if the kernel can wipe pages, otherwise a
+/// copy of the content.
 #[repr(C)]
 struct Page {
     word: AtomicU32,
@@ -151,7 +152,7 @@ impl Drop for ForkGuard {
         let witness = self.page().witness.load(Ordering::Relaxed);
         if !witness.is_null() && self.has_witness() {
             // SAFETY: the page is our own, and only `self` knows its address. In a forked child the page does not
-            // exist, so `has_witness` returns false there.
+            // exist. There `has_witness` returns false, and this call is not made.
             let _ = unsafe { munmap(witness.cast(), self.page_bytes) };
         }
         // SAFETY: our own page; no reference to it outlives `self`.

@@ -102,8 +102,8 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Returns true if the directory is on hugetlbfs with 2 MiB pages now. A mount point of hugetlbfs may not be, because
-/// another mount can cover it.
+/// Returns true if the directory is on hugetlbfs with 2 MiB pages now. The mount point of a hugetlbfs may lead to
+/// another file system now, because a later mount can cover it.
 pub(super) fn has_huge_pages(directory: &Path) -> bool {
     use rustix::fs::OFlags;
     paths::open(directory, OFlags::PATH | OFlags::DIRECTORY).and_then(|directory| huge_page_bytes(directory.as_fd()))

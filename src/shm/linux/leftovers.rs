@@ -64,7 +64,7 @@ fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> 
     }
 }
 
-/// Returns the rest of `name` after the ring's name. Returns `None` if it does not begin with the ring's name.
+/// Returns the rest of `name` after the ring's name. Returns `None` if `name` does not begin with the ring's name.
 fn behind<'a>(name: &'a CStr, ring: &CStr) -> Option<&'a [u8]> {
     name.to_bytes().strip_prefix(ring.to_bytes())
 }
@@ -92,8 +92,8 @@ fn remove_abandoned(place: &Arc<DirectoryEntry>, pid: i32) {
 
 impl StaleFile {
     /// Locks the file at `path` if a dead process of this user has left it. The file must be an unfinished ring file
-    /// (`<name>.~<pid>`) or the lock file of a replacer (`<name>.~lock`). Returns `None` if it is another file, or if
-    /// its maker lives.
+    /// (`<name>.~<pid>`) or the lock file of a replacer (`<name>.~lock`). Returns `None` if the file is neither of
+    /// these, or if its maker lives.
     ///
     /// # Errors
     /// The file cannot be opened, or is another user's.
@@ -142,8 +142,9 @@ fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&St
     (is_still && place.current() == Some(locked.id)).then_some(locked)
 }
 
-/// Returns true if the file is more than a minute old. A living maker locks its file immediately, so the maker must be
-/// dead. (Should it live nevertheless, it notices the removal and begins again.)
+/// Returns true if the file is more than a minute old. A living maker locks its file immediately, so the maker of an
+/// old file without a lock must be dead. (If this maker is alive nevertheless, it notices that the file was removed,
+/// and begins again.)
 fn is_old(stat: &Stat) -> bool {
     const SECONDS: u64 = 60;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

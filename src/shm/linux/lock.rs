@@ -5,11 +5,11 @@
 //! page of the file through this description, and closes the descriptor. The mapping keeps the description open, and
 //! so the lock stays held. A forked child does not inherit the mapping, and so not the lock: see [`HeldLock`].
 //!
-//! A process that may read a file may also lock it with `flock`. So it can make a dead ring look as if it had a
-//! writer. Therefore the owner's description holds a second lock, which readers cannot hold: see
-//! [`write_lock`](super::write_lock). A word of the file shows that the owner holds it. If this word is set, the
-//! second lock alone decides whether the file has an owner. The owner holds the `flock` only for other
-//! implementations.
+//! A process that may read a file may also lock it with `flock`. So it can make a dead ring look as if it had a writer.
+//! Therefore the owner's description holds a second lock, which readers cannot hold: see
+//! [`write_lock`](super::write_lock). A word of the file shows that the owner took the second lock. If this word is
+//! set, the second lock alone decides whether the file has an owner. The owner then holds the `flock` only because
+//! other implementations know no other lock.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -33,9 +33,10 @@ impl FileId {
 
 /// Returns the state of the exclusive lock on `file`.
 ///
-/// If the word of the file shows that the owner holds a second lock, the second lock decides. A process that holds
-/// only the `flock` is then a reader. If the word is 0, this function looks into `/proc/locks`, which disturbs no
-/// process. If no holder is shown there, it tries to take a shared lock for an instant.
+/// If the word at `WRITE_LOCK_OFFSET` of the file is not 0, the owner took the second lock, and the second lock
+/// decides. In this case a process that holds only the `flock` is a reader. If the word is 0, this function looks into
+/// `/proc/locks`, which disturbs no process. If no holder is shown there, it tries to take a shared lock for an
+/// instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
     let file = file.as_fd();

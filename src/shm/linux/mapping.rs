@@ -27,8 +27,8 @@ use super::sigbus;
 
 /// A mapping of a ring file. Dropping it removes the mapping and leaves the file as it is.
 ///
-/// Its methods return raw pointers only. Other processes write the same pages, so no Rust reference to them may exist.
-/// Each pointer is valid for loads over the stated length, for as long as the mapping lives. With
+/// The methods of a mapping return raw pointers only. Other processes write the same pages, so no Rust reference to
+/// them may exist. Each pointer is valid for loads over the stated length, for as long as the mapping lives. With
 /// [`Access::ReadWrite`] it is also valid for stores.
 #[derive(Debug)]
 pub struct Mapping {
@@ -234,8 +234,8 @@ impl Mapping {
 
     /// Returns true if an access has found a page missing. [`LostPages`] has the possible reasons.
     ///
-    /// After that access, the lost part of the file reads as zeros, and stores to this part do not reach the file. If
-    /// a file is truncated, this is noticed only when an access meets the missing part. Without
+    /// After an access has found a page missing, the lost part of the file reads as zeros, and stores to this part do
+    /// not reach the file. A truncation of the file is noticed only when an access meets the missing part. Without
     /// [`MapOptions::survive_truncation`] this function always returns false.
     #[must_use]
     pub fn was_truncated(&self) -> bool {

@@ -51,8 +51,8 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
             .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
     }
     let file = open_memfd(name, options.huge_pages).map_err(failed)?;
-    // The second description, which will hold the lock, is opened before the file gets its final mode. With the final
-    // mode, the file may refuse to be opened.
+    // The second description, which will hold the lock, is opened before the file gets its final mode. The final mode
+    // may not allow this process to open the file.
     let lock = open_for_lock(&file)
         .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;

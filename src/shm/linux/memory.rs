@@ -1,7 +1,7 @@
 //! The memory that a file on tmpfs can still take.
 //!
-//! tmpfs has only its own limit and does not check this memory. If a file takes more memory than the machine or the
-//! container has, the kernel kills processes. So this library checks the memory before it takes any.
+//! tmpfs checks its own limit only, not how much memory is free. If a file takes more memory than the machine or the
+//! container has, the kernel kills processes. So this library checks the free memory before it takes any for a file.
 
 use std::path::Path;
 
@@ -28,8 +28,8 @@ fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
     meminfo_field(meminfo, name)?.checked_mul(1024)
 }
 
-/// Returns the number in the line `name` of `/proc/meminfo`. Lines are such as `MemAvailable: 22804000 kB`. The unit
-/// after the number is not applied.
+/// Returns the number in the line `name` of `/proc/meminfo`. Lines are such as `MemAvailable: 22804000 kB`. The number
+/// is returned as written; the unit after it is ignored.
 #[inline(never)]
 pub(super) fn meminfo_field(meminfo: &str, name: &str) -> Option<u64> {
     let rest = meminfo.split('\n').find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

@@ -45,8 +45,8 @@ impl RingFile {
             };
             match opened {
                 Err(error) if error.kind() == ShmErrorKind::NotFound => {}
-                // The first error is kept for the end, and the search goes on. A directory that this process may not
-                // read can come before the directory that has the ring.
+                // The search goes on, because a directory that this process may not read can come before the directory
+                // that has the ring. If no directory has the ring, the first error is returned.
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }
@@ -199,7 +199,7 @@ impl RingFile {
     }
 
     /// Returns whether the writer is alive, as [`writer_liveness`] does. If the program has closed the file's
-    /// descriptor, the lock cannot be asked, and `identity` alone decides.
+    /// descriptor, the state of the lock cannot be read, and `identity` alone decides.
     #[must_use]
     pub fn writer_liveness(&self, identity: Option<&ProcessIdentity>) -> Liveness {
         match self.file.checked() {

@@ -31,8 +31,8 @@ pub(super) struct DirectoryEntry {
     pub name: CString,
     /// The path, for messages and for the removal of the directory.
     pub path: PathBuf,
-    /// The same path if it is absolute, otherwise `None`. If the program has closed the directory's descriptor, the
-    /// file is found by this path.
+    /// The value of `path` if it is absolute, otherwise `None`. If the program has closed the directory's descriptor,
+    /// the file is found by this absolute path.
     absolute: Option<CString>,
     pub in_ring_directory: bool,
     pub remove_empty_directory: bool,
@@ -67,7 +67,8 @@ impl DirectoryEntry {
         Self::new(&self.directory, parent, name, self.in_ring_directory)
     }
 
-    /// Calls `each` with every name in the directory. If this process may not list the directory, this does nothing.
+    /// Calls `each` with every name in the directory. If this process may not list the directory, `each` is never
+    /// called.
     pub(super) fn for_each_name_beside(&self, mut each: impl FnMut(&CStr)) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(directory) = openat(&self.directory, c".", flags, Mode::empty()) else { return };
@@ -78,7 +79,7 @@ impl DirectoryEntry {
         }
     }
 
-    /// Opens or makes the file that has this name. If the name is a symbolic link, this fails.
+    /// Opens or makes the file that has this name. If the name is a symbolic link, the call fails.
     #[inline(never)]
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         openat(&self.directory, &self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
@@ -365,8 +366,8 @@ impl OwnedRingFile {
         self.warning.as_ref()
     }
 
-    /// Returns the descriptor, which is open for reading and writing. The program may send it to other processes,
-    /// because it does not hold the lock.
+    /// Returns the descriptor, which is open for reading and writing. The program may send the descriptor to other
+    /// processes: they do not get the lock with it.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

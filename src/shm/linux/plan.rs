@@ -20,7 +20,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Returns the file offset at which the last section ends, rounded up to whole pages. It is less than `end`,
-    /// because the file has the payload buffer only once.
+    /// because the mapping has the payload buffer twice and the file has it once.
     pub(super) fn file_end(&self) -> u64 {
         (self.end - (self.context - self.mirror)) as u64
     }
@@ -51,7 +51,7 @@ impl Plan {
             let context = mirror.checked_add(sections.payload_bytes)?;
             let context_bytes = sections.context_bytes.checked_next_multiple_of(page_bytes)?;
             let end = context.checked_add(context_bytes)?;
-            // The length of the file must fit into a signed 64-bit number, too, because file offsets are signed.
+            // The length of the file must also fit into a signed 64-bit number, because file offsets are signed.
             i64::try_from(sections.file_bytes()?).ok()?;
             isize::try_from(end).ok()?;
             Some(Self {

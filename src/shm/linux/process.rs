@@ -122,8 +122,8 @@ pub(crate) mod same_pid {
     }
 
     /// Runs `prepare` in a process. Then runs `answer`, with the result of `prepare`, in a child of this process that
-    /// has the same process id. At the end, runs `is_well` in the parent. If the system does not permit this, prints a
-    /// line and returns `None`.
+    /// has the same process id. At the end, runs `is_well` in the parent. If the system does not permit such a child,
+    /// prints a line and returns `None`.
     pub(crate) fn fork_with_parents_pid<T>(
         prepare: impl FnOnce() -> T,
         answer: impl FnOnce(&T) -> u8,

@@ -40,7 +40,8 @@ impl AddressReservation {
             .map_err(no_address_space)?;
         let start = NonNull::new(start.cast::<u8>()).ok_or_else(too_large)?;
         let skipped = (start.addr().get() + page_bytes).next_multiple_of(alignment) - start.addr().get();
-        // SAFETY: `skipped` < 2 * alignment, so `skipped + bytes` lies within the reservation.
+        // SAFETY: `skipped` < 2 * `alignment`, and the reservation has `bytes` + 2 * `alignment` bytes. So the `bytes`
+        // bytes from `skipped` on lie within the reservation.
         let base = unsafe { start.add(skipped) };
         Ok(Self { start, reserved_bytes, base, used_bytes: bytes })
     }
@@ -78,8 +79,9 @@ impl AddressReservation {
             Access::ReadOnly => ProtFlags::READ,
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
-        // NORESERVE: a reader of another user's sparse file on hugetlbfs must not take pages from the pool for the
-        // holes of the file. Ring files that this process makes have their pages already.
+        // Without NORESERVE, the kernel would reserve pages of the pool for the holes of a sparse file on hugetlbfs. A
+        // reader of another user's file must not take these pages. Ring files that this process makes have their pages
+        // already.
         let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
         // SAFETY: the range lies within this reservation, so MAP_FIXED replaces only pages that nobody else uses.
         match unsafe { mmap(self.address(offset), bytes, rights, flags, file, file_offset) } {
@@ -132,9 +134,9 @@ impl AddressReservation {
 
 impl Drop for AddressReservation {
     fn drop(&mut self) {
-        // SAFETY: the range is this reservation, with everything that was mapped over it. By their documentation,
-        // pointers into it are valid only while it lives. If the process has too many mappings, `munmap` fails and the
-        // range stays mapped, which does no harm.
+        // SAFETY: the range is this reservation, with everything that was mapped over it. By the documentation of
+        // `Mapping`, pointers into the reservation are valid only while it lives. If the process has too many mappings,
+        // `munmap` fails and the range stays mapped, which does no harm.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.reserved_bytes) };
     }
 }

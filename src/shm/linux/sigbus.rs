@@ -181,7 +181,8 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     let cause = unsafe { &*info };
     let code = cause.si_code;
     if code == libc::BUS_ADRERR {
-        // SAFETY: with a code of the kernel, a SIGBUS carries an address.
+        // SAFETY: the kernel has set the code BUS_ADRERR. With this code, a SIGBUS carries the address of the faulting
+        // access.
         let address = unsafe { cause.si_addr() }.addr();
         if replace_lost_pages(address) {
             return;

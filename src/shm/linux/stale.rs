@@ -114,8 +114,8 @@ impl StaleFile {
         self.place.remove(self.id);
     }
 
-    /// Sets or clears the mark of an unfinished file. This has no effect on another user's file, because its mode
-    /// cannot be changed.
+    /// Sets or clears the mark of an unfinished file. This has no effect on another user's file, because this process
+    /// may not change the mode of such a file.
     pub(super) fn mark_unfinished(&self, is_unfinished: bool) {
         let mode = if is_unfinished { self.mode | STICKY } else { self.mode };
         let _ = fchmod(&self.locked, Mode::from_raw_mode(mode));

@@ -9,8 +9,8 @@ use rustix::process::{getegid, geteuid, getgroups};
 
 use super::error::{ShmError, ShmErrorKind};
 
-/// Mode bits of a directory: every user may write to it, its group may write to it, and (sticky) only the owner of a
-/// file may delete the file.
+/// Mode bits of a directory. `WORLD_WRITABLE`: every user may write to it. `GROUP_WRITABLE`: its group may write to it.
+/// `STICKY`: only the owner of a file in it may delete the file.
 const WORLD_WRITABLE: u32 = 0o002;
 const GROUP_WRITABLE: u32 = 0o020;
 const STICKY: u32 = 0o1000;

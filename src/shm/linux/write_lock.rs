@@ -6,9 +6,9 @@
 //! lock before other processes can open the file. As a result, a file has a writer if and only if the byte has a write
 //! lock.
 //!
-//! The 8 bytes from the locked byte on are a word of the file. The word is not 0 if the file's writer holds the write
-//! lock. In files of other implementations the word is 0. For such files only the `flock` decides whether they have a
-//! writer.
+//! The 8 bytes from the locked byte on are a word of the file. The word is not 0 if the file's writer took the write
+//! lock when it made the file. In files of other implementations the word is 0. If the word is 0, only the `flock`
+//! decides whether the file has a writer.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -40,17 +40,18 @@ pub(super) fn try_lock_for_writing(file: impl AsFd) -> bool {
     control(file, libc::F_OFD_SETLK, &mut lock_of(libc::F_WRLCK)).is_ok()
 }
 
-/// Returns `Some(true)` if the byte has a write lock that belongs to another open file description than that of
-/// `file`. Returns `None` if the system does not show this.
+/// Returns `Some(true)` if the byte has a write lock of another open file description than that of `file`, otherwise
+/// `Some(false)`. Returns `None` if the system does not show the lock.
 fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
-    // This asks whether a read lock could be taken. Only a write lock of another description prevents it.
+    // F_OFD_GETLK asks whether this description could take a read lock. Only a write lock of another description
+    // prevents that.
     let mut lock = lock_of(libc::F_RDLCK);
     control(file, libc::F_OFD_GETLK, &mut lock).ok()?;
     Some(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
-/// Returns `Some(true)` if the file has a writer, and `Some(false)` if it has none. Returns `None` if the file's word
-/// is 0, or if the system does not show the lock. In both cases the `flock` decides.
+/// Returns `Some(true)` if the file has a writer, and `Some(false)` if it has none. Returns `None` if the word at
+/// `WRITE_LOCK_OFFSET` of the file is 0, or if the system does not show the lock. In both cases the `flock` decides.
 pub(super) fn has_writer(file: impl AsFd) -> Option<bool> {
     let file = file.as_fd();
     let mut word = [0; 8];
