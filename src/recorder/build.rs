@@ -68,9 +68,9 @@ impl RecorderBuilder {
 
     /// Sets the name or path of the ring, and its size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
     ///
-    /// A name without `/` is a file in the ring directory. This is the directory in the environment variable
-    /// `EVENTRING_DIR`. Without this variable, it is `event-rings/` on the hugetlbfs mount, or `/dev/shm/event-rings`
-    /// if there are no huge pages. A name with a `/` is a path, used as written.
+    /// A name without `/` is a file in the ring directory. The environment variable `EVENTRING_DIR` names this
+    /// directory. Without the variable, the ring directory is `event-rings/` on the hugetlbfs mount, or
+    /// `/dev/shm/event-rings` if there are no huge pages. A name with a `/` is a path, used as written.
     ///
     /// The ring has 2^descriptor-shift descriptors of 64 bytes (shift 16 to 32, default 21). Its payload buffer has
     /// 2^payload-shift bytes (shift 27 to 40, default 29). With both defaults the file has 642 MiB. `docs/CLI.md`,

@@ -40,8 +40,8 @@ impl Recorder {
     /// the check costs one load and one comparison.
     #[inline(always)]
     pub(crate) fn takes(&self, events: &'static EventsIdentity) -> bool {
-        // Relaxed: no other memory depends on this word. If another thread has overwritten the word, the slow path
-        // decides. It compares the ring's description, which never changes.
+        // Relaxed: no other memory depends on this word. If the word holds another id, the slow path decides by the
+        // ring's description, which never changes.
         self.core.taken_events.0.load(Ordering::Relaxed) == events.id.addr() || self.takes_slow(events)
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Functions that are not inlined get the four extension words as four arguments, not as an array. An array would pass
 //! through memory: the caller would store single words, and the callee would load two words at a time. The processor
-//! would have to wait for such a load.
+//! cannot serve such a load from two pending stores, so the load would have to wait.
 
 use super::core::Core;
 use super::payload::{Payload, total_bytes};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 enum Stopped<'c> {
     /// A stop before the reservation: nothing has been changed.
     BeforeReserving,
-    /// A stop during the reservation. The slow path finishes this reservation. It records the event with
+    /// A stop during the reservation. The slow path finishes this reservation, and records the event with
     /// `epoch_nanos`, the time that the fast path has read.
     WhileReserving { cursor: &'c PayloadCursor, unfinished: Unfinished, epoch_nanos: u64 },
 }

@@ -135,7 +135,8 @@ impl RingConfig {
     /// Reads a configuration string. A path in it cannot contain a `:`, because `:` separates the fields.
     ///
     /// # Errors
-    /// [`BadConfig`](ShmErrorKind::BadConfig). The message names the string, the bad field, and what is allowed.
+    /// Returns the error [`BadConfig`](ShmErrorKind::BadConfig) if the string is malformed or a shift is outside of its
+    /// limits. The message names the string, the bad field, and what is allowed.
     pub fn parse(config: impl AsRef<OsStr>, limits: &ConfigLimits) -> Result<Self, ShmError> {
         let config = config.as_ref();
         let bad = |found: fmt::Arguments<'_>| {
@@ -146,7 +147,8 @@ impl RingConfig {
         let mut fields = config.as_encoded_bytes().split(|&byte| byte == b':');
         let mut field = || fields.next().unwrap_or_default();
         let (name, descriptor, payload) = (field(), field(), field());
-        // SAFETY: the bytes are the start of an `OsStr`. They end at its end or before a `:`, which is valid UTF-8.
+        // SAFETY: the bytes are the start of an `OsStr`. They end at the end of the `OsStr` or before a `:`, which is
+        // valid UTF-8.
         let name = unsafe { OsStr::from_encoded_bytes_unchecked(name) };
         let more = fields.count();
         if more > 0 {

@@ -106,6 +106,7 @@ impl AsFd for UnpublishedFile<'_> {
 /// `initialise` fails or panics, the file is removed.
 ///
 /// # Errors
+/// The errors are, among others:
 /// - [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`NoSpace`](ShmErrorKind::NoSpace),
 ///   [`PermissionDenied`](ShmErrorKind::PermissionDenied).
 /// - [`NotFound`](ShmErrorKind::NotFound) if the directory of a path is missing.
@@ -331,8 +332,8 @@ impl Unpublished {
         let (from, to) = (&*self.target.temporary, &*self.target.finished);
         match rename(from, to, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS) => {
-                // The file system does not know NOREPLACE. A hard link gives the file its new name instead. It also
-                // fails if the new name exists.
+                // The file system does not know NOREPLACE. A hard link gives the file its new name instead. Making the
+                // link also fails if the new name exists.
                 linkat(&from.directory, &from.name, &to.directory, &to.name, AtFlags::empty())?;
                 unlinkat(&from.directory, &from.name, AtFlags::empty())
             }

@@ -14,7 +14,8 @@ use super::lock::lock_state;
 ///   inherited it.
 /// - If the process lives, it must also hold the lock. Otherwise it has closed the ring, and the writer counts as
 ///   dead.
-/// - If the identity is missing, or is from another pid namespace, the lock alone decides.
+/// - If the identity is missing, or is from another pid namespace, the lock alone decides. If the system does not show
+///   the state of the lock, the identity alone decides.
 #[must_use]
 pub fn writer_liveness(file: impl AsFd, identity: Option<&ProcessIdentity>) -> Liveness {
     let by_identity = identity.map_or(Liveness::Unknown, ProcessIdentity::liveness);

@@ -211,7 +211,7 @@ bad line
         try_lock(&owner).unwrap();
         let pid = std::process::id();
         assert_eq!(lock_state(file.as_file()), LockState::Held { pid: Some(pid) });
-        // Here `lock_state` gets the owner's own descriptor. It must not release the owner's lock.
+        // Here `lock_state` gets the owner's own descriptor. `lock_state` must not release the owner's lock.
         assert_eq!(lock_state(&owner), LockState::Held { pid: Some(pid) });
         let other: OwnedFd = file.reopen().unwrap().into();
         assert!(matches!(try_lock(&other), Err(TryLockError::Held { pid: Some(p) }) if p == pid));

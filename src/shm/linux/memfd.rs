@@ -27,6 +27,7 @@ const OPERATION: &str = "create anonymous ring";
 /// last descriptor is closed and its last mapping is gone.
 ///
 /// # Errors
+/// The errors are, among others:
 /// - [`NoSpace`](ShmErrorKind::NoSpace).
 /// - [`NoHugePages`](ShmErrorKind::NoHugePages) if huge pages are requested and the pool is empty.
 /// - The errors of `initialise`.

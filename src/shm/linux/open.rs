@@ -18,8 +18,8 @@ use super::trust;
 
 const OPERATION: &str = "open ring file";
 
-/// A ring file that is open for reading. It holds what the file system knows about the file. The content of the file
-/// is not checked.
+/// A ring file that is open for reading. The value holds what the file system knows about the file. The content of the
+/// file is not checked.
 #[derive(Debug)]
 pub struct RingFile {
     file: OwnDescriptor,
@@ -33,8 +33,8 @@ impl RingFile {
     /// a file.
     ///
     /// # Errors
-    /// [`NotFound`](ShmErrorKind::NotFound), [`PermissionDenied`](ShmErrorKind::PermissionDenied),
-    /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
+    /// The errors are, among others, [`NotFound`](ShmErrorKind::NotFound),
+    /// [`PermissionDenied`](ShmErrorKind::PermissionDenied) and [`NotARegularFile`](ShmErrorKind::NotARegularFile).
     pub fn open(name: &RingName, directories: &RingDirectories, options: &OpenOptions) -> Result<Self, ShmError> {
         let paths = directories.paths_for_reading(name);
         let mut first_error = None;

@@ -1,8 +1,8 @@
 //! System calls about paths, each with one purpose.
 //!
 //! For each system call on a path, there is one function here that is not inlined. This keeps programs small: rustix
-//! puts code for making a C string into every function that passes a path to it. The functions that read files are
-//! here because the code of the standard library's files is larger.
+//! puts code for making a C string into every function that passes a path to rustix. This module also has functions
+//! that read files, because reading with `std::fs` needs more code.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -100,7 +100,8 @@ mod tests {
             assert_eq!(read(&path).unwrap(), content);
         }
         assert_eq!(read(&directory.path().join("nothing")), None);
-        // This path is so long that rustix allocates memory for it. It leads to a directory, which `read` cannot read.
+        // This path is so long that rustix allocates memory for it. The path leads to a directory, which `read` cannot
+        // read.
         assert_eq!(read(&directory.path().join("./".repeat(200))), None);
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A process that replaces or removes a file without an owner must exclude other processes that want to do the same.
 //! The `flock` of the file cannot exclude them, because readers can hold it, too. So the process makes a lock file
-//! `<name>.~lock` in the same directory, which only its own user may open. It locks this file, and removes it at the
-//! end. If the process dies, the lock file stays, empty and unlocked, and the next process takes it.
+//! `<name>.~lock` in the same directory. Only its own user may open the lock file. The process locks this file, and
+//! removes it at the end. If the process dies, the lock file stays, empty and unlocked, and the next process takes it.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

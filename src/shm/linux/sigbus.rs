@@ -7,8 +7,8 @@
 //! numbers, magic numbers), so they find no event there.
 //!
 //! Limits:
-//! - If a SIGBUS has any other cause, the handler passes it to the handler that was installed before, or takes the
-//!   default action.
+//! - If a SIGBUS has another cause than a missing page of a mapped ring file, the handler passes it to the handler that
+//!   was installed before, or takes the default action.
 //! - If the program installs its own SIGBUS handler later, and that handler does not call the previous one, the
 //!   handler of this module is not called any more.
 //! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden. The content of such a page is lost, and every
@@ -38,9 +38,9 @@ pub(super) struct Range {
 
 /// An entry of the handler's list, which holds a [`Range`].
 ///
-/// `version` makes the entry a sequence lock: it is odd while `set` changes the entry. The signal handler does not
-/// wait for such an entry, but skips it. That is safe: the faulting thread borrows its mapping, so the entry of this
-/// mapping is complete and not being changed.
+/// `version` makes the entry a sequence lock: it is odd while `set` changes the entry. The signal handler does not wait
+/// for an entry with an odd version, but skips it. That is safe: a thread that faults in a mapping borrows this
+/// mapping, so the entry of the mapping is complete and not being changed.
 struct RangeEntry {
     claimed: AtomicBool,
     version: AtomicUsize,
@@ -73,8 +73,8 @@ impl RangeEntry {
     fn set(&self, range: &Range) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // Release fence, pairs with the acquire fence in `find`: a handler that reads a changed field also reads the
-        // odd version.
+        // Release fence, pairs with the acquire fence in `find`: if the handler has read a changed field, its second
+        // load of `version` reads a changed version.
         fence(Ordering::Release);
         for (slot, edge) in self.edges.iter().zip(range.edges) {
             slot.store(edge, Ordering::Relaxed);
@@ -151,7 +151,8 @@ static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
 fn install() {
     // If another thread is installing the handler at this moment, this call does not wait for it: after a fork, that
-    // thread may not exist. It takes only a few system calls until the handler is installed.
+    // thread may not exist. So for the time of a few system calls, the handler may be missing although this call has
+    // returned.
     if INSTALLED.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -208,7 +209,7 @@ fn replace_lost_pages(address: usize) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let place = ptr::with_exposed_provenance_mut::<c_void>(start);
     // Release, pairs with the acquire in `was_truncated`. The flag is set before the pages change: a reader that has
-    // read the zeros can then also read the flag.
+    // read the zeros and asks afterwards finds the flag set.
     slot.truncated.store(true, Ordering::Release);
     // SAFETY: [start, end) lies within one registered mapping, which is alive because the faulting thread uses it. The
     // documentation of `Mapping` says that its pages may be replaced, and nobody holds Rust references into it.

@@ -35,6 +35,7 @@ impl StaleFile {
     /// to no file.
     ///
     /// # Errors
+    /// The errors are, among others:
     /// - [`AlreadyOwned`](ShmErrorKind::AlreadyOwned).
     /// - [`PermissionDenied`](ShmErrorKind::PermissionDenied), also if the file belongs to another user.
     /// - [`NotARegularFile`](ShmErrorKind::NotARegularFile).
