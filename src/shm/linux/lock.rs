@@ -34,9 +34,9 @@ impl FileId {
 /// Returns the state of the exclusive lock on `file`.
 ///
 /// If the word at `WRITE_LOCK_OFFSET` of the file is not 0, the owner took the second lock, and the second lock
-/// decides. In this case a process that holds only the `flock` is a reader. If the word is 0, this function looks into
-/// `/proc/locks`, which disturbs no process. If no holder is shown there, it tries to take a shared lock for an
-/// instant.
+/// decides. In this case a process that holds only the `flock` is a reader. If the word is 0, or the system does not
+/// show the second lock, this function looks into `/proc/locks`, which disturbs no process. If no holder is shown
+/// there, it tries to take a shared lock for an instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
     let file = file.as_fd();

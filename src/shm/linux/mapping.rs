@@ -132,7 +132,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Returns true if the file has holes, so that only its parts with data are mapped.
+    /// Returns true if only the parts of the file with data are mapped, because the file has holes.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.sparse.is_some()

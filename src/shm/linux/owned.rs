@@ -3,7 +3,7 @@
 //! A recorder often is in a static, which Rust never drops. Therefore an exit handler removes files, too. If a process
 //! dies without exiting (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read the file after the
 //! crash, and the next owner replaces it. A panic is a crash, too: the file stays if the owner is dropped while its
-//! thread unwinds, and also if `main` panics, so that the program exits with status 101.
+//! thread unwinds, and also if `main` panics. (The program then exits with status 101.)
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
