@@ -48,8 +48,8 @@ fn threads_that_begin_at_the_same_moment_get_a_shard_each_and_keep_the_order_of_
             let body = move || {
                 begin.wait();
                 let log = |n| tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
-                // If another thread is making a shard at this time, this thread first shares a shard. With each event
-                // it asks again for a shard of its own, so it records until it has one.
+                // While another thread makes a shard, this thread shares an existing shard. With each event it asks
+                // again for a shard of its own. So the loop goes on until every thread has its own shard.
                 for n in 0.. {
                     log(n);
                     if recorder.shard_count() == THREADS && n > 50 || Instant::now() > deadline {

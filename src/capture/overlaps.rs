@@ -4,10 +4,11 @@
 
 use crate::reader::{Descriptor, PayloadRead, Reader};
 
-/// The range and the total size of the payloads that were taken from one ring. In a sound ring, no two payloads share
-/// a byte, so their total size is at most the length of their range. A payload can be read only if it begins at or
-/// after the start of the buffer window, and it must end at most one buffer length after that start. So a ring without
-/// a writer never gives more bytes than its buffer has. A live writer can raise this limit only by moving the window.
+/// The range and the total size of the payloads that were taken from one ring. They limit the bytes that a damaged
+/// ring can give. In a sound ring, no two payloads share a byte, so their total size is at most the length of their
+/// range. The range is limited, too: each payload that can be read lies within one buffer length from the start of
+/// the buffer window. So a ring without a writer never gives more bytes than its buffer has. A ring with a live
+/// writer gives more only if the writer moves the window.
 #[derive(Debug, Default)]
 pub(super) struct PayloadExtent {
     /// The range of all payloads: the smallest offset at which one begins, and the largest at which one ends. The

@@ -66,7 +66,8 @@ mod tests {
         sources.add_first(Reader::open(path).unwrap()).unwrap();
         let mut stop = Stop::new(EndReason::Duration, u64::MAX, Instant::now() + Duration::from_secs(3600));
         assert!(!stop.is_reached(&sources.rings));
-        // These ten events are recorded after the first call of `is_reached`, so `is_reached` does not wait for them.
+        // The first call of `is_reached` has set the end to seqno 10. The ten events that are recorded now come after
+        // it (seqnos 11 to 20), so `is_reached` does not wait for them.
         record();
         for taken in 1..10 {
             sources.rings[0].stats.last_seqno = taken;

@@ -187,9 +187,10 @@ impl Chunks {
     /// cursor has no open reservation. So a reservation that is open for long, or leaked, keeps only one run from
     /// other threads. The other runs that its thread fills meanwhile are freed.
     ///
-    /// `is_kept` is true if no other thread can have taken a chunk of the run: the payload cursor is inside a
-    /// reservation, and after its fence the run was *near* (see [`Self::is_abandoned`]). Then plain stores can free
-    /// the chunks. Otherwise compare-exchanges must check that the cursor still holds them.
+    /// `is_kept` is true if no other thread can have taken a chunk of the run. This holds if the payload cursor is
+    /// inside a reservation, and the run was still *near* after the fence of that reservation (see
+    /// [`Self::is_abandoned`]). Then plain stores can free the chunks. Otherwise each chunk is freed by a
+    /// compare-exchange, which fails if the cursor no longer holds the chunk.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {

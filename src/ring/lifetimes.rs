@@ -58,9 +58,9 @@ impl Traffic {
     }
 }
 
-/// Lets `cursors` payload cursors record in turn, each a payload of `bytes` bytes. In each round one further payload
-/// cursor records `busy` bytes, in pieces of at most 30 KiB. Returns the shortest lifetime of a payload, as a
-/// percentage of the payload buffer.
+/// Records rounds of payloads. In each round, each of `cursors` payload cursors records one payload of `bytes` bytes.
+/// Then one further payload cursor records `busy` bytes, in pieces of at most 30 KiB. Returns the shortest lifetime
+/// of a payload (the bytes recorded until it expires), as a percentage of the size of the payload buffer.
 fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     let mut traffic = Traffic::new(payload_shift, cursors + 1);
     while !traffic.is_enough() {

@@ -53,7 +53,7 @@ pub(super) struct Args {
     count: Option<u64>,
     #[command(flatten)]
     select: Select,
-    /// When the writer ends, wait for the next ring of the name, and go on with it; also wait for the first ring
+    /// Wait for the ring if it does not exist; when its writer ends, wait for the next ring of this name, and go on
     #[arg(long)]
     reopen: bool,
     /// Exit with code 16 if events were lost
