@@ -2,8 +2,8 @@
 //! benchmark prints one table for each of these.
 //!
 //! `cargo bench --bench growth` prints all tables; `cargo bench --bench growth -- threads readers` prints only these
-//! two. Each number is the median of several batches, in nanoseconds of wall time per event. With several threads, the
-//! events of all threads are counted. See `docs/COST.md`.
+//! two. Each number is the median of several batches: the wall time of a batch in nanoseconds, divided by the number
+//! of events that all threads recorded. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 

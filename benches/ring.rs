@@ -17,7 +17,8 @@ fn recorder() -> Recorder {
 fn record(c: &mut Criterion) {
     let recorder = recorder();
     let reference = reference::ReferenceRing::new(20, 29);
-    // These events touch every page of the descriptors and payloads of both rings, so that no page fault is measured.
+    // These events touch nearly all descriptor and payload pages of both rings, so that hardly any page fault is
+    // measured.
     for i in 0..(1u64 << 20) {
         recorder.record(2, [i; 4], &[0; 480]);
         reference.record(2, [i; 4], &[0; 480]);
@@ -57,8 +58,8 @@ fn read(c: &mut Criterion) {
         cursor.seek(Seek::Oldest);
         b.iter(|| match cursor.next() {
             Next::Event(event) => black_box(event.record_epoch_nanos),
-            // The cursor is at the end. It goes back to the oldest event, where it first reports the gap of the
-            // overwritten events.
+            // The cursor is at the end of the ring. It goes back to the oldest event. If events were overwritten, the
+            // next call first reports their gap.
             Next::NotReady => {
                 cursor.seek(Seek::Oldest);
                 0

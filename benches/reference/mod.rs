@@ -76,8 +76,8 @@ impl ReferenceRing {
     /// the slack after it.
     pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
         let slack = 1 << 16;
-        // The step must be smaller than the buffer. The C implementation has no buffer as small as those of some
-        // benchmarks, so its step is reduced for them.
+        // The window step must be smaller than the buffer. Some benchmarks have smaller buffers than the C
+        // implementation has, so the step is reduced for them.
         let window_incr = WINDOW_INCR.min(1 << (payload_shift - 3));
         Self {
             control: prefaulted(4096).cast(),

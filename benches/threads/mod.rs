@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// the start. So work that a thread does only once is not measured.
 ///
 /// Each thread notes its own start and end. If a separate thread measured the time, it might read its clock late,
-/// because the processors are busy. And a sum of the threads' own durations would be the same for threads that run one
-/// after the other.
+/// because the processors are busy. A sum of the threads' durations would not show whether the threads ran at the
+/// same time.
 pub fn run_together(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + Sync) -> Duration {
     let ready = AtomicUsize::new(0);
     let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {

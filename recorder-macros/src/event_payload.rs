@@ -64,8 +64,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             );
         }
     });
-    // The generated code writes every byte of the target array, including padding. So the compiler can remove the code
-    // that fills the array with zeros before.
+    // The generated code writes every byte of the target array, including padding. So the compiler can remove the
+    // earlier code that fills the array with zeros.
     let encodes = fields.iter().enumerate().map(|(i, Field { ident, ty, redact, offset, .. })| {
         let end = quote!(#offset + <#ty as __schema::PayloadField>::WIRE_BYTES);
         let next = match fields.get(i + 1) {

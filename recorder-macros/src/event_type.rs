@@ -91,7 +91,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         const _: () = {
             use #krate::schema as __schema;
 
-            // The schema is a static with one address, because recorders identify the events by this address.
+            // The schema is a static, so it has one address. Recorders identify an event type by this address.
             static __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
             #(#checks)*
 

@@ -10,8 +10,8 @@ use crate::event_type::Event;
 /// The field of a view that holds the fixed struct.
 const FIXED: &str = "fixed";
 
-/// The generated code of a view. The struct goes beside the enum. Its functions go into the scope where `__schema` is
-/// defined.
+/// The generated code of a view. `item` is the struct, which goes beside the enum. `functions` are the functions of
+/// the view, which go into the scope where `__schema` is defined.
 pub struct View {
     pub item: TokenStream,
     pub functions: TokenStream,

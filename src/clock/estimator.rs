@@ -190,8 +190,8 @@ impl Estimator {
         ticks.wrapping_sub(self.last.ticks) as i64 as f64
     }
 
-    /// Returns the next segment, which starts at the count `ticks` and follows the segment `old`. It starts at the
-    /// time `lowest_nanos` or later.
+    /// Returns the next segment, which starts at the count `ticks` and follows the segment `old`. The time at this
+    /// start is `lowest_nanos` or later.
     pub(super) fn segment(&mut self, ticks: u64, old: Option<&Segment>, lowest_nanos: u64, shift: u32) -> Segment {
         let since_sample = self.ticks_since_sample(ticks) * self.nanos_per_tick;
         // `truth` is the real-time clock's time at `ticks`, rounded down. Rounding down is the safe direction. If a

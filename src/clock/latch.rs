@@ -6,8 +6,8 @@
 //! overrun is the distance from the segment's end to the highest such time.
 //!
 //! - A reader loads the segment that the word names, and then loads the word again. A publisher writes only to the
-//!   other segment. So a publisher that stalls half way disturbs no reader. (It may be preempted, or interrupted by a
-//!   signal handler that asks for the time.) The Linux kernel calls this scheme a sequence count latch.
+//!   other segment. So no reader is disturbed if a publisher stalls half way (because it is preempted, or because a
+//!   signal handler on its thread asks for the time). The Linux kernel calls this scheme a sequence count latch.
 //! - One compare-exchange of the word publishes a segment *and* ends the overrun of the old segment. So a new segment
 //!   always starts at or above every time that a thread got before. Suppose that a thread raises the overrun at the
 //!   same moment. If the thread is first, the publisher's exchange fails, and the publisher makes a segment that
@@ -21,10 +21,10 @@ use super::const_fn::const_except_in_models;
 use super::segment::Segment;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Step of the overrun in nanoseconds. (The overrun is the distance from the segment's end to the highest time that a
-/// thread got.) Overruns are rounded up to whole steps. So the latch's word changes at most once in 64 ns, even if
-/// many threads ask for the time. This leaves time for the publisher's compare-exchange, which fails if the word
-/// changes.
+/// Step in which the overrun is counted, in nanoseconds. (The overrun is the distance from the segment's end to the
+/// highest time that a thread got.) Overruns are rounded up to whole steps. So the latch's word changes at most once
+/// in 64 ns, even if many threads ask for the time. This leaves time for the publisher's compare-exchange, which
+/// fails if the word changes.
 const OVERRUN_STEP_NANOS: u64 = 64;
 
 /// Largest overrun, in steps: 274 seconds. If no new segment is published for longer than 274 seconds after a
@@ -156,8 +156,8 @@ impl Latch {
     #[inline(always)]
     fn confirms(&self, edition: Edition) -> bool {
         // Pairs with the release fence in `publish`. The publisher writes the next segment to the other words, and the
-        // second next segment over the words that the caller has loaded. If a load before this fence returned such an
-        // overwritten word, the load after this fence sees that the next segment was published. We then return false.
+        // segment after that over the words that the caller has loaded. If a load before this fence returned a word of
+        // that later segment, the load after this fence sees that the next segment was published. We then return false.
         fence(Ordering::Acquire);
         self.edition.load(Ordering::Relaxed) == edition.0
     }
@@ -165,10 +165,10 @@ impl Latch {
     /// Returns the shift of every segment of this clock.
     #[inline(always)]
     pub(super) fn shift(&self) -> u32 {
-        // Relaxed: the calibrating thread stores the shift once, before it publishes the first segment with a release
-        // store. So every thread that has read a published segment with an acquire load also sees the shift. A thread
-        // that still reads the empty segment may see any shift: the empty segment gives no time, whatever the shift
-        // is.
+        // Relaxed: the calibrating thread stores the shift once, before it publishes the first segment with release.
+        // So every thread that has read a published segment with an acquire load also sees the shift. A thread that
+        // still reads the empty segment may not see the shift yet. The empty segment gives no time, so the shift does
+        // not matter.
         self.shift.load(Ordering::Relaxed) as u32
     }
 
@@ -177,8 +177,8 @@ impl Latch {
         self.shift.store(u64::from(shift), Ordering::Relaxed);
     }
 
-    /// Sets the end of the empty segment, unless the end is set already. A thread that asks for the time before the
-    /// first segment is published gets a time past this end.
+    /// Sets the time at which the empty segment starts and ends. Changes nothing if this time is set already. A thread
+    /// that asks for the time before the first segment is published gets a time past this end.
     ///
     /// The caller must read the current segment again afterwards, because another thread may have published a segment.
     pub(super) fn set_empty_segment_start(&self, nanos: u64) {

@@ -3,9 +3,10 @@
 //! Every event carries the time of its recording. Asking the operating system for the time costs 20 to 30 ns. That is
 //! more than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the
 //! count by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*, which is used
-//! for half a millisecond at most. The next thread that asks for the time compares the counter with `CLOCK_REALTIME`
-//! and makes a new segment, which takes half a microsecond. If calls are so far apart that a new segment does not pay,
-//! the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for another.
+//! for half a millisecond at most. The first thread that asks for the time after that compares the counter with
+//! `CLOCK_REALTIME` and makes a new segment, which takes half a microsecond. If calls are so far apart that a new
+//! segment does not pay, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits
+//! for another.
 //!
 //! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
 //! segment.
@@ -180,7 +181,8 @@ impl Clock {
         self.tick_counter.store(encode(found), Ordering::Relaxed);
     }
 
-    /// Returns how ticks relate to nanoseconds at present. Keep this calibration beside recorded events.
+    /// Returns how ticks relate to nanoseconds at present. A recorder stores this calibration in the header of its
+    /// ring.
     ///
     /// If another thread is making the clock's first calibration, this call waits until that thread is done (about 50
     /// µs). Do not call it in a signal handler.

@@ -4,8 +4,8 @@
 /// 64 bits.
 const WORD_BITS: u32 = 32;
 
-/// Width in bits of the expected slope. The word has 32 bits, so the slope can double twice before it saturates. One
-/// unit of the slope is at most 2 parts in 1,000,000,000 of it.
+/// Width in bits of the expected slope. The word has 32 bits, so the slope can double twice before it saturates. The
+/// slope is at least 2^29, so rounding it to a whole number changes it by less than 2 parts in 1,000,000,000.
 const SLOPE_BITS: u32 = 30;
 
 /// A line `epoch_nanos(ticks) = nanos0 + ((ticks - ticks0) * mult >> shift)` for `ticks0 <= ticks < ticks0 + span`.
@@ -62,8 +62,8 @@ impl Segment {
         }
         let lag = self.ticks0.wrapping_sub(ticks);
         if lag <= u64::from(self.span) * LAG_SPANS {
-            // A span of 0 means the empty segment. No count is on it, and `lag` may be 0. No count is treated as
-            // shortly before it either.
+            // The span is 0 only in the empty segment, which gives no time for any count. `lag` may be 0 there.
+            // Without this check, such a count would get the position `Before`.
             if self.span > 0 {
                 return Position::Before(self.nanos0);
             }
@@ -91,7 +91,8 @@ impl Segment {
 /// Converts `ticks` to nanoseconds. `ticks` is below 2^32, so the product cannot overflow.
 #[inline(always)]
 fn scale(ticks: u64, mult: u32, shift: u32) -> u64 {
-    // `shift_for` returns at most 63, so the mask changes nothing. It removes the check for a shift that is too large.
+    // `shift_for` returns at most 63, so the mask changes nothing. With the mask, the compiler leaves out its check
+    // for a shift that is too large.
     (ticks * u64::from(mult)) >> (shift & 63)
 }
 

@@ -13,10 +13,11 @@
 //! value.
 //!
 //! **Within a segment.** The time grows with the count. The counter does not run backwards for a thread, because the
-//! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the thread
-//! gets a time of at least *E*, and *E* is raised to this time. If the counter was read before the segment was
-//! published, the count may be before the segment's start. The thread then gets the time of the start. This time is
-//! not below the times of earlier segments, and not above the other times of this segment.
+//! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the
+//! thread gets a time that is not below the overrun (the highest time past this end that any thread got), and the
+//! overrun is raised to this time. If the counter was read before the segment was published, the count may be before
+//! the segment's start. The thread then gets the time of the start. This time is not below the times of earlier
+//! segments, and not above the other times of this segment.
 //!
 //! # Why no thread waits
 //!

@@ -87,7 +87,7 @@ impl Format {
         }
     }
 
-    /// Returns true if an export in this format shows nothing but spans. It needs a perf ring.
+    /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
     #[must_use]
     pub fn has_only_spans(self) -> bool {
         match self {

@@ -67,8 +67,8 @@ fn json_lines() {
 #[test]
 fn folded() {
     let capture = everything();
-    // In span view, the first request lasts 1001 ns. The queries exist from 2200 to 2900, so 301 ns are its self time.
-    // A second request is open for the last 100 ns. The queries last 510 ns and 600 ns.
+    // In span view, the first request lasts 1001 ns. Its queries exist from 2200 to 2900, so the self time of the
+    // request is 301 ns. A second request is open for the last 100 ns. The queries last 510 ns and 600 ns.
     assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;request 401\nshop;request;query 1110\n");
     // In thread view, the request was the innermost span of its thread from 2100 to 2400 and from 2700 to 2800. The
     // queries were innermost for 300 ns and 400 ns.

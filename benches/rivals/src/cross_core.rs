@@ -33,7 +33,7 @@ pub fn measure(rounds: usize) -> Medians {
     let payload = [7u8; 82];
     let each = |operations: u64| operations / 2;
     let mut cases = Cases::default();
-    // The result of the cases below is wall time per event. The events of both threads are counted.
+    // The recording cases below give the wall time divided by the number of events that all threads recorded.
     let exec = |operations: u64| {
         (0..operations).for_each(|_| {
             recorder.record(2, EXT, black_box(&payload));

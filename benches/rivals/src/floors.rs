@@ -70,8 +70,8 @@ fn ticks() -> u64 {
     eventring::__internals::clock::Clock::global().now_epoch_nanos()
 }
 
-/// The work of the ring alone: each call records an event with fixed words, and with 29 fixed bytes if there are
-/// fields. No state of spans is kept.
+/// The work of the ring alone: each call records an event with fixed extension words. If the span or log record has
+/// fields, the event also has a fixed payload of 29 bytes. No state of spans is kept.
 pub struct Records(pub Recorder);
 
 impl Work for Records {

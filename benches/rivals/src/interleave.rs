@@ -55,8 +55,8 @@ impl<'a> Cases<'a> {
     }
 }
 
-/// Inserts the median of the samples under `name`. Inserts the limit that the fastest 5 % of the samples do not exceed
-/// under [`fastest`]`(name)`.
+/// Inserts two values into `found`. The one named `name` is the median of the samples. The one named
+/// [`fastest`]`(name)` is a limit: the fastest 5 % of the samples are not above it.
 pub fn insert(found: &mut BTreeMap<String, f64>, name: &str, samples: &mut [f64]) {
     found.insert(name.into(), median(samples));
     // The median has sorted the samples.

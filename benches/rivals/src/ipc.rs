@@ -16,8 +16,8 @@ pub fn measure(events: u64) -> Medians {
     let recorder = Recorder::builder(ContentDescription::new(300, "IPC")).anonymous().build().unwrap();
     Clock::global().now_epoch_nanos();
     let mut medians = Medians::new();
-    // The two recorders are measured in turn, because the processes may move to cores that are nearer or further
-    // apart.
+    // The two recorders are measured in turn. If the processes move to cores that are nearer or further apart, this
+    // affects both recorders.
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let rounds = 5;
     for round in 0..rounds {

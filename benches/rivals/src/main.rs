@@ -40,7 +40,7 @@ fn main() {
     }
     let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let mut medians = Medians::new();
-    // This part comes first, because it forks and the process still has only one thread.
+    // This part forks. So it comes first, while the process still has only one thread.
     if is_wanted("ipc") {
         medians.extend(ipc::measure(if quick { 5_000 } else { 50_000 }));
     }

@@ -62,7 +62,7 @@ fn reference_of(shifts: (u32, u32)) -> ReferenceRing {
     reference
 }
 
-/// Makes a recorder of the size that the documentation's results are for. Every page of its ring has been used once.
+/// Makes a recorder of the size for which the documentation has results. Every page of its ring has been used once.
 pub fn warm_recorder() -> Recorder {
     recorder_of(LARGE)
 }
@@ -156,7 +156,8 @@ fn first_million(warm: &Recorder) -> Medians {
 /// A walk through an array of 16 KiB. The place of each step depends on the step before, so the steps cannot overlap
 /// in time. The walk takes about 300 ns and stands for a program's own work between two events.
 ///
-/// The array fits in the first-level cache. The times of longer walks vary by more than the effect that is measured.
+/// The array fits in the first-level cache. With a larger array, the time of a walk would vary by more than the
+/// effect that is measured.
 struct Chase(Vec<u32>);
 
 impl Chase {

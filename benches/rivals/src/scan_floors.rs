@@ -1,5 +1,6 @@
-//! The least work that a call like `Cursor::next` can do. The reader here works on memory that nobody writes to. It
-//! does not reach the ring through a further pointer, and it need not expect that the mapping is truncated.
+//! The least work that a call like `Cursor::next` can do. A real cursor reaches the ring through one more pointer,
+//! and must expect that somebody truncates the file. The reader here holds the address of the descriptors itself, and
+//! nobody writes to them or truncates them.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -44,8 +45,8 @@ pub struct FloorCursor {
 }
 
 impl FloorCursor {
-    /// Makes a cursor that reads the descriptor at index `place` next. `descriptors` must have a power of two of
-    /// descriptors.
+    /// Makes a cursor that reads the descriptor at index `place` next. The number of descriptors in `descriptors`
+    /// must be a power of two.
     pub fn new(descriptors: &'static [u8], place: u64) -> Self {
         let slots = descriptors.len() as u64 / 64;
         assert!(slots.is_power_of_two() && place < slots && descriptors.as_ptr().cast::<u64>().is_aligned());

@@ -78,9 +78,9 @@ pub fn measure(rounds: usize) -> Medians {
     );
     crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
-    // The last cases have a filter that refuses every call site, and no subscriber at all. All other subscribers want
-    // everything. While two subscribers want different things, `tracing` asks the current one at each call. So these
-    // cases run when the other subscribers are gone.
+    // The last cases have a filter that refuses every call site (`level_off`), or no subscriber at all (`span_off`).
+    // The subscribers of the cases before want every call site. While two subscribers want different things,
+    // `tracing` asks the current one at each call. So these cases run after the other subscribers were dropped.
     let mut cases = Cases::default();
     cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);
