@@ -32,8 +32,8 @@ const DRIFT_NANOS_MAX: f64 = 200.0;
 /// clock has run for that long.
 const BASELINE_NANOS: f64 = 250_000_000.0;
 
-/// Largest relative change of the rate that counts as a change of the rate, and not as a step of the real-time clock:
-/// 1500 ppm. The difference between NTP's two extremes (-500 ppm and +500 ppm) is 1000 ppm.
+/// Largest relative change of the rate that is still taken for a change of the rate, and not for a step of the
+/// real-time clock: 1500 ppm. The difference between NTP's two extremes (-500 ppm and +500 ppm) is 1000 ppm.
 const SLEW_MAX: f64 = 1.5e-3;
 
 /// Smallest deviation of the real-time clock from its expected time that can count as a step.
@@ -42,8 +42,9 @@ const STEP_NANOS_MIN: f64 = 1_000.0;
 /// Largest rounding error of the difference between two samples. Their times are whole nanoseconds.
 const ROUNDING_NANOS: f64 = 2.0;
 
-/// Part of the error at its start that a segment corrects until its end: half. The segment runs a little faster or
-/// slower for this. The other half of the error stays, so that segments do not follow the noise of samples.
+/// Part of the time error at a segment's start that the segment corrects until its end: half. For this, the segment
+/// runs a little faster or slower. The other half of the error stays, so that segments do not follow the noise of
+/// samples.
 const STEERING_GAIN: f64 = 0.5;
 
 /// Largest change of a segment's rate that the correction of a time error may cause, as a fraction of the rate.
@@ -180,7 +181,8 @@ impl Estimator {
         (DRIFT_NANOS_MAX / self.rate_uncertainty).clamp(SEGMENT_NANOS_MIN, SEGMENT_NANOS_MAX)
     }
 
-    /// Returns true if the newest sample is too old for a segment that starts at `ticks`.
+    /// Returns true if the newest sample is too old for a segment that starts at `ticks`, or is clearly later than
+    /// `ticks`.
     pub(super) fn is_stale_at(&self, ticks: u64) -> bool {
         let age_nanos = self.ticks_since_sample(ticks) * self.nanos_per_tick;
         !(-SEGMENT_NANOS_MIN..=self.segment_nanos() / 2.0).contains(&age_nanos)
@@ -200,10 +202,10 @@ impl Estimator {
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
         // If the old segment is nearly right, the new segment continues its line, so that times do not jump by the
-        // noise of samples. `offset` is the distance of the old line from the sample's time. If `offset` is within the
-        // sample's uncertainty (`half_width`), the new segment starts on the old line. If it is up to twice as large,
-        // the new segment starts at the border of the uncertainty. If it is larger still, the old line is wrong, and
-        // the new segment starts at the sample's time.
+        // noise of samples. `offset` is the distance of the old line from the sample's time. If `offset` is within
+        // the sample's uncertainty (`half_width`), the new segment starts on the old line. If `offset` is up to twice
+        // `half_width`, the new segment starts at the border of the uncertainty. If `offset` is larger still, the old
+        // line is wrong, and the new segment starts at the sample's time.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
             let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);

@@ -202,8 +202,9 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn publish(&self, mut estimator: Estimator, old: Option<&Segment>) -> Segment {
-        // The estimator is stored twice: before the segment is published, because a thread that sees the first segment
-        // must find an estimator; and again afterwards, with the changes that `publish` made.
+        // The estimator is stored twice. The first time is before the segment is published, because a thread that
+        // sees the first segment must find an estimator. The second time is after that, with the changes that
+        // `publish` made.
         self.keep(&estimator);
         let shift = self.latch.shift();
         let mut tries = 1;

@@ -90,8 +90,8 @@ struct Innermost {
 }
 
 impl InnermostTimes<'_> {
-    /// Adds the time until `nanos` to the thread's innermost span. Then looks up the span that is the thread's
-    /// innermost one from now on.
+    /// Adds the time until `nanos` to the span that was the thread's innermost one until now. Then looks up the span
+    /// that is the innermost one from now on.
     fn change(&mut self, process: u32, thread: ThreadKey, replay: &SpanReplay, nanos: u64) {
         let innermost = self.threads.entry((process, thread)).or_default();
         innermost.count(nanos, &mut self.nanos);
@@ -100,9 +100,9 @@ impl InnermostTimes<'_> {
         innermost.since_nanos = nanos;
     }
 
-    /// Stops the time of each thread that may have recorded some of the lost events, because it may have left its
-    /// spans meanwhile. The events were lost by the ring that `shard` names, or by a ring that is no perf ring if
-    /// `shard` is `None`.
+    /// Stops the time of each thread that may have recorded some of the lost events, because the thread may have left
+    /// its spans meanwhile. `shard` names the perf ring that lost the events; it is `None` if another kind of ring
+    /// lost them.
     fn forget(&mut self, process: u32, shard: Option<(u32, u32)>, replay: &SpanReplay) {
         for ((of_process, thread), innermost) in &mut self.threads {
             if *of_process == process && self.timeline.concerns(process, shard, *thread) {

@@ -14,7 +14,7 @@ pub(super) fn find(timeline: &mut Timeline) {
     }
 }
 
-/// Returns, for each span that has children, how long at least one of the children existed.
+/// Returns, for each span that has children, how long at least one of its children existed.
 fn covered_by_children(timeline: &Timeline) -> HashMap<usize, u64> {
     let child = |index: usize| {
         let span = &timeline.spans[index];

@@ -18,8 +18,8 @@ pub struct Summary {
     pub lost: u64,
     /// The events that have lost their payload, counted for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
-    /// The number of events in capture files that the capture has removed again while it ran. These events do not
-    /// count as lost, but spans may have begun in them.
+    /// The number of events in files that a rotated capture removed again while it ran. These events do not count as
+    /// lost, but spans may have begun in them.
     pub removed: u64,
     /// The problems of the capture, a line each.
     pub problems: Vec<String>,

@@ -40,8 +40,7 @@ impl Timeline {
     /// Reads a recording to its end.
     ///
     /// # Errors
-    /// An export of this capture would take more memory than the export of any capture of this size that a real
-    /// program made.
+    /// The export would take more memory than any capture of this size from a real program needs.
     pub(super) fn of(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
         let mut losses = LossCollector::new(recording.capture.rings().len());
         let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();
@@ -109,7 +108,7 @@ impl Timeline {
     }
 
     /// Returns true if the thread may have recorded some of the events that a ring of the process has lost. `shard`
-    /// names the ring, or is `None` if the ring is no perf ring.
+    /// names the ring. It is `None` if the ring is no perf ring.
     pub(super) fn concerns(&self, process: u32, shard: Option<(u32, u32)>, thread: ThreadKey) -> bool {
         self.ring_losses.get(&process).is_none_or(|losses| losses.concerns(shard, thread))
     }

@@ -78,9 +78,9 @@ fn read_theirs(reference: &ReferenceRing, first: u64, last: u64) -> Vec<u64> {
 /// Forks a reader, and records `events` events about 5 µs apart. Returns the latencies that the reader measured.
 fn latencies(read: impl FnOnce() -> Vec<u64>, mut write: impl FnMut(u64), events: u64) -> Vec<u64> {
     let mut pipe = [0; 2];
-    // SAFETY: a valid array of two.
+    // SAFETY: `pipe` has room for the two descriptors that the call stores.
     assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
-    // SAFETY: the process has one thread.
+    // SAFETY: the process has only one thread, so the child may do everything.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     // SAFETY: `pipe` has just made both descriptors. After the fork, each process closes each of them once.

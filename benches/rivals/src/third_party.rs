@@ -26,7 +26,8 @@ pub fn add_tracy(cases: &mut Cases<'_>) {
     spans::add(cases, "tracing_tracy", OPERATIONS, Dispatch::new(Registry::default().with(tracy)));
 }
 
-/// Adds the recorders that write files. The caller keeps the returned value until all cases have been measured.
+/// Adds the recorders that write files. The returned guard flushes a file when it is dropped, so the caller keeps it
+/// until all cases have been measured.
 fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
     // This recorder formats the fields and sends them to a thread that writes the file on the other processor. The
     // time of that thread is not counted.

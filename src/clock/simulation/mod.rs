@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TICKS_COST_NANOS: u64 = 8;
 const REALTIME_HALF_COST_NANOS: u64 = 10;
 
-/// The count of a fast counter grows in steps of this many ticks. So does the counter of the machine on which the
+/// The count of a fast counter grows in steps of this many ticks. It does so, too, on the machine on which the
 /// figures in eventring's documents were measured.
 const FAST_TICK_STEP: u64 = 26;
 

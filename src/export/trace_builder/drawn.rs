@@ -69,7 +69,7 @@ impl Shown {
         Self { values: fields.values.len(), missing: fields.missing, problem: fields.problem }
     }
 
-    /// Adds the fields that the slice does not show yet. They become arguments of its end.
+    /// Adds the fields that the slice does not show yet. They become arguments of the slice's end.
     pub(super) fn push_rest(self, fields: &Fields, args: &mut Args) {
         fields.values.iter().skip(self.values).for_each(|field| args.push_field(field));
         if (self.missing, self.problem) != (fields.missing, fields.problem) {
