@@ -27,8 +27,8 @@ impl Parse for Payloads {
     }
 }
 
-/// Returns the type that the enum's variant for this event holds (`None` if it holds nothing), and an expression that
-/// decodes `payload`.
+/// Returns two pieces of code for an event. The first is the type that the event's variant of the payload enum holds;
+/// `None` if the variant holds nothing. The second is an expression that decodes `payload`.
 fn held(krate: &TokenStream, event: &Event<'_>) -> (Option<TokenStream>, TokenStream) {
     let view = match (&event.payload, event.trailing.is_empty()) {
         _ if event.code == RECORD_ERROR_CODE => quote!(#krate::schema::RecordErrorView),
