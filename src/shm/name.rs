@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use super::decimal::digits;
 use super::error::{ShmError, ShmErrorKind};
 
-/// Largest number of bytes in a name. File systems allow 255 bytes. While a ring is being made, its file has a longer
-/// name, which ends with `.~` and the process id. (The `~` distinguishes it from a shard: the name of a shard ends
-/// with `.` and a number.)
+/// Largest number of bytes in a name. File systems allow 255 bytes. While a ring is being made, `.~` and the process id
+/// are appended to the name of its file.
 const NAME_BYTES_MAX: usize = 255 - ".~4294967295".len();
 
 /// The limits of a shift, and its default.

@@ -15,8 +15,8 @@ pub struct CreateOptions {
     /// True if the ring directory, and a stale file in it, may belong to any user. By default they must belong to the
     /// caller or to root. This concerns bare names only.
     pub allow_foreign_owner: bool,
-    /// The bytes with which a stale file must begin, or it is not replaced. An empty file may always be replaced.
-    /// Because of this check, a mistyped path does not destroy a file.
+    /// The bytes with which a stale file must begin. A stale file that begins otherwise is not replaced, so a mistyped
+    /// path does not destroy a file. An empty file may always be replaced.
     pub replace_prefix: &'static [u8],
 }
 

@@ -87,9 +87,9 @@ impl PerfRecorderBuilder {
     /// quarters hold call sites, one quarter holds threads. Default: a shift of 22, which means 4 MiB, for about
     /// 15,000 call sites and 30,000 threads.
     ///
-    /// Each call site and each thread is also recorded as an event. The recorder counts the call sites and threads
-    /// that do not fit their table. A reader knows such a call site or thread only while its event is still in the
-    /// ring.
+    /// Each call site and each thread is also recorded as an event. If a call site or thread does not fit its table,
+    /// the event is its only record: a reader knows it only while the event is still in the ring. The recorder counts
+    /// such call sites and threads.
     pub fn tables_shift(mut self, shift: u32) -> Self {
         self.tables_shift = shift;
         self
@@ -196,9 +196,9 @@ impl PerfRecorderBuilder {
             (2 * processors + 2).min(DEFAULT_SHARDS_MAX)
         });
         let shards = shards.clamp(1, SHARDS_MAX);
-        // All shards of a recorder carry the same random group number in their headers. By this number a reader knows
-        // that they belong together. Names, files and process ids could not serve for this: another recorder may use
-        // the same ones later.
+        // All shards of a recorder carry the same random group number in their headers. The number shows a reader that
+        // the shards belong together. Names, files and process ids would not show this, because a later recorder may
+        // have the same.
         let group = RandomState::new().build_hasher().finish().max(1);
         let shard = Shard { index: 0, limit: shards as u64, group };
         let shard0 = self.ring.clone().context_shift(self.tables_shift).shard(shard).build()?;

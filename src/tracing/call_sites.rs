@@ -23,7 +23,7 @@ type Entries = SegmentedArray<CallSiteEntry, FIRST_SHIFT, 3, BLOCKS>;
 const FIRST_SHIFT: u32 = 12;
 const BLOCKS: usize = 4;
 /// Number of neighbouring entries of a block that a call site may take. The call site's hash gives the first of them.
-/// If other call sites have taken all of them, the call site goes to the next block.
+/// If other call sites have taken all of them, the call site takes an entry of the next block.
 const WINDOW: usize = 8;
 
 /// A call site. Its id is one more than the index of its entry.
@@ -186,9 +186,9 @@ fn id_at(block: usize, index: usize) -> u32 {
 /// Returns the indices of the entries of `block` that the call site with this `key` may take.
 #[inline(always)]
 fn window(key: usize, block: usize) -> impl Iterator<Item = usize> {
-    // Fibonacci hashing: the high bits of the product depend on all bits of the address. The product is multiplied a
-    // second time, because call sites often lie at equal distances in memory: one multiplication would give
-    // neighbouring call sites neighbouring entries.
+    // Fibonacci hashing: the high bits of the product depend on all bits of the address. Call sites often lie at equal
+    // distances in memory. One multiplication would give neighbouring call sites neighbouring entries, so the product
+    // is multiplied a second time.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let len = Entries::block_len(block);
     let once = (key as u64).wrapping_mul(FACTOR);

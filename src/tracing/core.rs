@@ -20,8 +20,8 @@ const SWITCHED_OFF: u64 = u64::MAX;
 #[repr(C, align(64))]
 pub(super) struct PerfCore {
     /// The recorder's id while the recorder is on, and [`SWITCHED_OFF`] while it is off. Each thread keeps the ring
-    /// that it recorded to last, together with the id of that ring's recorder. If that id equals this word, the
-    /// recorder is on, and the ring belongs to this recorder.
+    /// that it recorded to last, together with the id of the ring's recorder. If the kept id equals `recording_id`,
+    /// this recorder is on, and the kept ring belongs to it.
     recording_id: AtomicU64,
     /// The recorder's id, by which a thread finds its shard of this recorder. No two recorders of a process have the
     /// same id.

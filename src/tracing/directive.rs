@@ -1,5 +1,5 @@
 //! Checks of filter directives. `Targets` of tracing-subscriber parses the directives, too, but it accepts some
-//! mistakes and makes a filter of them that matches nothing. The checks find these mistakes first.
+//! mistakes: a filter with such a mistake matches nothing. The checks find these mistakes first.
 
 use super::filter_handle::LEVELS;
 use std::fmt;

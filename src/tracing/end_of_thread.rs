@@ -76,9 +76,9 @@ impl Drop for EndOfThread {
                 if !recorder.belongs_to_this_process() {
                     continue;
                 }
-                // The ring is put into the thread's cache even if the assignment is provisional. Otherwise `record`
-                // would find no ring and assign another shard to the thread: while this destructor runs, the thread's
-                // list of assignments cannot be accessed.
+                // The ring is put into the thread's cache even if the assignment is provisional. `record` must find the
+                // ring there: while this destructor runs, the thread's list of assignments cannot be accessed. Without
+                // the cached ring, `record` would assign another shard to the thread.
                 thread.cache_ring(&recorder, assigned.assignment);
                 recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
                 recorder.shards.release(assigned.assignment.shard);

@@ -13,9 +13,9 @@ use tracing_core::{LevelFilter, Metadata};
 pub struct FilterHandle(Arc<Shared>);
 
 struct Shared {
-    /// Two places for a filter: one holds the current filter, the other takes the next filter. So a thread that asks
-    /// the filter never waits for a lock. In a forked child, such a wait could last for ever: another thread may have
-    /// held the lock at the fork.
+    /// Two places for a filter: one holds the current filter, the other takes the next filter. A change locks only the
+    /// place that is not current. So a thread that asks the current filter never waits for a lock. In a forked child, a
+    /// wait could last for ever, because another thread may have held the lock at the fork.
     filters: [RwLock<TargetFilter>; 2],
     /// Index of the current filter.
     current: AtomicUsize,
@@ -84,8 +84,8 @@ impl FilterHandle {
     /// decides for all targets, this function needs one load.
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        // Acquire, pairs with the release in `replace`. `replace` stores the filter before `level_of_all`. So a
-        // thread that loads `BY_TARGET` then asks the filter that belongs to this `BY_TARGET`, or a later one.
+        // Acquire, pairs with the release in `replace`. `replace` stores the filter before `level_of_all`. So a thread
+        // that loads `BY_TARGET` then asks the filter that was stored before this `BY_TARGET`, or a later filter.
         match LEVELS.get(self.0.level_of_all.load(Ordering::Acquire)) {
             Some(level) => metadata.level() <= level,
             None => self.accepts_target(metadata),

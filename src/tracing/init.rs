@@ -108,9 +108,11 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
 /// ```
 ///
 /// # Errors
-/// Returns an error in one of these cases: there is a global subscriber already; there is a recorder in [`PERF`]
-/// already; the rings cannot be created (for example, another process has rings of this name, or there is no memory);
-/// the filter or a name of a redacted field is invalid.
+/// Returns an error in one of these cases:
+/// - There is a global subscriber already.
+/// - There is a recorder in [`PERF`] already.
+/// - The rings cannot be created, for example because another process has rings of this name, or there is no memory.
+/// - The filter or a name of a redacted field is invalid.
 pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     let filter = filter_from_env()?.unwrap_or(TargetFilter::level(LevelFilter::INFO));
     try_init_with(builder_from_env(config)?, filter)
@@ -131,8 +133,8 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
     // The subscriber is set inside `switch`, which holds the lock of all changes. Without the lock, another thread's
-    // change could make `tracing` ask, at the same time, which call sites are wanted. `tracing` could then collect the
-    // answers before this subscriber is set, and store them after.
+    // change could make `tracing` ask at the same time which call sites are wanted. `tracing` could then collect the
+    // answers before this subscriber is set, and store these old answers after it is set.
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);
@@ -209,8 +211,8 @@ fn config_from_env() -> Option<OsString> {
 fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, SetupError> {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
     let redacted = redacted.to_string_lossy();
-    // Names are separated by commas. A list with another separator is an error. It would count as a single name, which
-    // no field has, and the secret values would be recorded.
+    // Names are separated by commas. A list with another separator is an error. Otherwise the list would count as a
+    // single name, which no field has, and the secret values would be recorded.
     let is_no_name =
         |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
     if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {

@@ -1,30 +1,31 @@
-//! The making of a ring file, in five steps. The steps guarantee that no other process ever sees an unfinished ring,
-//! and that a ring has only one owner.
+//! The making of a ring file, in five steps. The steps guarantee that the ring's name never leads to an unfinished
+//! ring, and that a ring has only one owner.
 //!
-//! 1. This process makes the temporary file `<name>.~<pid>` with `O_EXCL`, locks it, and allocates all of its memory.
-//!    The file's mode has the sticky bit, which no ring with events has. By this bit, an unfinished file of a killed
-//!    process differs from a ring that happens to be called `x.~123`.
+//! 1. This process makes the temporary file `<name>.~<pid>` with `O_EXCL`, locks it, gives it the sticky bit, and
+//!    allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the mark, not
+//!    even a ring that happens to be called `x.~123`.
 //! 2. The caller fills the file.
 //! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
 //! 4. If a file has the name already, the lock of that file decides. If the lock is held, the ring has an owner, and
 //!    the error names the owner's process. If the lock is free, the file is stale. This process then locks the stale
-//!    file, checks that the name still leads to it, and gives it the sticky bit. One system call exchanges the names of
-//!    the new file and the file at `<name>`. Then this process checks whether the exchange moved the stale file. If so,
-//!    it removes the stale file. If it moved another file, a second exchange gives that file its name back. So even a
-//!    process that ignores the lock loses no file.
-//! 5. The new file loses the sticky bit before any event can be recorded.
+//!    file, checks that the name still leads to it, and marks it. One system call exchanges the names of the new file
+//!    and the file at `<name>`. If the exchange moved the stale file, this process removes the stale file. If the
+//!    exchange moved another file, a second exchange gives that file its name back. So no file is lost, even if another
+//!    process ignores the lock.
+//! 5. The new file loses the mark before any event can be recorded.
 //!
-//! If this process dies at any of these steps, a file stays at the temporary name. This file has the sticky bit, or is
-//! still empty (if the process dies within step 1), so the next maker removes it. There is no moment without such a
-//! mark: the new file loses the bit only after it has its final name, and a stale file gets the bit before it loses its
-//! name. If a death leaves the bit on the file `<name>` itself, nothing is lost. That ring has no event yet, or was
-//! about to be removed.
+//! If this process dies at any of these steps, a file may stay at the temporary name. The next maker removes that file,
+//! because the file has the mark, or is still empty if the process died within step 1. The mark is never missing: the
+//! new file loses it only after it has its final name, and a stale file gets it before it loses its name. If a death
+//! leaves the mark on the file `<name>` itself, nothing is lost: that ring has no event yet, or was about to be
+//! removed.
 //!
 //! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and the
-//! rename or removal. Hence the rule: only the owner of the file that has a name may take the name from that file. An
+//! rename or removal. The rule is: only the owner of the file that has a name may take the name from that file. An
 //! owner holds the file's lock. A process becomes the owner of a stale file by locking it (see
-//! [`replacer`](super::replacer)). All threads of a process share one temporary name, so only one of them can make the
-//! ring at a time.
+//! [`replacer`](super::replacer)).
+//!
+//! All threads of a process share one temporary name, so only one of them can make the ring at a time.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -57,7 +58,7 @@ pub(super) const STICKY: u32 = 0o1000;
 /// The largest number of attempts. An attempt fails if another process changes the same name at the same time.
 pub(super) const ATTEMPTS: u32 = 100;
 
-/// A file of its final size that is full of zeros. No other process can see the file yet.
+/// A file of its final size that is full of zeros. No reader can find the file yet.
 #[derive(Debug)]
 pub struct UnpublishedFile<'a> {
     file: BorrowedFd<'a>,
@@ -73,8 +74,8 @@ impl<'a> UnpublishedFile<'a> {
     }
 
     /// Returns true if the owner holds the second lock, which no reader can hold. In this case the caller should store
-    /// a non-zero word at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET) of the file. From this word other
-    /// processes know that the second lock alone decides whether the file has an owner.
+    /// a non-zero word at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET) of the file. The word shows other
+    /// processes that the second lock alone decides whether the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         self.is_locked_for_writing
@@ -155,8 +156,8 @@ impl Unpublished {
     fn allocated(place: &RingLocation, bytes: u64, options: &CreateOptions) -> Result<Self, ShmError> {
         for _ in 0..ATTEMPTS {
             let target = Destination::open(place, options)?;
-            // The most frequent error is that the ring has an owner already. `StaleFile::lock` finds this error here,
-            // before any memory is taken for the new file.
+            // If the ring has an owner already, `StaleFile::lock` fails here, before any memory is taken for the new
+            // file.
             drop(StaleFile::lock(&target.finished, options)?);
             remove_leftovers(&target.finished);
             let Some(mut unpublished) = Self::make(target)? else {
@@ -251,9 +252,9 @@ impl Unpublished {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
-                // The second opening failed, so the file must be removed, and only a file's lock holder may remove it.
-                // So `file`, the first description, takes the lock here. It is closed immediately afterwards, which
-                // ends the lock.
+                // The second opening failed, so the file must be removed. Only the holder of a file's lock may remove
+                // the file, so `file`, the first description, takes the lock here. The lock ends when `file` is closed
+                // on return.
                 if try_lock(&file).is_ok() {
                     place.remove(id);
                 }
@@ -275,9 +276,9 @@ impl Unpublished {
         let locked = fstat(&lock).map_err(failed)?;
         if FileId::of(&locked) != id {
             // Our own file was removed meanwhile, and another maker has made a new file with the same name. The second
-            // opening has opened this new file, and we have locked it. The other maker finds its file locked, expects
-            // that the lock holder removes it, and begins again. So we must remove the file here. (It is not a
-            // published ring, because a published ring no longer has the temporary name.)
+            // opening has opened that new file, and we have locked it. The other maker then finds its file locked,
+            // leaves the file to us, and begins again. So we must remove that file here. (It is not a published ring: a
+            // published ring no longer has the temporary name.)
             place.remove(FileId::of(&locked));
             return Ok(None);
         }
@@ -342,7 +343,7 @@ impl Unpublished {
     }
 
     /// Exchanges the names of this file and the stale file, and removes the stale file. Returns false if this file did
-    /// not get the name, because the name led to another file or to none; the caller then begins again.
+    /// not get the name. The caller then begins again.
     fn replace(&self, stale: StaleFile) -> Result<bool, Errno> {
         let (ours, finished) = (&*self.target.temporary, &*self.target.finished);
         // After the exchange the stale file has the temporary name. If this process dies at that moment, the next

@@ -1,9 +1,9 @@
 //! File descriptors that the program may have closed.
 //!
-//! A program that becomes a daemon often closes every descriptor that it did not open itself. It then also closes
-//! descriptors of this library. The number of such a descriptor is invalid, or it soon belongs to another file of the
-//! program. If the library closed the number again, it would close that other file. Besides, the standard library's
-//! `OwnedFd` aborts a debug build if the number is invalid.
+//! A program that becomes a daemon often closes all descriptors that it did not open itself, among them the descriptors
+//! of this library. A later file of the program may get the number of such a descriptor. If the library closed its
+//! descriptor by this number, it would close the program's file. If no file has the number, the standard library's
+//! `OwnedFd` aborts a debug build when it closes the number.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -104,8 +104,8 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
         })?;
     }
     let made = paths::make_directory(path, 0o700).and_then(|()| {
-        // The mode is set through a descriptor, so no other directory can get it. It is not set by `mkdir`, because
-        // `mkdir` would clear the bits of the umask in it.
+        // `fchmod` sets the mode, because `mkdir` would clear the bits of the umask in the mode. The directory is
+        // opened without following a link, so that no directory elsewhere gets the mode.
         let made = paths::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
         // If other users may make files in the directory, the sticky bit keeps them from replacing this user's files.
         let sticky = if options.directory_mode & 0o022 != 0 { STICKY } else { 0 };

@@ -2,9 +2,9 @@
 //!
 //! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in
 //! `event-rings/` on a hugetlbfs mount with 2 MiB pages: on the first such mount to which this process may write. If
-//! there is no such mount, or the pool of huge pages is empty, rings are made in `/dev/shm/event-rings/`. The maker of
-//! such a ring only gets a warning, because a ring works without huge pages, too, but more slowly. Readers search the
-//! same directories in the same order.
+//! there is no such mount, or the pool of huge pages is empty, rings are made in `/dev/shm/event-rings/`. A ring
+//! without huge pages works, but more slowly, so its maker gets a warning and no error. Readers search the same
+//! directories in the same order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The parts of a sparse file that have data.
 //!
-//! If a process loads from a hole of a mapped tmpfs file, the kernel allocates a page for the hole, also if the
-//! mapping is private. A file that takes 4 KiB of memory can have a length of a terabyte, and a process that reads all
-//! of it would fill the memory. Therefore a reader maps only the parts with data. Over the holes it maps zero pages,
+//! A load from a hole of a mapped tmpfs file makes the kernel allocate a page for the hole, even if the mapping is
+//! private. A file can have a length of a terabyte and take only 4 KiB of memory. A process that loaded all of such a
+//! file would fill the memory. Therefore a reader maps only the parts with data. Over the holes it maps zero pages,
 //! which take no memory. If data is written into a hole later, [`SparseFile::reach`] maps this data when the reader
 //! asks for it.
 

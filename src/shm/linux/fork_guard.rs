@@ -119,9 +119,9 @@ impl ForkGuard {
     #[cold]
     fn has_witness(&self) -> bool {
         let witness = self.page().witness.load(Ordering::Relaxed);
-        // A load from a missing page would kill the process. This futex call lets the kernel load the word and compare
-        // it with the cookie; if the page is missing, the call only fails. With these arguments it wakes no thread and
-        // moves no waiter.
+        // A load from a missing page would kill the process. So the kernel loads the word: this futex call compares the
+        // word with the cookie. If the page is missing, or the word differs, the call fails. The call wakes no thread
+        // and moves no waiter, because both of its counts are 0.
         // SAFETY: the kernel reads the word at the address if it can, otherwise the call fails. The call writes
         // nothing.
         let asked = unsafe {

@@ -13,8 +13,8 @@ pub(super) trait ListEntry: Sync + 'static {
     fn try_claim(&self) -> bool;
 }
 
-/// Number of entries in a block. The first block is part of a static. An empty `OnceLock` is not all zeros, so the
-/// program's file stores this static in full. Therefore the block is small.
+/// Number of entries in a block. The number is small, because the program's file stores the whole first block. (The
+/// first block lies in a static with an empty `OnceLock`, which is not all zeros.)
 const BLOCK_ENTRIES: usize = 8;
 
 /// A list of entries in blocks. A full block gets a successor.

@@ -43,8 +43,8 @@ impl ProcessIdentity {
         if test_kill_process(pid) == Err(Errno::SRCH) {
             return Liveness::Dead;
         }
-        // A process with this process id exists. It may be another process that has got the same id. If the system
-        // hides the state of the process (mount option hidepid), the answer is "unknown".
+        // A process with this process id exists. It is the same process only if it also has the same start time. If the
+        // system hides the start time (mount option hidepid), the answer is "unknown".
         match ProcessStat::of(pid) {
             Some(stat) if stat.is_zombie => Liveness::Dead,
             Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,

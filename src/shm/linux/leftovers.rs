@@ -127,10 +127,11 @@ fn is_unfinished(stat: &Stat) -> bool {
 
 /// Locks the file at `place` if it is unfinished and its maker has died. Otherwise returns `None`.
 ///
-/// If the file has the mark, the lock shows whether the maker lives: a maker holds the lock as long as the file has
-/// the mark. (The process id in the name proves less: it may belong to a zombie or to another process by now.) If the
-/// file has no mark, its maker may be alive, but may not have taken the lock yet. In that case `is_abandoned` must
-/// confirm that the maker has died.
+/// If the file has the mark, the lock shows whether the maker lives: a maker holds the lock as long as its file has the
+/// mark. The process id in the name proves less, because the id may belong to a zombie or to another process by now.
+///
+/// If the file has no mark, its maker may be alive and may not have taken the lock yet. In this case `is_abandoned`
+/// must confirm that the maker has died.
 fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
     if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {
@@ -143,8 +144,8 @@ fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&St
 }
 
 /// Returns true if the file is more than a minute old. A living maker locks its file immediately, so the maker of an
-/// old file without a lock must be dead. (If this maker is alive nevertheless, it notices that the file was removed,
-/// and begins again.)
+/// old file without a lock is probably dead. If the maker lives, no harm is done: it notices that its file was removed,
+/// and begins again.
 fn is_old(stat: &Stat) -> bool {
     const SECONDS: u64 = 60;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -10,10 +10,9 @@ use super::lock::lock_state;
 /// `identity` is the writer's identity, which is stored in the file's header. It is `None` if the header has none, as
 /// in files of other implementations.
 ///
-/// - If the process with this identity is dead, the writer is dead. If the lock is still held, a forked child has
-///   inherited it.
-/// - If the process lives, it must also hold the lock. Otherwise it has closed the ring, and the writer counts as
-///   dead.
+/// - If the process with this identity is dead, the writer is dead, even if the lock is held: a forked child may have
+///   inherited the lock.
+/// - If the process lives, it must also hold the lock. Otherwise it has closed the ring, and the writer counts as dead.
 /// - If the identity is missing, or is from another pid namespace, the lock alone decides. If the system does not show
 ///   the state of the lock, the identity alone decides.
 #[must_use]

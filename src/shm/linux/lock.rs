@@ -1,15 +1,15 @@
 //! The writer's lock: `flock` on the ring file, and its holder.
 //!
 //! A `flock` belongs to an open file description, not to a process. A process that inherits a descriptor, or gets it
-//! from another process, holds the lock, too. Therefore the owner opens a description for the lock only. It maps a
-//! page of the file through this description, and closes the descriptor. The mapping keeps the description open, and
-//! so the lock stays held. A forked child does not inherit the mapping, and so not the lock: see [`HeldLock`].
+//! from another process, holds the lock, too. Therefore the owner opens a description for the lock only. The owner maps
+//! a page of the file through this description, and closes the descriptor. The mapping keeps the description open, so
+//! the lock stays held. A forked child does not inherit the mapping, so it does not hold the lock: see [`HeldLock`].
 //!
-//! A process that may read a file may also lock it with `flock`. So it can make a dead ring look as if it had a writer.
-//! Therefore the owner's description holds a second lock, which readers cannot hold: see
-//! [`write_lock`](super::write_lock). A word of the file shows that the owner took the second lock. If this word is
-//! set, the second lock alone decides whether the file has an owner. The owner then holds the `flock` only because
-//! other implementations know no other lock.
+//! A process that may read a file may also lock it with `flock`. So a reader could make a dead ring look as if the ring
+//! had a writer. Therefore the owner's description also holds a second lock, which readers cannot hold: see
+//! [`write_lock`](super::write_lock). A word of the file shows that the owner took the second lock. If this word is not
+//! 0, the second lock alone decides whether the file has an owner. The owner then holds the `flock` only because other
+//! implementations know no other lock.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -33,10 +33,12 @@ impl FileId {
 
 /// Returns the state of the exclusive lock on `file`.
 ///
-/// If the word at `WRITE_LOCK_OFFSET` of the file is not 0, the owner took the second lock, and the second lock
-/// decides. In this case a process that holds only the `flock` is a reader. If the word is 0, or the system does not
-/// show the second lock, this function looks into `/proc/locks`, which disturbs no process. If no holder is shown
-/// there, it tries to take a shared lock for an instant.
+/// If the word at `WRITE_LOCK_OFFSET` of the file is not 0, the owner took the second lock, and the second lock alone
+/// decides. A process that holds only the `flock` is then a reader.
+///
+/// If the word is 0, or the system does not show the second lock, the `flock` decides. This function looks for the
+/// holder of the `flock` in `/proc/locks`, which disturbs no process. If `/proc/locks` shows no holder, this function
+/// tries to take a shared `flock` for an instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
     let file = file.as_fd();
@@ -51,8 +53,8 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat))) {
         return LockState::Held { pid: Some(pid) };
     }
-    // The attempt below uses a new description. With the description of `file` it could weaken or release a lock that
-    // other users of this description hold.
+    // The attempt below uses a new description. On the description of `file`, the attempt could weaken or release a
+    // lock that this description holds already.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let Ok(fresh) = paths::open(path.as_ref(), flags) else {
@@ -140,8 +142,8 @@ unsafe impl Send for HeldLock {}
 unsafe impl Sync for HeldLock {}
 
 impl HeldLock {
-    /// Keeps the lock that the description of `file` holds, also after `file` is closed. Also takes the second lock,
-    /// if the file system supports such locks, and keeps it. Call this before other processes can open the file.
+    /// Keeps the `flock` that the description of `file` holds, even after `file` is closed. If the file system supports
+    /// the second lock, takes and keeps the second lock, too. Call this before other processes can open the file.
     pub(super) fn keep(file: &OwnedFd) -> Result<Self, Errno> {
         let is_for_writing = try_lock_for_writing(file);
         let page_bytes = usize::try_from(page_bytes(file.as_fd())?).map_err(|_| Errno::NOMEM)?;

@@ -234,9 +234,9 @@ impl Mapping {
 
     /// Returns true if an access has found a page missing. [`LostPages`] has the possible reasons.
     ///
-    /// After an access has found a page missing, the lost part of the file reads as zeros, and stores to this part do
-    /// not reach the file. A truncation of the file is noticed only when an access meets the missing part. Without
-    /// [`MapOptions::survive_truncation`] this function always returns false.
+    /// The first access to a missing page replaces this page and the rest of its section by zero pages. These pages
+    /// read as zeros, and stores to them do not reach the file. A truncation of the file is noticed only when an access
+    /// meets a missing page. Without [`MapOptions::survive_truncation`] this function always returns false.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.protection.as_ref().is_some_and(sigbus::RangeRegistration::was_truncated)

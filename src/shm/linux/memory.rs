@@ -17,8 +17,8 @@ pub(super) fn available_bytes() -> Option<u64> {
     let machine = meminfo_bytes(&meminfo, "MemAvailable")?.saturating_add(swap);
     let group = read_text("/proc/self/cgroup").and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
     Some(match group {
-        // The whole limit counts, and what the group uses now is not subtracted: most of it may be cache, which the
-        // kernel can free. So a file is refused only if it can never fit.
+        // The file is compared with the whole limit, not with the part of the limit that is free now. Most of the used
+        // part may be cache, which the kernel can free.
         Some(limit) => machine.min(limit.saturating_add(swap)),
         None => machine,
     })

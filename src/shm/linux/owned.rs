@@ -2,8 +2,10 @@
 //!
 //! A recorder often is in a static, which Rust never drops. Therefore an exit handler removes files, too. If a process
 //! dies without exiting (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read the file after the
-//! crash, and the next owner replaces it. A panic is a crash, too: the file stays if the owner is dropped while its
-//! thread unwinds, and also if `main` panics. (The program then exits with status 101.)
+//! crash, and the next owner replaces it.
+//!
+//! A panic is a crash, too: the file stays if the owner is dropped while its thread unwinds. With glibc, the file also
+//! stays if `main` panics. The exit handler knows such a panic by the exit status 101.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -102,8 +104,8 @@ impl DirectoryEntry {
 
     /// Removes the name if it still leads to `file`.
     ///
-    /// Between the check and the removal, no process that keeps the protocol can give the name to another file: it
-    /// would need the lock that this process holds.
+    /// Between the check and the removal, no process that keeps the protocol can give the name to another file. To do
+    /// so, a process needs the lock of `file`, which this process holds.
     pub(super) fn remove(&self, file: FileId) {
         if self.current() != Some(file) {
             return;
@@ -169,8 +171,8 @@ impl ListEntry for FileEntry {
     const EMPTY: Self = Self { claimed: AtomicBool::new(false), entry: Mutex::new(None) };
 
     fn try_claim(&self) -> bool {
-        // `claimed` only prevents two threads from claiming the same entry. The mutex `entry` orders all accesses to
-        // the content of the entry. The acquire pairs with the release in `Registration::drop`.
+        // Acquire, pairs with the release in `Registration::drop`. `claimed` only prevents two threads from claiming
+        // the same entry. The mutex `entry` orders all accesses to the content of the entry.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
@@ -308,9 +310,10 @@ impl Drop for Registration {
 
 /// A ring file that this process made and owns.
 ///
-/// While the value lives, it holds the writer's lock. When it is dropped, or the process exits, the file is removed if
-/// its name still leads to it. The file stays if [`keep`](Self::keep) was called, if the dropping thread panics, or
-/// (with glibc) if `main` panics. In a forked child, the copy of the value does not hold the lock and removes nothing.
+/// The value holds the writer's lock as long as it lives. When the value is dropped, or the process exits, the file is
+/// removed if the file's name still leads to the file. The file stays if [`keep`](Self::keep) was called, if the
+/// dropping thread panics, or (with glibc) if `main` panics. In a forked child, the copy of the value does not hold the
+/// lock and removes nothing.
 #[derive(Debug)]
 pub struct OwnedRingFile {
     // The registration is dropped before the lock, so that the lock is still held when the file is removed.

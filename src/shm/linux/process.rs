@@ -14,8 +14,7 @@ pub(crate) fn process_number() -> u64 {
 }
 
 /// The process in which the value was made. A forked child counts as another process, even if it has the same process
-/// id. A process that shares this memory (a `vfork` child) counts as another process, because it has another process
-/// id.
+/// id. A `vfork` child shares this memory, but also counts as another process, because it has another process id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThisProcess {
     number: u64,
@@ -38,7 +37,7 @@ struct Numbered {
     /// The guard and the number of the newest process, or null before the first call. The box is never freed, so any
     /// thread may read it at any time.
     newest: AtomicPtr<(ForkGuard, u64)>,
-    /// The largest number so far. A forked child inherits this value, and counts on from it.
+    /// The largest number so far. A forked child inherits this value, so the child gets a larger number.
     given: AtomicU64,
     may_wipe: bool,
 }

@@ -31,9 +31,9 @@ pub(super) struct Replacer {
 /// Takes the right to replace `file`, whose name is `place`. If the file has a writer, returns an error, in which
 /// `wanted` is the name of the failed operation.
 ///
-/// Returns `Ok(None)` if the word at `WRITE_LOCK_OFFSET` of the file is 0 (the file's writer held no second lock), or
-/// if the system does not show the second lock. In both cases the `flock` on the file itself is the right to replace
-/// the file, and this process now holds the `flock`.
+/// Returns `Ok(None)` if the second lock does not decide: the word at `WRITE_LOCK_OFFSET` of the file is 0, or the
+/// system does not show the second lock. In these cases the right to replace the file is the `flock` on the file
+/// itself. This process holds that `flock` now.
 pub(super) fn try_take(
     place: &DirectoryEntry,
     file: &OwnedFd,

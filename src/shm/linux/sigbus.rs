@@ -7,8 +7,8 @@
 //! numbers, magic numbers), so they find no event there.
 //!
 //! Limits:
-//! - If a SIGBUS has another cause than a missing page of a mapped ring file, the handler passes it to the handler that
-//!   was installed before, or takes the default action.
+//! - The handler hides only missing pages of mapped ring files. Any other SIGBUS has the same effect as without this
+//!   handler.
 //! - If the program installs its own SIGBUS handler later, and that handler does not call the previous one, the
 //!   handler of this module is not called any more.
 //! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden. The content of such a page is lost, and every
@@ -38,9 +38,10 @@ pub(super) struct Range {
 
 /// An entry of the handler's list, which holds a [`Range`].
 ///
-/// `version` makes the entry a sequence lock: it is odd while `set` changes the entry. The signal handler does not wait
-/// for an entry with an odd version, but skips it. That is safe: a thread that faults in a mapping borrows this
-/// mapping, so the entry of the mapping is complete and not being changed.
+/// `version` makes the entry a sequence lock: it is odd while `set` changes the entry. The signal handler skips an
+/// entry with an odd version, and does not wait for it. The handler cannot miss the entry that it needs: a thread that
+/// faults in a mapping borrows the mapping, so `set` has finished for the entry of this mapping, and no other `set` has
+/// begun.
 struct RangeEntry {
     claimed: AtomicBool,
     version: AtomicUsize,
@@ -150,9 +151,8 @@ static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
 fn install() {
-    // If another thread is installing the handler at this moment, this call does not wait for it: after a fork, that
-    // thread may not exist. So for the time of a few system calls, the handler may be missing although this call has
-    // returned.
+    // If another thread is installing the handler at this moment, this call does not wait, because after a fork that
+    // thread may not exist. So this call may return shortly before the handler is installed.
     if INSTALLED.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -168,8 +168,8 @@ fn install() {
     PREVIOUS_FLAGS.store(old.sa_flags, Ordering::Relaxed);
     let mut new = old;
     new.sa_sigaction = on_sigbus as *const () as usize;
-    // The mask, SA_NODEFER and SA_RESTART of the previous handler are kept, because this handler may call the previous
-    // one. SA_ONSTACK is set for threads whose stack is small or has overflowed.
+    // `on_sigbus` may call the previous handler, so the mask, SA_NODEFER and SA_RESTART of the previous handler are
+    // kept. SA_ONSTACK is set for threads whose stack is small or has overflowed.
     new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (old.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART));
     // SAFETY: `on_sigbus` has the signature that SA_SIGINFO requires. It is async-signal-safe, because it uses only
     // atomics, mmap, sigaction and raise.

@@ -32,9 +32,9 @@ const FORMATTED: u64 = 1 << 63;
 /// An encoder that takes fields one by one and appends them to its buffer, while there is room.
 pub(in crate::tracing) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
-    /// The encoder may fill the buffer up to this length. If a field does not fit and a larger buffer is possible, the
-    /// length is set to 0. From then on no field is encoded here: the caller will encode all fields again into the
-    /// larger buffer.
+    /// The length up to which the encoder may fill the buffer. If a field does not fit and a larger buffer is possible,
+    /// the length is set to 0, so that this encoder encodes no more fields. The caller then encodes all fields again
+    /// into a larger buffer.
     end: usize,
     /// The index in `bytes` of the first byte of the field that is being formatted. [`NONE`] if no field is being
     /// formatted.
@@ -114,8 +114,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word += FIELD;
     }
 
-    /// Encodes a value of any length. If the value is too long, it is cut: `floor` takes the length that fits, and
-    /// lowers it until no character is split.
+    /// Encodes a value of any length. A value that is too long is cut. `floor` gets the number of bytes that fit, and
+    /// lowers this number until no character is split.
     fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {

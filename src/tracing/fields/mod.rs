@@ -55,10 +55,11 @@ pub(super) struct EncodedFields<'b> {
     /// The flags of the fields, and how many fields there are and how many are missing, as in word 3 of the event's
     /// content extension.
     pub(super) flags_and_counts: u64,
-    /// The time before the fields were visited. `None` means that the clock must be read after the encoding. This is
-    /// so in two cases. In the first, the caller has not read the clock. In the second, a value was formatted:
-    /// formatting may record other events, which come first in the ring, so this event must not have an earlier time
-    /// than they have.
+    /// The time before the fields were visited. `None` means that the clock must be read after the encoding. There are
+    /// two reasons:
+    /// - The caller has not read the clock.
+    /// - A value was formatted. The formatting may have recorded other events, which come before this event in the
+    ///   ring. This event must not have an earlier time than those events.
     pub(super) epoch_nanos: Option<u64>,
     /// True if the formatting of a value has panicked. Then the payload has the fields that were encoded until then,
     /// and the panic continues to the caller.

@@ -88,8 +88,8 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the thread's current span, or 0 if it has none. If the innermost recorded span on the
-    /// thread's span stack is also the current span of the registry, its id is returned. If not, `ask` finds in the
+    /// Returns the id of the thread's current span, or 0 if the thread has none. In the common case, the innermost
+    /// recorded span on the thread's span stack is also the current span of the registry. Otherwise `ask` finds in the
     /// registry the innermost span that this layer may see.
     #[inline(always)]
     fn current_or<'a, S>(
