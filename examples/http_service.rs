@@ -1,5 +1,5 @@
-//! A small shop, with its own customers: an HTTP service on the loopback interface that keeps its data in an embedded
-//! SQLite.
+//! A small shop: an HTTP service on the loopback interface that keeps its data in an embedded SQLite. The same program
+//! also sends the requests of the customers.
 //!
 //! Only the set-up in `main` uses eventring. The spans and log records are those of plain `tracing`.
 //!
@@ -272,7 +272,7 @@ async fn order(State(database): State<Database>, Query(wanted): Query<HashMap<St
     Ok(Json(json!({ "order": order.first(), "left": left })))
 }
 
-/// Runs a query on a thread for work that blocks, in a span for this query.
+/// Runs a query on a thread that may block. A span covers the query.
 #[instrument(level = "info", skip_all, fields(sql, rows = field::Empty))]
 async fn query<T: Send + 'static>(
     database: Database,

@@ -16,9 +16,8 @@ use tracing::{debug, info, info_span};
 use tracing_subscriber::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The program makes its own recorder in place of the global one. With it, the program leaves the password out of
-    // the recording, and keeps the rings after its end. (The terminal still shows the password, because each layer
-    // decides for itself.)
+    // The program makes its own recorder in place of the global one. This recorder leaves the password out, and keeps
+    // the rings after the program's end. The terminal still shows the password, because each layer decides for itself.
     let recorder = PerfRecorder::builder().config("layer-with-fmt").redact_fields(["password"]).keep(true).build()?;
 
     // Each layer can have its own filter. The recorder's layer has none here, so it also gets DEBUG and TRACE.

@@ -1,4 +1,4 @@
-//! A service that records only if an environment variable says so. It need not be built again for this.
+//! A service that records only if an environment variable is set. Recording is switched on without a new build.
 //!
 //! ```console
 //! $ cargo run --example switch_by_environment                                            # records nothing

@@ -10,8 +10,8 @@ use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthes
 use crate::names;
 use crate::payloads::Payloads;
 
-/// All keys of the `#[event(...)]` attributes of one item, field or variant. Each of these places allows only some of
-/// the keys.
+/// The keys that the `#[event(...)]` attributes of one item, field or variant set. Which keys are allowed differs
+/// between items, fields and variants.
 #[derive(Default)]
 pub struct EventAttributes {
     pub content_type: Option<LitInt>,

@@ -182,8 +182,8 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
     })
 }
 
-/// Checks trailing arrays for mistakes that the attributes alone show. The other checks need the payload struct, so
-/// the compiler makes them when it compiles the generated code.
+/// Checks trailing arrays for mistakes that the attributes alone show. The other checks need the size of a type or the
+/// fields of the payload struct, so the compiler makes them when it compiles the generated code.
 fn check_trailing(trailing: &[Trailing], has_payload: bool) -> Result<()> {
     for (i, array) in trailing.iter().enumerate() {
         match &array.count {

@@ -1,4 +1,4 @@
-//! The description of a schema, and the checks of its arrays that need the payload structs.
+//! The description of a schema, and those checks of its trailing arrays that the compiler must make.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -93,8 +93,9 @@ fn event_info(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// Makes the checks of trailing arrays that need the payload struct. The checks are assertions that the compiler
-/// evaluates, and their errors point to the attribute.
+/// Makes the checks of trailing arrays that need the size of a type or the fields of the payload struct. Only the
+/// compiler knows these. So each check is an assertion that the compiler evaluates. Its error points to the wrong part
+/// of the `#[event(...)]` attribute.
 pub fn checks(event: &Event<'_>) -> TokenStream {
     let checks = event.trailing.iter().map(|Trailing { name, element, count }| {
         let text = name.to_string();

@@ -84,9 +84,9 @@ fn functions(event: &Event<'_>) -> TokenStream {
     let fixed = has_fixed.then(|| quote!(fixed,));
     let names: Vec<&Ident> = event.trailing.iter().map(|array| &array.name).collect();
     let locals = (0..names.len()).map(local);
-    // The payload struct need not implement `Clone`, `Debug` and the other traits. The view implements such a trait
-    // only if the struct does. The lifetime parameter (`for<'__bound>`) makes the compiler check the bound only where
-    // the trait is used, not here.
+    // The view implements a trait like `Clone` or `Debug` only if the payload struct implements it. Without
+    // `for<'__bound>`, the compiler would check the bound here, and refuse a struct that does not implement the trait.
+    // With `for<'__bound>`, the compiler checks the bound only where the trait is used.
     let bound = |of: TokenStream| event.payload.as_ref().map(|payload| quote!(where for<'__bound> #payload: #of));
     let (clone, copy) = (bound(quote!(::core::clone::Clone)), bound(quote!(::core::marker::Copy)));
     let (partial_eq, eq) = (bound(quote!(::core::cmp::PartialEq)), bound(quote!(::core::cmp::Eq)));

@@ -3,8 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Returns how many bytes of a copy lie before the first address that is a multiple of 8. The copy begins at `address`
-/// and has `bytes` bytes.
+/// Returns the number of bytes from `address` to the next multiple of 8, but at most `bytes`, the length of the copy.
 fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
@@ -69,8 +68,8 @@ impl Copier {
             if aligned {
                 // SAFETY: eight readable bytes remain at `from`. This read accepts any alignment.
                 let word = unsafe { from.cast::<u64>().read_unaligned() };
-                // SAFETY: eight writable bytes remain at `to`. The address is a multiple of 8, because `shared + head`
-                // and `at - head` are. The caller vouches for how others access these bytes.
+                // SAFETY: eight writable bytes remain at `to`. `to` is a multiple of 8, because `shared + head` is one,
+                // and each step from there to `to` had 8 bytes. The caller vouches for how others access these bytes.
                 let cell = unsafe { AtomicU64::from_ptr(to.cast()) };
                 cell.store(word, Ordering::Relaxed);
                 at += 8;

@@ -2,14 +2,15 @@
 //!
 //! Plain Rust reads and writes may not access memory that another process writes, because a data race is undefined
 //! behaviour. Relaxed atomic accesses may do so, but LLVM does not merge them into wider accesses. So this module
-//! copies in assembly. To the compiler, an assembly block is an opaque access, like a volatile access. On the machine,
-//! an instruction acts as one relaxed access for each naturally aligned part of its bytes.
+//! copies in assembly. To the compiler, an assembly block is an opaque access, like a volatile access. To the
+//! processor, a wide access is several relaxed accesses: one for each aligned word, and smaller ones for the bytes
+//! before the first and after the last aligned word.
 
 use std::arch::asm;
 
 /// Length from which a copy uses the microcoded string move (`rep movsb`). From this length on, the string move is as
-/// fast as a loop of vector moves, and an interrupt need not wait for its end. For shorter copies the loop is better:
-/// a string move of 4 KiB into a cold ring takes twice as long as the loop.
+/// fast as a loop of vector moves. For shorter copies the loop is faster: a string move of 4 KiB into a cold ring takes
+/// twice as long as the loop.
 const STRING_MOVE_BYTES: usize = 1 << 20;
 
 /// A copier for shared memory. It remembers whether the processor has AVX, because asking the processor at each copy
@@ -18,8 +19,8 @@ const STRING_MOVE_BYTES: usize = 1 << 20;
 pub(crate) struct Copier {
     /// True if the processor has AVX.
     has_avx: bool,
-    /// Length limit of copies that are made in line, minus 32. A copy is in line if its length minus 32 is not
-    /// negative and is below this number. The number is 0 if the processor has no AVX.
+    /// The length limit of copies in line, minus 32. A copy of at least 32 bytes is made in line if its length minus 32
+    /// is below this number. The number is 0 if the processor has no AVX, so no copy is made in line then.
     in_line_over_32: usize,
 }
 
@@ -35,17 +36,18 @@ impl Copier {
         Self { in_line_over_32: self.in_line_over_32.min(bytes.saturating_sub(32)), ..self }
     }
 
-    /// Returns true if a copy of `bytes` bytes is made in line, by AVX moves in the caller's own code. This needs AVX
-    /// and a length of at least 32 bytes, below a mebibyte and below the limit of [`Self::within`]. The check is one
-    /// comparison. If a caller makes this check before it calls [`Self::read_shared`], the compiler can drop the
-    /// comparisons in that function.
+    /// Returns true if a copy of `bytes` bytes is made in line, by AVX moves in the caller's own code. The processor
+    /// must have AVX. `bytes` must be at least 32, below a mebibyte, and below the limit of [`Self::within`]. All of
+    /// this is one comparison. If a caller calls this function before [`Self::read_shared`], the compiler can drop the
+    /// comparisons in `read_shared`.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
         if is_in_line {
             // Tells the compiler the range of `bytes`, which it does not derive from the comparison. SAFETY:
-            // `in_line_over_32` is at most STRING_MOVE_BYTES - 32. A `bytes - 32` that has wrapped would be far
-            // larger. So it has not wrapped, and `bytes` is in this range.
+            // `in_line_over_32` is at most STRING_MOVE_BYTES - 32, so `bytes - 32` is below STRING_MOVE_BYTES - 32. A
+            // `bytes - 32` that has wrapped would be far larger. So it has not wrapped: `bytes` is at least 32. So
+            // `bytes` is also below STRING_MOVE_BYTES.
             unsafe { std::hint::assert_unchecked((32..STRING_MOVE_BYTES).contains(&bytes)) };
         }
         is_in_line
@@ -126,8 +128,8 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
     }
 }
 
-/// Moves bytes like [`opaque_copy`], but 32 bytes at a time. So it executes half as many stores as a copy of 16 bytes
-/// at a time. The next locked instruction waits until all these stores are done.
+/// Moves bytes like [`opaque_copy`], but 32 bytes at a time. This takes half as many stores as moving 16 bytes at a
+/// time. Fewer stores are better, because the next locked instruction waits until all of them are done.
 ///
 /// # Safety
 /// The conditions of [`opaque_copy`] hold, `bytes` is at least 32, and the processor has AVX.
@@ -184,9 +186,9 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     }
     // SAFETY: these are the last 32 bytes of both ranges. Some of them may have been moved before.
     unsafe { move_32(to, from, last) };
-    // Zeroes the upper halves of the AVX registers. As long as they are not zeroed, code that was compiled without AVX
-    // runs slowly (but correctly). The compiler may inline this function into a function with AVX, and keep values in
-    // those registers there. So the assembly declares all sixteen registers as overwritten.
+    // Zeroes the upper halves of the AVX registers. Otherwise later code that was compiled without AVX would run slowly
+    // (but correctly). A function that inlines this one may use AVX, and keep values in AVX registers. So the assembly
+    // declares all sixteen registers as overwritten.
     #[cfg(not(target_feature = "avx"))]
     // SAFETY: `vzeroupper` changes only registers that are declared as overwritten here.
     unsafe {
@@ -202,16 +204,15 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
 /// Loads eight words of shared memory, in any order. Each load acts as a relaxed load.
 ///
 /// # Safety
-/// `shared` is aligned to 8 bytes and valid for reads of 64 bytes. (If it is aligned to 16 bytes, a load of two words
-/// acts as two relaxed loads on every processor.) Others may write that memory at the same time, but only by atomic or
-/// volatile accesses, or from another process.
+/// `shared` is aligned to 64 bytes and valid for reads of 64 bytes. Others may write that memory at the same time, but
+/// only by atomic or volatile accesses, or from another process.
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     use std::arch::x86_64::__m128i;
 
     let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-    // SAFETY: the caller vouches for 64 readable bytes. A 16-byte load inside a cache line acts as two relaxed loads
-    // of words.
+    // SAFETY: the caller vouches for 64 readable bytes, aligned to 64. So each 16-byte load is aligned, and acts as two
+    // relaxed loads of words.
     unsafe {
         asm!(
             "movdqu {a}, [{from}]", "movdqu {b}, [{from} + 16]", "movdqu {c}, [{from} + 32]", "movdqu {d}, [{from} + 48]",

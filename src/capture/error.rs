@@ -38,8 +38,8 @@ pub enum CaptureErrorKind {
     NoSpace,
     /// The output file exists already.
     Exists,
-    /// The output has the name of something that is never replaced, for example a file that is read, a link or a
-    /// directory.
+    /// The output has the name of something that is never replaced: for example a directory, a link, or a file that
+    /// this program reads.
     NotReplaceable,
     /// The options contradict each other, or a value is out of range.
     BadOptions,

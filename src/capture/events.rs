@@ -7,9 +7,9 @@ use super::record::{CapturedContent, CapturedPayload, CapturedRecord, GAP_BYTES,
 use super::wire::Bytes;
 use std::collections::BTreeMap;
 
-/// The limit of the memory for `waiting` records, in bytes. At the limit, no further block is loaded until records
-/// have been returned, even if a later block may hold an earlier record. Real captures stay far below the limit,
-/// because the times of their blocks overlap by little.
+/// The limit of the memory for `waiting` records, in bytes. At the limit, records are returned before the next block is
+/// loaded, even if this block has an earlier record. Real captures stay far below the limit, because the times of their
+/// blocks overlap little.
 const WAITING_BYTES_MAX: usize = 1 << 26;
 /// An upper bound of the number of records in a block. A block is written as soon as it has [`BLOCK_BYTES_TARGET`]
 /// bytes, and no record is smaller than a gap. The factor 2 is a margin.
@@ -26,7 +26,8 @@ pub struct CaptureEvents<'f> {
     next_block: usize,
     /// For each block, the earliest time in it and in later blocks.
     earliest: Vec<u64>,
-    /// The records that were loaded and not returned yet, ordered by sort time and then by the order of loading.
+    /// The records that were loaded and not returned yet, ordered by sort time (see [`SortKey`]) and then by the order
+    /// of loading.
     waiting: BTreeMap<(u64, u64), CapturedRecord>,
     waiting_bytes: usize,
     keys: Vec<SortKey>,

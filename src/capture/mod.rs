@@ -18,11 +18,11 @@
 //! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
 //! | `read_files` | the files that this program reads, and so never writes over |
 //! | `parts` | the files of a rotated capture: their names, and removing the oldest |
-//! | `overlaps` | refusing payloads that share bytes with other payloads, as only a damaged ring has them |
+//! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
 //! | `sources` | the rings that are captured, also those that are made during the capture |
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
 //! | `run` | the loop that copies events from rings to files: when to read, when to stop |
-//! | `stop` | after the end of a capture is decided: whether all events before this end are captured |
+//! | `stop` | the decided end of a capture, and the check that all events before this end are captured |
 //! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
 //! | `events` | iterating over the events of a capture file in the order of time |

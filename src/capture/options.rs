@@ -53,7 +53,7 @@ impl CaptureOptions {
 
     /// Stops the capture before all of its files together have more than this many bytes, including the counts and the
     /// index at the end of each file. Only the descriptions of the rings at the start of a file may exceed the limit.
-    /// Files that were removed again ([`Self::keep_files`]) count, too. Default: no limit.
+    /// Files that the capture has removed ([`Self::keep_files`]) count, too. Default: no limit.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The longest time that events wait until they are written as a block.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// The least free room with which a file with a size limit gets another block of events. Without this bound, the last
-/// blocks before the limit would become smaller and smaller.
+/// The least free room, in bytes, for another block of events in a file with a size limit. A file with less room is
+/// full. Without this bound, the last blocks before the limit would become smaller and smaller.
 const LAST_BLOCK_BYTES: usize = 4096;
 
 /// The files of a capture, and the file that is being written.
@@ -41,7 +41,7 @@ pub(super) struct Output<'o> {
     table_bytes: usize,
     /// Bytes of the files before the current one.
     pub(super) finished_bytes: u64,
-    /// The counts of all finished files together. The events of files that were removed again are subtracted.
+    /// The counts of all finished files together. The events of files that the capture has removed are subtracted.
     pub(super) finished: CaptureStats,
     /// The counts and the size in bytes of each finished file that has not been removed, oldest first. Empty if the
     /// capture keeps all its files.
@@ -144,8 +144,8 @@ impl<'o> Output<'o> {
         rings: &mut [SourceRing],
         recorders: &mut [SourceRecorder],
     ) -> Result<bool, CaptureError> {
-        // The compressed size of waiting events is known only after they are written. Until then, `has_room` reckons
-        // with the largest possible size. So after the flush there may be room enough.
+        // Before waiting events are written, their compressed size is not known, and `has_room` assumes the largest
+        // possible size. The flush writes them. So there may be room enough afterwards.
         self.flush(rings, recorders)?;
         if self.has_room(bytes.max(LAST_BLOCK_BYTES), rings.len()) {
             return Ok(true);
@@ -211,7 +211,7 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Moves events from the captured to the removed counts, if their files were removed when the current file was
+    /// Moves the events of removed files from the captured to the removed counts. Files are removed when a new file is
     /// begun.
     fn count_removed(&mut self, rings: &mut [SourceRing]) {
         while self.removed_files < self.parts.removed() {
@@ -258,9 +258,9 @@ impl<'o> Output<'o> {
     /// Writes the waiting table entries, and then the waiting events, which refer to these entries.
     pub(super) fn flush(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
         self.last_flush = Instant::now();
-        // Without a size limit, the new table entries are collected here. With a limit, `make_room` has collected them
-        // before each record, and has made sure that there is room for them. For entries that are newer than the last
-        // record there may be no room, so they wait.
+        // Without a size limit, the new table entries are collected here. With a limit, `make_room` collects them
+        // before each record, because it must make sure that there is room for them. There may be no room for entries
+        // that are newer than the last record. So they are not collected here.
         if self.limit == u64::MAX {
             self.collect_tables(rings, recorders)?;
         }

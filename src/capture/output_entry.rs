@@ -1,9 +1,9 @@
 //! Making a file under a given name, and the rules about which existing files it may replace.
 //!
 //! A new file is made under a temporary name, in the directory of the requested name. Then it gets the requested name.
-//! The directory is held open meanwhile, and no link under the requested name is followed. A replaced file keeps its
-//! content under its other names (hard links). No existing file is opened for writing, except a device or a pipe that
-//! the user has named.
+//! The directory is held open between these two steps. No link under the requested name is followed. A replaced file
+//! keeps its content under its other names (hard links). No existing file is opened for writing, except a device or a
+//! pipe that the user has named.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::read_files::{IS_READ, ReadFiles, directory_of};
@@ -59,10 +59,10 @@ impl OutputEntry {
         &self.path
     }
 
-    /// Finds out whether the output is a file that can be made, or a stream. A device or a pipe is a stream and is
-    /// opened here, even through a link (`/dev/stdout` is a link). A file can be made if the name is free. If
-    /// `overwrite` is true, the new file may also replace a regular file that is not in `read` and that no living
-    /// process writes as a ring. Nothing else is ever replaced.
+    /// Finds out whether the output is a stream or a file. A device or a pipe is a stream. It is opened here, even
+    /// through a link (`/dev/stdout` is a link). Otherwise the output is a file, and its name must be free. If
+    /// `overwrite` is true, it may also be the name of a regular file, which is then replaced. But a file in `read` and
+    /// a ring with a living writer are never replaced.
     ///
     /// # Errors
     /// Something exists under the name that is not replaced.
@@ -75,8 +75,8 @@ impl OutputEntry {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let stream = rustix::fs::open(&self.path, flags, Mode::empty());
             let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // Since the kind was looked up, another file may have got the name. Nothing is written here to a regular
-            // file: the check below decides whether it may be replaced.
+            // Another file may have got the name after the kind was looked up. If the opened file is a regular file,
+            // nothing is written to it. The check below decides whether it may be replaced.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
                 return Ok(OutputKind::Stream(stream.into()));
@@ -170,7 +170,7 @@ impl OutputEntry {
     }
 }
 
-/// A file that is removed again unless it is published.
+/// A file under a temporary name. It is removed unless it is published.
 #[derive(Debug)]
 pub struct UnfinishedFile<'p> {
     file: File,

@@ -1,14 +1,13 @@
-//! A check that refuses payloads which share bytes with other payloads of their ring. In a damaged or hostile ring,
-//! each of a million descriptors could name the same huge payload, and the capture of this small ring would fill the
-//! disk.
+//! A check that refuses payloads which share bytes with other payloads of their ring. Without it, a small damaged or
+//! hostile ring could fill the disk: each of a million descriptors could name the same huge payload.
 
 use crate::reader::{Descriptor, PayloadRead, Reader};
 
-/// The range and the total size of the payloads that were taken from one ring. They limit the bytes that a damaged
-/// ring can give. In a sound ring, no two payloads share a byte, so their total size is at most the length of their
-/// range. The range is limited, too: each payload that can be read lies within one buffer length from the start of
-/// the buffer window. So a ring without a writer never gives more bytes than its buffer has. A ring with a live
-/// writer gives more only if the writer moves the window.
+/// The range and the total size of the payloads that were taken from one ring. In a sound ring, no two payloads share a
+/// byte, so their total size is at most the length of their range. A payload that would break this rule is refused. All
+/// payloads that can be read lie between the start of the buffer window and one buffer length after it. So while the
+/// window stays in place, the range is at most one buffer length, and the ring gives at most as many bytes as its
+/// buffer has. Only a live writer moves the window.
 #[derive(Debug, Default)]
 pub(super) struct PayloadExtent {
     /// The range of all payloads: the smallest offset at which one begins, and the largest at which one ends. The
@@ -41,8 +40,8 @@ impl PayloadExtent {
     fn admits(&mut self, offset: u64, bytes: u64, look: impl FnOnce() -> u64) -> bool {
         let Some(end) = offset.checked_add(bytes) else { return false };
         if end > self.end_max {
-            // This alone does not show that the payload is damaged: a live writer may have moved the buffer window
-            // since the ring's header was last read. So the header is read again.
+            // The payload may still be sound: a live writer may have moved the buffer window since the ring's header
+            // was last read. So the header is read again.
             self.end_max = look();
         }
         let (first, last) = self.bytes.unwrap_or((offset, end));

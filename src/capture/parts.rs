@@ -46,7 +46,7 @@ impl Parts {
         }
     }
 
-    /// Returns how many files were removed again.
+    /// Returns how many files the capture has removed.
     pub(super) fn removed(&self) -> u32 {
         match self {
             Self::Writer(_) => 0,

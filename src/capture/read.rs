@@ -251,10 +251,9 @@ impl CaptureFile {
 
     /// Reads the rings, the tables and the end.
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
-        // A limit for the size before compression, in bytes, of all rings, tables and ends together. It is a constant
-        // plus an amount for each byte of the file. Real captures stay below it. Without the limit, a damaged file
-        // could use up the memory: catalogs take up to twenty times as much memory as the tables from which they are
-        // made.
+        // The uncompressed blocks of rings, tables and ends may together have 8 MiB, and 8 bytes more for each byte of
+        // the file. Real captures stay below this limit. Without it, a damaged file could use up the memory: a catalog
+        // takes up to twenty times as much memory as the tables from which it is made.
         const DESCRIPTIONS_BYTES_FREE: u64 = 8 << 20;
         const DESCRIPTIONS_BYTES_PER_BYTE: u64 = 8;
         let damaged = |what: &str| {
@@ -308,8 +307,8 @@ impl CaptureFile {
         &self.rings
     }
 
-    /// Returns the call sites and threads of a perf recorder. `ring` is the index of its shard 0. For any other ring,
-    /// returns an empty catalog.
+    /// Returns the call sites and threads of a perf recorder. `ring` is the index of the recorder's shard 0. For the
+    /// index of any other ring, the catalog is empty.
     #[must_use]
     pub fn catalog(&self, ring: u32) -> Catalog {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()

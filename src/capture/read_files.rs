@@ -58,8 +58,8 @@ impl ReadFiles {
         FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
     }
 
-    /// Finds the recorder in `directory` that may give the name `name` to one of its shards, and returns the file name
-    /// of its shard 0. Returns `None` if there is no such recorder.
+    /// Finds a recorder in `directory` that may make a shard with the name `name`. Returns the file name of the
+    /// recorder's shard 0, or `None` if there is no such recorder.
     pub(super) fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
         let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
         let is_its = |(place, first): &&(FileId, OsString)| {

@@ -18,8 +18,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The time between two checks of three things: the time limits, whether the writers live, and (by `progress`) whether
-/// the caller wants to end the capture.
+/// The time between two ticks. At each tick, the capture checks the time limits and whether the writers live, and calls
+/// the caller's `progress`.
 const TICK: Duration = Duration::from_millis(100);
 /// The largest number of records that are copied before the clock is read again.
 const RECORDS_PER_LOOK: u32 = 1 << 10;
@@ -78,11 +78,11 @@ fn next_of(readers: &mut std::vec::IntoIter<Reader>) -> NextRing {
 /// Captures as [`capture`] does, but from rings that the caller opens, before or during the capture. A ring that is
 /// open is read to its end even if its file is removed.
 ///
-/// At the start, `next_ring` is called until it has no ring for now. By then it must have given at least one ring.
-/// During the capture it is called again and again, thousands of times a second, until it returns
-/// [`NextRing::NoMore`]. So it should be quick. A ring that it gives during the capture is captured from its first
-/// event on, even with [`CaptureOptions::only_new`]. If such a ring cannot be captured, the error is among the
-/// problems in the summary.
+/// At the start, `next_ring` is called until it returns [`NextRing::NotYet`] or [`NextRing::NoMore`]. Before that, it
+/// must return at least one ring. During the capture, `next_ring` is called thousands of times a second, until it
+/// returns [`NextRing::NoMore`]. So it should be quick. A ring that it returns during the capture is captured from the
+/// ring's first event on, even with [`CaptureOptions::only_new`]. If such a ring cannot be captured, the error is among
+/// the problems in the summary.
 ///
 /// # Errors
 /// As [`capture`]; or there is no ring at the start.
@@ -217,8 +217,7 @@ impl<'o> Capture<'o> {
         Ok(CaptureSummary {
             reason,
             elapsed,
-            // This list names only the rings that were captured. The last rings were not captured if no file had room
-            // for their descriptions.
+            // The list ends before the first ring for whose description no file had room. Such rings were not captured.
             rings: rings.take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
@@ -315,7 +314,7 @@ impl<'o> Capture<'o> {
         let payload_bytes = match item {
             None => return Ok(Copied::Nothing),
             Some(RingItem::Gap { ring, gap }) => {
-                // The gap of a missed shard is written at the end of the file.
+                // The gap of a shard that could not be opened is written at the end of the file.
                 if rings[ring].reader.is_some() {
                     if !self.output.make_room(2 * GAP_BYTES, rings, recorders)? {
                         return Ok(Copied::Full);

@@ -4,22 +4,23 @@ use crate::reader::{Gap, GapCause, Reader, RingState};
 use crate::tracing::CatalogLosses;
 
 /// Counts of one ring's events: captured, removed, lost, given up. In a capture's [summary](super::CaptureSummary),
-/// `events + removed + lost() + given_up()` is the number of seqnos from the ring's first one to `last_seqno`. In the
-/// end of a single file, `events + lost() + given_up()` is the number of seqnos from the file's first one to
-/// `last_seqno`.
+/// `events + removed + lost() + given_up()` is the number of seqnos from the first seqno of the capture to
+/// `last_seqno`. In the end of a single file, `events + lost() + given_up()` is the number of seqnos from the first
+/// seqno of the file to `last_seqno`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RingStats {
     /// Events in the file, or the files.
     pub events: u64,
-    /// The number of events that were captured into files that were [removed again](super::CaptureOptions::keep_files)
-    /// before this file was begun. They do not count as lost.
+    /// The number of events in earlier files of the capture that the capture has
+    /// [removed](super::CaptureOptions::keep_files). They do not count as lost.
     pub removed: u64,
-    /// The number of events without their payload because it was overwritten before it could be copied.
+    /// The number of events whose payload was overwritten before it could be copied.
     pub expired_payloads: u64,
-    /// The number of events without a payload because their descriptor names a payload that the ring cannot have.
+    /// The number of events whose payload is left out, because the ring cannot have the payload that their descriptor
+    /// names.
     pub malformed_payloads: u64,
-    /// The number of events without their payload because it was larger than 64 MiB.
+    /// The number of events whose payload is left out, because it is larger than 64 MiB.
     pub omitted_payloads: u64,
     /// The number of sequence numbers without an event, for each cause in the order of [`GapCause::ALL`].
     pub missing_by_cause: [u64; 5],
@@ -75,8 +76,8 @@ impl RingStats {
         self.unread = info.last_seqno.saturating_sub(self.last_seqno);
         self.was_live = match reader.state() {
             RingState::Live | RingState::Unknown => true,
-            // The file cannot be read here, but its writer may go on to record. The lock on the file shows whether the
-            // writer lives.
+            // In these states, the ring's file cannot be read, but its writer may go on to record. The lock on the file
+            // shows whether the writer lives.
             RingState::Truncated | RingState::NoMemory | RingState::Unreadable => reader.lock_owner_pid().is_some(),
             _ => false,
         };
@@ -100,7 +101,7 @@ impl CaptureStats {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.events))
     }
 
-    /// Returns the number of events in files that were removed again, for all rings together.
+    /// Returns the number of events in files that the capture has removed, for all rings together.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.removed))

@@ -20,16 +20,16 @@ impl Stop {
         Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new() }
     }
 
-    /// Returns true if the capture has got, from every ring, all events that had their seqnos at the first call of
-    /// this function. Usually the capture ends sooner, at the first event with a time stamp after the end. But some
-    /// writers give their events stamps in the past, so such an event may never come. Then this check ends the
-    /// capture.
+    /// Returns true if the capture has taken, from every ring, all events whose seqnos were handed out before the first
+    /// call of this function. Usually the capture ends sooner, at the first event with a time stamp after the end. But
+    /// a writer may give all its events time stamps in the past. Then no event has a time stamp after the end, and this
+    /// check ends the capture.
     pub(super) fn is_reached(&mut self, rings: &[SourceRing]) -> bool {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
         self.last_seqnos.extend(new_rings.map(|ring| {
             let Some(info) = ring.reader.as_ref().map(Reader::info) else { return 0 };
-            // The `last_seqno` of a damaged header can be any number, so it is bounded. A ring can still give at most
-            // as many events as it has slots, and one more event that the set has read already.
+            // The `last_seqno` of a damaged header can be any number, so it is bounded. The ring set can still return
+            // at most as many events of the ring as the ring has slots, and one more event that it has read already.
             let most = info.geometry.descriptor_capacity() + 1;
             info.last_seqno.min(given(ring).saturating_add(most))
         }));
@@ -37,10 +37,10 @@ impl Stop {
     }
 }
 
-/// Returns the seqno up to which the set has handed out all events and gaps of the ring.
+/// Returns the seqno up to which the ring set has returned all events and gaps of the ring.
 fn given(ring: &SourceRing) -> u64 {
-    // `last_seqno` includes the events that were overwritten before the capture began, because the set gives the first
-    // gap of every ring before it gives any event.
+    // `last_seqno` includes the events that were overwritten before the capture began, because the ring set returns the
+    // first gap of every ring before it returns any event.
     ring.stats.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
 }
 

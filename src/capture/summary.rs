@@ -11,8 +11,8 @@ use std::time::Duration;
 pub enum NextRing {
     /// A ring to capture from now on.
     Ring(Reader),
-    /// No ring for now, but more rings may come. Until [`Self::NoMore`] is answered, the capture does not end even if
-    /// all writers have ended.
+    /// No ring for now, but more rings may come. Until the answer is [`Self::NoMore`], the capture goes on even if all
+    /// writers have ended.
     NotYet,
     /// No ring, now or later.
     NoMore,
@@ -26,11 +26,11 @@ pub struct CaptureProgress {
     pub elapsed: Duration,
     /// Number of rings.
     pub rings: usize,
-    /// The number of events taken, including those in files that were removed again.
+    /// The number of events taken, including those in files that the capture has removed.
     pub events: u64,
     /// The number of events lost. The events of a shard that could not be opened are added only at the end.
     pub lost: u64,
-    /// Bytes written, including files that were removed again.
+    /// Bytes written, including files that the capture has removed.
     pub bytes: u64,
     /// Files begun.
     pub files: u32,
@@ -50,18 +50,18 @@ pub struct CaptureSummary {
     pub stats: CaptureStats,
     /// Bytes of the files that are left.
     pub bytes: u64,
-    /// The number of files that were removed again, see
+    /// The number of files that the capture has removed, see
     /// [`CaptureOptions::keep_files`](super::CaptureOptions::keep_files).
     pub removed_files: u32,
     /// Bytes of the removed files.
     pub removed_bytes: u64,
-    /// The paths of the files that were written and not removed again. The list is empty after
-    /// [`capture_to`](super::capture_to).
+    /// The paths of the files that the capture has written and not removed. The list is empty after
+    /// [`capture_to`](super::capture_to) and [`capture_rings_to`](super::capture_rings_to).
     pub files: Vec<PathBuf>,
     /// Failures that did not end the capture, for example shards that could not be opened, or rings with truncated
     /// files.
     pub problems: Vec<String>,
-    /// The names of rings with pages that could not be read, in most cases because the ring's file was truncated. The
-    /// events in these pages are missing, and nobody knows how many they are.
+    /// The names of rings with pages that could not be read, each with the reason. In most cases the ring's file was
+    /// truncated. The events in these pages are missing, and their number is not known.
     pub lost_pages: Vec<(String, LostPages)>,
 }

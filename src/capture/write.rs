@@ -145,11 +145,11 @@ pub(super) fn block_bytes_max(bytes: usize) -> u64 {
     BLOCK_HEADER_BYTES + zstd::zstd_safe::compress_bound(bytes) as u64 + 4
 }
 
-/// Returns the largest possible size of all that is still to be written: the last block of events, the gaps of missed
-/// shards, the end, the index and the footer.
+/// Returns the largest possible size of all that is still to be written: the last block of events, the gaps of shards
+/// that could not be opened, the end, the index and the footer.
 fn tail_bytes_max(event_bytes: usize, rings: usize, blocks: usize) -> u64 {
-    // The index has an entry for each existing block, and for four more: tables, events, gaps of missed shards, and
-    // the end.
+    // The index has an entry for each existing block, and for four blocks that may follow: tables, events, the gaps of
+    // shards that could not be opened, and the end.
     let index_bytes = (blocks + 4) * (8 + BLOCK_HEADER_BYTES as usize);
     let blocks = [event_bytes, rings * GAP_BYTES, CaptureEnd::encoded_bytes(rings), index_bytes];
     blocks.map(block_bytes_max).iter().sum::<u64>() + FOOTER_BYTES

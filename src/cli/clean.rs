@@ -117,8 +117,8 @@ fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     }
 }
 
-/// Returns true if `file` is the ring with the name `ring`, one of its shards, or an unfinished file: one that a
-/// program has left while it was making the ring or a shard.
+/// Returns true if `file` is the ring with the name `ring`, one of its shards, or a temporary file that a program has
+/// left while it was making the ring or a shard.
 fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     let Some(rest) = name.strip_prefix(ring.as_encoded_bytes()) else { return false };

@@ -65,8 +65,8 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
         rings.push(ring);
     }
     if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
-        // Without this check, the error would only be that the capture has no spans. The reader's error also says what
-        // the ring holds.
+        // The capture would fail later without this check, but its error would not say what the ring holds. The error
+        // of `check_events` does.
         for (name, ring) in names.iter().zip(&rings) {
             ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
         }

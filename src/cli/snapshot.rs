@@ -100,7 +100,7 @@ fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<Snaps
 
 fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
     reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
-        // The error of a stream does not name its file, so the message begins with the name.
+        // The error does not name the output, so the message begins with the output's name.
         let message = format!("{}: {error}", output.display());
         Failure::new(Exit::of(&error.into()), message).into()
     })

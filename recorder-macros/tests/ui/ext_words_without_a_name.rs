@@ -1,4 +1,4 @@
-//! Uses of names that the event type has not given to any extension word.
+//! Values for extension words that cannot be set under this name: no word has the name, or it is `span`.
 use eventring::global::GlobalRecorder;
 use eventring::schema::EventType;
 use eventring::{ext_scope, record};

@@ -151,8 +151,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         rings.open_all().map_err(with_advice_to_wait)?;
     } else {
         match rings.wait_for_first(&interrupt) {
-            // If no ring existed at the first search, all rings are made after the capture was started, and all their
-            // events are new. So `--only-new` leaves out nothing.
+            // If no ring existed at the first search, all rings were made later. Then all their events are new, and
+            // `--only-new` leaves out nothing.
             Ok(is_at_once) => options = options.only_new(args.only_new && is_at_once),
             Err(error) => {
                 rings.remove_what_stayed_for_us();
@@ -215,7 +215,7 @@ fn copy(
         bar.finish_and_clear();
         summary.map_err(|error| match error.kind() {
             CaptureErrorKind::Ring => anyhow::Error::new(error),
-            // The error of a stream does not name its file, so the message begins with the name.
+            // The error does not name the output, so the message begins with the output's name.
             _ => {
                 let message = format!("{}: {error}", place.display());
                 Failure::new(Exit::of(&error.into()), message).into()

@@ -77,9 +77,9 @@ impl Program {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
-    /// Returns the program's exit code as a shell reports it, or `None` if the program still runs. If
-    /// `has_closed_its_rings` is true, the program is about to end, so this function first waits for that end, for at
-    /// most [`LINGER`].
+    /// Returns the program's exit code as a shell reports it, or `None` if the program still runs. A program that has
+    /// closed its rings probably ends soon. So if `has_closed_its_rings` is true, this function first waits for the
+    /// program's end, for at most [`LINGER`].
     pub(super) fn exit_code(&mut self, has_closed_its_rings: bool) -> Option<i32> {
         let begin = Instant::now();
         while !self.has_ended() && has_closed_its_rings && begin.elapsed() < LINGER {
@@ -110,9 +110,9 @@ impl Program {
         rings.iter().filter(|(_, ring)| is_named(ring)).map(|(path, _)| path.display().to_string()).collect()
     }
 
-    /// Removes the files of rings that stayed only because the capture has set `EVENTRING_KEEP`. These are the
-    /// captured rings, other rings of the same processes, and rings of the program's own process. They are searched
-    /// for in `directories` and in the directories of the captured rings.
+    /// Removes the files of rings that stayed only because the capture has set `EVENTRING_KEEP`. These are the captured
+    /// rings, other rings of the processes that have written the captured rings, and rings of the program's own
+    /// process. The function searches `directories` and the directories of the captured rings.
     pub(super) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;

@@ -179,7 +179,8 @@ pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n
     }
 }
 
-/// Prints on stderr for how many call sites, threads, shards and spans the perf recorders had no room.
+/// Prints on stderr the losses of the perf recorders: the numbers of call sites, threads, shards and spans for which
+/// there was no room.
 pub(in crate::cli) fn report_table_losses(stats: &CaptureStats) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
         let count = sum(stats, |ring| ring.table_losses[kind]);

@@ -174,8 +174,7 @@ fn wait_for(
                     return Ok(line);
                 }
             }
-            // The line comes from the other child. At this time it can only be the end of that child's output. The
-            // wait goes on.
+            // The other child's output has ended. The wait for this child's line goes on.
             Ok(_) => {}
             Err(_) => return Err(child.failure()),
         }
@@ -224,8 +223,8 @@ fn follow(
     Ok(DemoOutcome {
         recorded: written.number("recorded"),
         read: read.number("read"),
-        // The reader counts each hole in a gap. But a hole never had an event, so nothing was lost with it, and holes
-        // are subtracted.
+        // The reader's count of missing seqnos includes the holes. No event was lost with a hole, so the holes are
+        // subtracted.
         lost: (read.number("gaps") + read.number("expired")).saturating_sub(holes),
         torn: read.number("torn"),
         holes,

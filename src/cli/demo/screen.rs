@@ -138,9 +138,9 @@ impl Screen {
         }
     }
 
-    /// Returns the number of recorded events, as far as the children's reports show it. An event that was read or lost
-    /// must have been recorded. So the reader's report counts, too: it can arrive before the writer's report of the
-    /// same events.
+    /// Returns the number of recorded events that the children's reports show. The reader's report can arrive before
+    /// the writer's report of the same events. An event that was read or lost must have been recorded, so the larger
+    /// number is right.
     fn recorded(&self) -> u64 {
         self.recorded.count.max(self.read.count.saturating_add(self.lost))
     }

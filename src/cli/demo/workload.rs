@@ -91,8 +91,8 @@ impl Workload {
         self.record(ExecEvent::TxnEnd, [txn, 0], &(), &[]);
     }
 
-    /// Records an event with one call, from `fixed` alone or gathered from `fixed` and `arrays`. The checksum goes
-    /// into the fourth extension word, which holds the span id in other programs.
+    /// Records an event with one call. The payload is `fixed`, followed by `arrays`. The checksum goes into the fourth
+    /// extension word, which holds the span id in other programs.
     fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, arrays: &[&[u8]]) {
         let (code, tags) = (event as u16, [self.block, txn, account]);
         let bytes = fixed.with_bytes(|fixed| {

@@ -2,17 +2,17 @@
 
 use eventring::reader::{Reader, RingInfo};
 
-/// The smallest [`RingInfo::last_seqno`] that only a damaged ring can have.
+/// The smallest [`RingInfo::last_seqno`] that proves damage. All larger ones prove it, too.
 const SEQNO_MAX: u64 = i64::MAX as u64;
 
 /// Returns a message if the numbers in the ring's header contradict each other, and otherwise `None`.
 pub(super) fn of(reader: &Reader) -> Option<String> {
     problem(&reader.info())?;
-    // The first contradiction may be a false alarm: a live writer changes the words of the header while they are read
-    // one after the other. So the header is read again. A writer hands out a seqno before it hands out payload bytes.
-    // So if the first reading saw payload bytes, the second reading does not see a last seqno of 0. A window start
-    // after the next payload byte would be a false alarm only if the writer filled nearly the whole payload buffer
-    // between two loads, in both readings.
+    // The contradiction may be a false alarm, because a live writer changes the header while its words are read one
+    // after the other. So the header is read again. A false last seqno of 0 does not come twice: the first reading saw
+    // payload bytes, and a writer hands out a seqno before it hands out payload bytes, so the second reading sees this
+    // seqno. A false window start after the next payload byte would need a writer that fills nearly the whole payload
+    // buffer between two loads, in both readings.
     problem(&reader.info())
 }
 

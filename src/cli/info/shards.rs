@@ -52,8 +52,8 @@ impl ShardedSurvey {
                     ShardContent::Unreadable(problem)
                 }
             };
-            // A shard that could not be opened is in `shards` already. If the recorder has ended, `set` also has this
-            // shard, as a missed shard. The check makes sure that it is not added twice.
+            // A shard that could not be opened is in `shards` already. If the recorder has ended, the rings of `set`
+            // include this shard, too. The check makes sure that it is not added twice.
             if shards.iter().all(|known| known.index != ring.shard()) {
                 shards.push(SurveyedShard { index: ring.shard(), content });
             }

@@ -120,8 +120,8 @@ fn sections(info: &RingInfo) -> String {
     )
 }
 
-/// Returns the size of a recorder as text. Shard 0 stands for all shards: they have its sizes, except for the context
-/// area, which only shard 0 has.
+/// Returns the size of a recorder as text. The text shows the sizes of shard 0. The other shards have the same sizes,
+/// but no context area.
 fn size_of_shards(all: &ShardedSurvey, info: &RingInfo) -> String {
     let readers = || all.shards.iter().filter_map(SurveyedShard::reader);
     let file_bytes = readers().fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
@@ -143,7 +143,8 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) ->
     };
     line(out, "clock", &clock)?;
     if extension.shard_limit > 0 {
-        // Only the header of shard 0 has the number of shards. So for another shard, only its own number is shown.
+        // Only the header of shard 0 has the number of shards. For another shard, the index of this shard is shown
+        // instead.
         match all.shards.is_empty() {
             true => line(out, "shard", &format!("number {} of a recorder, alone", extension.shard_index))?,
             false => line(out, "shards", &format!("{}, at most {}", extension.shard_count, extension.shard_limit))?,
