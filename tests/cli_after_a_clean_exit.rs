@@ -47,8 +47,8 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
             assert!(printed.err.contains(words), "{arguments:?}: {printed:?}");
         }
     }
-    // No ring can have had one of these names: the first is a name of captures, the second contains sizes. The error
-    // says so.
+    // Neither name can be the name of a ring: captures end in `.evc`, and `:16:27` are sizes. The error message
+    // explains this.
     for (name, words) in [("shop.evc", "neither a capture nor a ring"), ("shop:16:27", "give the name alone: shop")] {
         let printed = verb(&["summary", name]);
         assert!(printed.err.contains(words) && !printed.err.contains("EVENTRING_KEEP"), "{printed:?}");

@@ -46,8 +46,8 @@ fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Comman
     command
 }
 
-/// Plays the brief program and never returns, if a test has started this process for that. Otherwise returns a new
-/// directory, and the paths in it for the ring and for the capture.
+/// If a test has started this process to play a part, plays the brief program and never returns. Otherwise returns a
+/// new directory, and the paths in it for the ring and for the capture.
 fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {
         brief_program(&part);
@@ -224,9 +224,8 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let captured = captured(&ended);
     let number = |what: &str| captured[what].as_u64().unwrap();
     assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
-    // This number shows that the capture began before the second ring existed. If it had waited for both rings, it
-    // could have at most 65,536 events of the first one. It need not have all events: on a busy machine it may lose
-    // some.
+    // The capture has more events than both rings could hold at the end. So it began to read the first ring before the
+    // second ring existed. It may still lose some events on a busy machine.
     assert!(number("events") > (1 << 16) + 10, "{captured}");
     assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
 }

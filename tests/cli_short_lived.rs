@@ -57,9 +57,9 @@ fn program() -> ! {
     std::process::exit(0);
 }
 
-/// Starts the program, and `look`: a capture or a watch of the program's rings. If `is_stopped` is true, a signal
-/// stops `look` while the program makes its new shards and exits. Returns how many seqnos each shard has handed out,
-/// and what `look` has printed.
+/// Starts the program, and then `look`, which is a capture or a watch of the program's rings. If `is_stopped` is true,
+/// a signal stops `look` while the program makes its new shards and exits. Returns how many seqnos each shard has
+/// handed out, and what `look` has printed.
 fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stopped: bool) -> (Vec<u64>, program::Run) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");

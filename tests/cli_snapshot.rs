@@ -121,8 +121,8 @@ fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     assert_eq!(run(&["snapshot", program::KEPT, "-o", argument(&file), "--level", "19"]).code, Some(0));
     let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
-    // The kept snapshot names version 1.0 of the header's extension. A copy of it names the version that this build
-    // uses. All other bytes must be equal.
+    // The kept snapshot has version 1.0 of the header's extension. The copy has the version that this build uses. All
+    // other bytes must be equal.
     let version = eventring::__internals::layout::extension::VERSION_OFFSET;
     kept[version..version + 8].copy_from_slice(&eventring::__internals::layout::extension::VERSION.to_le_bytes());
     assert!(copy == kept, "the bytes differ");

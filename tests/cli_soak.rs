@@ -103,7 +103,8 @@ fn a_writer_whose_soak_is_dead_before_it_is_ready_clears_up() {
     let (nobody, out) = std::io::pipe().unwrap();
     drop(nobody);
     let status = writer.stdout(out).stderr(Stdio::null()).status().unwrap();
-    // Nobody can read the writer's output. The writer then ends with code 0, as always when its reader has gone.
+    // The other end of the pipe is closed, so nobody reads the writer's output. A writer that has lost its reader ends
+    // with code 0.
     assert_eq!(status.code(), Some(0));
     let cleared_up = !rings.exists();
     let _ = std::fs::remove_dir_all(&rings);

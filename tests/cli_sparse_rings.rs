@@ -1,5 +1,5 @@
-//! Rings in sparse files, which have holes. A reader allocates no memory for the holes and needs no time for them. It
-//! still finds every event that a writer writes into a hole meanwhile.
+//! Rings in sparse files, which have holes. A reader allocates no memory for the holes and spends no time on them. It
+//! still finds every event that a writer writes into a hole while the reader reads.
 #![cfg(feature = "cli")]
 
 mod mounted;

@@ -140,8 +140,8 @@ fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();
-    // This reservation stays open. The last of the following events comes to its slot, finds the slot taken, and gets
-    // the next seqno.
+    // This reservation stays open in its slot. The last of the following events comes to the same slot a lap later,
+    // finds it taken, and gets the next seqno.
     let stalled = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     record(&recorder, capacity);
     drop(stalled);

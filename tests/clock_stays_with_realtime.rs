@@ -71,8 +71,8 @@ fn the_clock_stays_within_a_microsecond_of_the_real_time_clock() {
         // The thread sleeps for 3 to 40 ms, and sometimes for 1.5 s. Each time, the clock's calibration segment is
         // out of date when the thread wakes up.
         std::thread::sleep(Duration::from_millis(if round % 200 == 199 { 1_500 } else { 3 + round * 7 % 38 }));
-        // The readings are 20 µs apart, so 40 readings take nearly a millisecond. They include readings by each
-        // calibration segment that the clock makes in this time.
+        // The readings are 20 µs apart, so 40 readings take nearly a millisecond. Every calibration segment that the
+        // clock makes in this time gives some of the readings.
         let readings: Vec<Reading> = (0..40)
             .map(|_| {
                 let pause = Instant::now();

@@ -84,8 +84,8 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
     println!("{kills} readers killed: {verdict}");
     assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (20_000, 0, 0), "{verdict}");
     drop(recorder);
-    // A new recorder can take the ring's name immediately: no reader keeps the name in use, whether it lives or was
-    // killed.
+    // A new recorder can take the ring's name immediately. Neither a living reader nor a killed one keeps the name in
+    // use.
     self::recorder(&path);
 }
 
@@ -328,9 +328,9 @@ fn threads_that_record_until_their_last_breath_are_all_read() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let recorder = recorder(&path);
-    // Each thread drops one of its two `Last` values before it gives its payload cursor back, and the other one after
-    // that. The second drop records without a payload cursor, so its event takes a whole chunk of payload memory. The
-    // payload buffer has room for the chunks of 120 threads, so no payload is overwritten.
+    // Each thread drops its two `Last` values when it ends, and it gives its payload cursor back between the two drops.
+    // The second drop records without a payload cursor, so its event takes a whole chunk of payload memory. The payload
+    // buffer has room for the chunks of 120 threads, so no payload is overwritten.
     for _ in 0..120 {
         let recorder = recorder.clone();
         let thread = std::thread::spawn(move || {

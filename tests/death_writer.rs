@@ -86,8 +86,8 @@ fn committed_events_survive_a_kill_and_no_event_is_half_written() {
         return death::write_until_killed(&place(), death::record_and_tell);
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    // Four threads kill writers at the same time. A thread waits most of the time: its reader notices that the writer
-    // is dead only when it next checks whether the writer still lives.
+    // Four threads kill writers at the same time, because each thread waits most of the time. After a kill, the thread
+    // waits until its reader checks whether the writer still lives.
     let rows: Vec<Findings> = std::thread::scope(|scope| {
         let rows: Vec<_> = (0..4)
             .map(|row| {

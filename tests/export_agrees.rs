@@ -36,7 +36,8 @@ fn call_site(recorder: &Recorder, call_site_id: u32, kind: CallSiteKind, name: &
 }
 
 /// Records tasks on each worker. A task is a span with a child span, and the worker enters the task's span twice. In
-/// every tenth task, the first time slice of the task and that of its child overlap without nesting.
+/// every tenth task, the worker exits the task's span before the child span. Then their time slices overlap without
+/// nesting.
 fn record(perf: &Recorder, exec: &Recorder) {
     call_site(perf, 1, CallSiteKind::Span, "task", &["number"]);
     call_site(perf, 2, CallSiteKind::Span, "step", &[]);

@@ -20,8 +20,8 @@ fn now_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
-/// Runs the tasks. Returns a map from the number of each task to two times: before it made its span, and after its
-/// span ended.
+/// Runs the tasks. Returns a map from the number of each task to two times: one before the task made its span, and one
+/// after the span ended.
 fn run_tasks() -> HashMap<u64, (u64, u64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     runtime.block_on(async {

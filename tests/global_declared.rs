@@ -112,8 +112,8 @@ fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
     assert_eq!(reader.info().extension.unwrap().foreign_events, 3);
 
-    // A `Door` event is refused also while another recorder of `Lamp` events overrides the global recorder. And a
-    // `Lamp` event is refused if a recorder of other events is installed in the global recorder of `Lamp`.
+    // Another recorder of `Lamp` events may override the global recorder. It refuses `Door` events, too. And a recorder
+    // of `Lamp` events refuses `Mistaken` events if it is installed in the global recorder of `Mistaken`.
     let lamps = || Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
     let other = lamps();
     {

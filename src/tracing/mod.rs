@@ -1,5 +1,4 @@
-//! Perf rings: the spans and log records that a program makes with `tracing` are recorded in them, and read from
-//! them.
+//! Perf rings: recording the spans and log records that a program makes with `tracing`, and reading them.
 //!
 //! # Recording
 //! A program that already uses `tracing` needs one line in its `main`:
@@ -8,8 +7,8 @@
 //! eventring::tracing::init("my-app");
 //! ```
 //!
-//! A service can call [`try_init_from_env`] instead of [`init`](fn@init). It is then recorded if an environment
-//! variable is set, without a rebuild. If the recording cannot begin, the service gets an error and continues.
+//! A service can call [`try_init_from_env`] instead of [`init`](fn@init). Then an environment variable switches
+//! recording on, without a rebuild. If recording cannot begin, the service gets an error and continues.
 //!
 //! [`init`](fn@init) installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A
 //! program that also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack of layers.

@@ -20,15 +20,15 @@ use std::sync::Arc;
 /// [`init`](super::init) makes and connects all of these in one line.
 ///
 /// # Memory
-/// Shared memory: each shard takes [`shard_bytes`](Self::shard_bytes), 18 MiB by default. There is one shard for each
-/// thread that records at the same time, but never more than [`PerfRecorderBuilder::shards`] allows. By default that
-/// is two for each processor and two more, at most 16. Shard 0 also has the tables, 4 MiB by default
-/// ([`PerfRecorderBuilder::tables_shift`]). The shared memory never grows beyond this.
+/// Shared memory: each shard takes [`shard_bytes`](Self::shard_bytes), 18 MiB by default. There are as many shards as
+/// threads that record at the same time, but never more than the limit ([`PerfRecorderBuilder::shards`]). By default
+/// the limit is two shards for each processor and two more, but at most 16. Shard 0 also has the tables, 4 MiB by
+/// default ([`PerfRecorderBuilder::tables_shift`]). The shared memory never grows beyond this.
 ///
-/// The process's own memory: it grows with the largest number of spans that were open at the same time. Each of these
-/// spans takes 16 to 32 bytes with a `RecorderSubscriber`. With a `RecorderLayer` it takes 24 to 96 bytes, in
-/// addition to the memory of the `Registry`. Each running thread takes about 2 KiB, and each call site about 300
-/// bytes. While nearly 2^24 spans are open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
+/// The process's own memory grows with the largest number of spans that were open at the same time. Each open span
+/// takes 16 to 32 bytes with a `RecorderSubscriber`. With a `RecorderLayer`, each open span takes 24 to 96 bytes, and
+/// the `Registry` takes memory of its own. Each running thread takes about 2 KiB, and each call site about 300 bytes.
+/// While nearly 2^24 spans are open, a new span is not recorded, but only counted ([`PerfStats::lost_spans`]).
 ///
 /// In a forked child the recorder records nothing, because its rings belong to the parent process. The child can
 /// create a recorder of its own. If the subscriber or layer records to [`PERF`], the child can
@@ -80,15 +80,16 @@ impl PerfRecorder {
 
     /// Switches recording on or off while the program runs. This applies to all handles of the recorder.
     ///
-    /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
-    /// for all call sites. `tracing` asks through the calling thread's subscriber: if the program has only a scoped
-    /// subscriber (`set_default`), call this function in its scope. If a
-    /// [`RecorderSubscriber`](super::RecorderSubscriber) is the program's only subscriber, then while recording is
-    /// off, a call site costs the same as without any subscriber.
+    /// `tracing` caches for each call site whether a subscriber wants its spans or events. This function makes
+    /// `tracing` ask again for all call sites. `tracing` asks through the calling thread's subscriber. If the program
+    /// has only a scoped subscriber (`set_default`), call this function in the scope of that subscriber. While
+    /// recording is off, a call site costs the same as without any subscriber, if a
+    /// [`RecorderSubscriber`](super::RecorderSubscriber) is the program's only subscriber.
     ///
-    /// If a span is created while recording is off and recording is then switched on, a `RecorderSubscriber` never
-    /// records this span; a `RecorderLayer` records it from its next use on. While recording is off, the exit of a
-    /// span is still recorded if its enter was recorded, and the close if its creation was recorded.
+    /// Some spans are created while recording is off, and are still open when recording is switched on. A
+    /// `RecorderSubscriber` never records such a span. A `RecorderLayer` records it from its next use on. While
+    /// recording is off, the exit of a span is still recorded if its enter was recorded. The close of a span is still
+    /// recorded if its creation was recorded.
     pub fn set_enabled(&self, enabled: bool) {
         switch(|| {
             self.core.store_enabled(enabled);

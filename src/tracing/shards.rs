@@ -22,7 +22,8 @@ pub(super) struct Shards {
 struct Assignments {
     /// Number of threads of each shard that exists.
     threads: Vec<u32>,
-    /// True while a thread makes the next shard. Other new threads share the existing shards until it is made.
+    /// True while a thread makes the next shard. Until the next shard is made, other new threads share the existing
+    /// shards.
     is_growing: bool,
     /// Number of shards that could not be made. After the first failure, the recorder makes no more shards.
     failures: u64,
@@ -103,9 +104,9 @@ impl Shards {
         assignments.is_growing = false;
         match created {
             Ok(()) => {
-                // If the program called `keep` while this ring was being made, the call did not reach the ring, which
-                // was not in the list of shards yet. So the choice is passed on here. Later calls of `keep` reach the
-                // ring themselves.
+                // The program may have called `keep` while this ring was being made. That call did not reach the ring,
+                // because the ring was not in the list of shards yet. So its argument is passed to the ring here. Later
+                // calls of `keep` reach the ring themselves.
                 if let (Some(keep), Some(ring)) = (assignments.keep, self.get(index)) {
                     ring.keep(keep);
                 }
@@ -137,10 +138,10 @@ impl Shards {
         // The count is published here, after the shard is complete, because a reader opens the shard when it sees the
         // new count.
         //
-        // The count is also published before any event of the shard gets its time: this thread publishes the count,
-        // and then takes and releases the lock of `assignments`. A thread records to the shard only after this
-        // release. A reader first reads the clock and then the count. So if the reader does not find the shard in the
-        // count, all events of the shard are later than the clock time that the reader has read.
+        // The count is also published before any event of the shard gets its time: this thread publishes the count, and
+        // then takes and releases the lock of `assignments`. A thread records to the shard only after this release. A
+        // reader first reads the clock and then the count. If the count does not include the shard yet, all events of
+        // the shard are later than the clock time that the reader has read.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
     }
@@ -174,8 +175,7 @@ impl Shards {
     }
 
     fn assignments(&self) -> MutexGuard<'_, Assignments> {
-        // A poisoned lock may be used. No code panics while it holds this lock. Even if code did, the numbers would
-        // be usable.
+        // A poisoned lock may be used. No code panics while it holds this lock, and the numbers are valid at any time.
         self.assignments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

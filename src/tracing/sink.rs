@@ -70,9 +70,9 @@ impl Sink {
         }
     }
 
-    /// Records an exit or a close of a span, even while recording is switched off: without this event, readers would
-    /// take the span for open for ever. Call this only if the enter (for an exit) or the creation (for a close) was
-    /// recorded.
+    /// Records an exit or a close of a span, even while recording is switched off. Without the event, a reader would
+    /// show the span as open for ever. Record an exit only if the enter was recorded, and a close only if the creation
+    /// was recorded.
     pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(recorder) = self.recorder() {
             recorder.core.record(thread, event, ext, &[]);
@@ -105,9 +105,9 @@ impl PerfCore {
     /// `then` returns. If the formatting of a value panics, `then` is called with the fields encoded until then, and
     /// the panic continues.
     ///
-    /// The event gets the time at which this call began, and goes to `ring`. The events of a thread must be in the
-    /// order of time. So the caller must already have done everything that may record another event: registering a
-    /// new call site, adopting a span, moving the thread to another ring.
+    /// The event goes to `ring`, and gets the time at which this call begins. The events of a thread must be in the
+    /// order of time. So everything that may record another event must be done before this call: registering a new call
+    /// site, adopting a span, assigning a ring to the thread.
     #[inline(always)]
     pub(super) fn encode_fields<R>(
         &self,

@@ -1,15 +1,15 @@
 //! The map of a layer from the span ids of a `Registry` to the span ids in the ring, which are never used twice.
 //!
-//! The ring needs ids of its own, because a `Registry` uses its ids again. After 8,192 further spans have used the
-//! same place in the registry, the next span there gets the id of a closed span. A ring holds more spans than that,
-//! so two spans in a ring could have the same id.
+//! The ring needs ids of its own, because a `Registry` gives the same id to several spans. A place in the registry
+//! gives the id of a closed span again after 8,192 further spans. A ring holds more spans than that, so two spans in a
+//! ring could have the same id.
 //!
 //! The map has an entry of 24 bytes for each open span of a layer. The entries are in a hash table with open
 //! addressing, in the blocks of a segmented array. A lookup takes a few loads and no lock. The ids could also be put
 //! into the extensions of the `Registry`, but this would cost a lock and a heap allocation for each span.
 //!
-//! The map never frees a block, and a block is never completely full. So the map can have about four times as many
-//! entries as the largest number of spans that were open at the same time.
+//! The map never frees a block, and makes the next block before the last block is full. So the map can have about four
+//! times as many entries as the largest number of spans that were open at the same time.
 
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
@@ -72,8 +72,8 @@ impl SpanMap {
         for index in window::<W>(key, block) {
             let entry = &entries[index];
             // The load can be relaxed, because the compare-exchange decides whether the entry is free. The acquire of
-            // the compare-exchange pairs with the release in `remove`. So all loads and stores for the span that had
-            // this entry before happen before the stores below.
+            // the compare-exchange pairs with the release in `remove`. So everything that other threads did with the
+            // entry for its previous span happens before the stores below.
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
@@ -169,7 +169,7 @@ mod tests {
                 assert_eq!(map.get(*key), None);
             }
         }
-        // Block 9 was not made. So the blocks have less than 2^19 entries together, which is little more than five
+        // Block 9 was not made. Blocks 0 to 8 together have less than 2^19 entries, so the map has at most 5.3 entries
         // for each of the 100,000 spans.
         assert!(map.entries.block(9).is_none());
     }

@@ -1,5 +1,5 @@
-//! Changes of the recording: it is switched on or off, or gets another filter or another recorder. One thread at a
-//! time makes such a change.
+//! The lock under which a thread switches recording on or off, or changes the filter or the recorder. Only one thread
+//! at a time makes such a change.
 //!
 //! For each call site, `tracing` asks the subscribers whether they want it. It also asks them for the most verbose
 //! level that they want. It caches all answers, and asks again when `rebuild_interest_cache` is called.
@@ -38,8 +38,8 @@ thread_local! {
 /// for all call sites, whether they are wanted. `tracing` has the answers before this function returns. It asks
 /// through the calling thread's subscriber.
 ///
-/// A layer may call this function while `tracing` asks the layer. Then `change` is called immediately. When `tracing`
-/// has finished, it asks for all call sites once more.
+/// A layer may call this function while `tracing` asks the layer. Then this function calls `change` and returns. The
+/// outer call of this function notices the change, and makes `tracing` ask once more for all call sites.
 pub(super) fn switch(change: impl FnOnce() -> bool) -> bool {
     if TURN.get() != Turn::NotMine {
         return note(change());

@@ -12,10 +12,10 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Number of rings that a thread keeps in its cache, where it finds them without a search. Each of these rings belongs
-/// to another recorder. One ring would be enough for most programs, because they have one recorder.
+/// Number of places in a thread's cache of rings. The id of a recorder selects the place of its ring, so no search is
+/// needed. One place would be enough for most programs, because they have one recorder.
 const CACHED_RINGS: usize = 4;
-/// Number of ids of layers' spans that a thread takes from the process at a time.
+/// Number of span ids that a thread takes at a time, for the spans of layers.
 const ID_BLOCK: u64 = 1 << 12;
 /// Highest bit of a span id. It is set in the ids of layers' spans, and not set in the ids of spans that have a cell
 /// in the span slab.
@@ -35,11 +35,10 @@ const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling
 /// the first entries of the span stack.
 #[repr(C, align(64))]
 pub(super) struct ThreadState {
-    /// Ids for spans of layers, from the block of ids that the thread has taken: the next id to use, and the end of
-    /// the block.
+    /// The next id for a span of a layer, and the end of the block of ids that the thread has taken.
     layer_ids: Cell<(u64, u64)>,
-    /// The thread's id, shifted to the high half, where word 2 of an event's content extension has it. 0 until the
-    /// thread first records.
+    /// The thread's id in the high half of a word, as in extension word 2 of an event. 0 until the thread first
+    /// records.
     id_word: Cell<u64>,
     /// The ring in which the thread recorded last.
     last_ring: Cell<CachedRing>,
@@ -62,8 +61,8 @@ thread_local! {
 /// Calls `f` with the calling thread's state.
 #[inline(always)]
 pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
-    // `STATE.with(f)` would compile to a function of its own for each `f`, with a call inside it for the address.
-    // This line compiles to one instruction.
+    // This line compiles to one instruction. `STATE.with(f)` would compile to a separate function for each `f`, and
+    // that function would call another function to get the address of the state.
     let state = STATE.with(std::ptr::from_ref);
     // SAFETY: `state` points to the calling thread's state. The state has no destructor, so it is valid and stays at
     // its place until the thread's last instruction, and `f` returns before that. `f` cannot keep the reference,
@@ -184,8 +183,9 @@ impl ThreadState {
     fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word.get() == 0 {
-            // Relaxed: the increment is atomic, so two threads never get the same id, and no other memory is ordered
-            // by the id. After 2^32 threads the ids begin again, and one thread gets the id 0.
+            // Relaxed: the increment is atomic, so no two threads get the same number, and no other memory is ordered
+            // by the number. The id is the low 32 bits of the number. So after 2^32 threads the ids begin again, and
+            // one thread gets the id 0.
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
         let mut assignment = recorder.shards.assign();
@@ -200,7 +200,8 @@ impl ThreadState {
         assignment
     }
 
-    /// Replaces a provisional assignment by another one. While a new shard is still being made, keeps it.
+    /// Replaces a provisional assignment by another one. Keeps the provisional assignment while a new shard is still
+    /// being made.
     fn reassign(&self, recorder: &Arc<PerfCore>, provisional: Assignment) -> Assignment {
         let assignment = recorder.shards.reassign(provisional);
         end_of_thread::change(recorder, assignment);

@@ -146,8 +146,8 @@ pub struct Findings {
     pub told_and_missing: u64,
     /// Seqnos of the ring's last lap that have no event in the ring after the kill.
     pub never_committed: u64,
-    /// The verdicts of both readers added up: of the reader that followed the ring until the kill, and of the reader
-    /// that read the ring after the kill.
+    /// The sum of two verdicts: of the reader that followed the ring until the kill, and of the reader that read the
+    /// ring after the kill.
     pub verdict: Verdict,
 }
 

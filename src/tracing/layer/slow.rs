@@ -11,7 +11,7 @@ use tracing_core::subscriber::{NoSubscriber, Subscriber};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The slow paths. Each starts from the beginning and handles every case.
+/// The slow paths. Each slow path handles every case of its call, as if no fast path had been tried.
 impl RecorderLayer {
     #[cold]
     #[inline(never)]
@@ -47,9 +47,9 @@ impl RecorderLayer {
         self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 
-    /// Closes a new span after the `Debug` code of one of its fields has panicked. The panic keeps the program from
-    /// ever getting the span's id, so the program cannot close the span. It is also closed in the `Registry`: there,
-    /// an open span would keep its parent open.
+    /// Closes a new span after the `Debug` code of one of its fields has panicked. Because of the panic, the program
+    /// never gets the span's id and cannot close the span itself. This function closes the span in this layer and in
+    /// the `Registry`. A span that stayed open in the `Registry` would keep its parent open.
     #[cold]
     #[inline(never)]
     pub(super) fn close_unborn<S>(
@@ -61,8 +61,8 @@ impl RecorderLayer {
     ) where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
-        // `stack` is empty if `reload` put this layer into a stack that was already in use. Then the span can only be
-        // closed in this layer, not in the `Registry`.
+        // `stack` is empty if `reload` has put this layer into a stack that was already in use. Without `stack` the
+        // `Registry` cannot be reached, so the span is closed in this layer alone.
         let Some(stack) = self.stack.get().and_then(WeakDispatch::upgrade) else {
             return self.close_slow(thread, id.into_u64());
         };
@@ -70,9 +70,9 @@ impl RecorderLayer {
             None if attributes.is_contextual() => context.current_span().id().cloned(),
             explicit => explicit.cloned(),
         };
-        // When the `Registry` closes a span, it also drops the handle by which the span keeps its parent open. It does
-        // this through the thread's current subscriber. While a scoped subscriber is being called, the thread has no
-        // current subscriber, so that handle is not dropped. In this case, the loop below drops it.
+        // A span of the `Registry` holds a handle of its parent. When the `Registry` closes the span, it drops this
+        // handle through the thread's current subscriber. But while a scoped subscriber is being called, the thread has
+        // no current subscriber, and the handle is not dropped. Then the loop below drops it.
         let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
         for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {
             // This code may run while a panic unwinds, and `try_close` calls other layers. A second panic would abort

@@ -72,7 +72,7 @@ struct TableRead {
 /// can have millions of damaged entries, and reading all of them would take long.
 const DAMAGED_ENTRIES_MAX: u32 = 1 << 8;
 
-/// Losses that only the recorder itself has counted. The counters of its rings do not contain them.
+/// Losses of a recorder that the counters of its rings do not contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CatalogLosses {
@@ -268,8 +268,8 @@ impl Thread {
     }
 }
 
-/// Returns the bytes of a table that were published after its first `known` bytes. Returns no bytes if the context
-/// area does not hold all of them.
+/// Returns the bytes of a table that were published after its first `known` bytes, but at most `BYTES_MAX` bytes.
+/// Returns no bytes if they reach beyond the context area.
 fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64) -> Vec<u8> {
     /// Most bytes that one call reads. The next call reads the rest.
     const BYTES_MAX: u64 = 64 << 20;
@@ -357,8 +357,8 @@ mod tests {
         let one_bad = [entry(1), encode_entry(2, b"?").unwrap(), entry(3)].concat();
         catalog.update_from_bytes(&area(&one_bad));
         assert!(catalog.knows_call_site(1) && catalog.knows_call_site(3) && catalog.is_damaged());
-        // One MiB of zeros, as a file with a hole has them. The catalog takes them for damaged entries, and stops
-        // reading the table when it reaches the limit.
+        // One MiB of zeros, like a hole in a file. The catalog counts damaged entries in it, and stops reading the
+        // table when it reaches the limit.
         let all_bad = [one_bad, vec![0; 1 << 20], entry(4)].concat();
         catalog.update_from_bytes(&area(&all_bad));
         assert_eq!(catalog.call_site_table.damaged_entries, DAMAGED_ENTRIES_MAX);

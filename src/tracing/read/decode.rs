@@ -97,7 +97,7 @@ fn decode_content(
 fn decode_fields(call_site: &CallSite, ext: &PerfExt, payload: PayloadRead<'_>) -> Fields {
     let mut fields = Fields { missing: ext.missing_fields, ..Fields::default() };
     match payload {
-        // The payload was overwritten. This loses something only if the event had fields.
+        // The payload was overwritten. An event without fields has lost nothing by this.
         PayloadRead::Expired if ext.field_count > 0 => fields.problem = Some(FieldsProblem::Expired),
         PayloadRead::Malformed => fields.problem = Some(FieldsProblem::Malformed),
         PayloadRead::Expired => {}

@@ -1,9 +1,9 @@
 //! Records of the `log` crate, which the crate `tracing-log` passes to `tracing` as events.
 //!
-//! All `log` records of one level share one call site, which lies in `tracing-log`. The place where the program made
-//! the record is in fields of the event (`log.file`, `log.line` and others). *Normalizing*, as `tracing-log` calls it,
-//! moves this place from the fields back to the call site. `tracing-log` has not changed the names of these fields
-//! since 2018, so the names show that an event is a `log` record.
+//! All `log` records of one level share one call site, which lies in `tracing-log`. The event's fields (`log.file`,
+//! `log.line` and others) name the place where the program made the record. *Normalizing*, as `tracing-log` calls it,
+//! puts this place into the call site. An event is a `log` record if its call site has the target and the field names
+//! of `tracing-log`. These field names have not changed since 2018.
 
 use super::catalog::CallSite;
 use super::record::{Field, Fields};
@@ -16,7 +16,7 @@ const TARGET: &str = "log";
 const FIELD_NAMES: [&str; 5] = ["message", "log.target", "log.module_path", "log.file", "log.line"];
 
 /// Returns the call site and the fields of an event after normalizing. For a record of the `log` crate, the call site
-/// gets the place in the program, and the fields that named the place are removed. Other events are returned
+/// names the place in the program, and the fields that named the place are removed. Other events are returned
 /// unchanged.
 pub(super) fn normalize(call_site: Arc<CallSite>, fields: Fields) -> (Arc<CallSite>, Fields) {
     let is_log_record = call_site.kind == Some(CallSiteKind::Event)

@@ -139,7 +139,7 @@ pub enum PerfContent {
     },
     /// An event that could not be recorded.
     NotRecorded {
-        /// The span that the event would have been about, or that the thread was in.
+        /// The span that the missing event was about, or the span that the thread was in.
         span: Option<SpanId>,
         /// The reason why the event was not recorded; `None` if the reason was overwritten, or if there was no room
         /// to record it.
@@ -155,8 +155,9 @@ pub enum PerfContent {
 }
 
 impl PerfContent {
-    /// Returns the span that the event is about. For a log record, a sample, a mark or an event that was not
-    /// recorded, returns the span that the thread was in. Returns `None` if there is no span.
+    /// Returns the span that the event is about. For a log record, a sample or a mark, returns the span that the thread
+    /// was in. For an event that was not recorded, returns the span of [`Self::NotRecorded`]. Returns `None` if there
+    /// is no span.
     #[must_use]
     pub fn span(&self) -> Option<SpanId> {
         match self {

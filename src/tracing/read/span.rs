@@ -36,13 +36,12 @@ pub struct Span {
     pub follows_from: Vec<SpanId>,
     /// The flags with which the span was created, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
-    /// True if records of this span may be missing: events were lost while the span was open, an event of the span
-    /// could not be recorded, or the creation of the span was not seen. The replay has set this when it returns the
-    /// span.
+    /// True if records of this span may be missing. There are three reasons: events were lost while the span was open,
+    /// an event of the span could not be recorded, or the creation of the span was not seen. The value is final when
+    /// the replay returns the span.
     pub may_have_losses: bool,
-    /// True if the close of the span was not seen and may have been lost. The replay sets this when it returns the
-    /// span ([`SpanReplay::finish`](super::SpanReplay::finish),
-    /// [`SpanReplay::take_lost`](super::SpanReplay::take_lost)).
+    /// True if the close of the span was not seen and may have been lost. Set when the replay returns the span
+    /// ([`SpanReplay::finish`](super::SpanReplay::finish), [`SpanReplay::take_lost`](super::SpanReplay::take_lost)).
     pub is_end_lost: bool,
     /// False if the busy time of an open span is not known, because some of its enters and exits may have been lost.
     pub is_busy_known: bool,
@@ -99,7 +98,7 @@ impl SpanSlice {
         }
     }
 
-    /// Returns the name of the thread in the replay.
+    /// Returns the key of the thread in the replay.
     #[must_use]
     pub fn thread_key(&self) -> ThreadKey {
         ThreadKey { recorder: self.recorder, thread_id: self.thread.id }
@@ -144,9 +143,8 @@ impl Span {
         let mut begun = self.slices.iter_mut().rev();
         let slice = match taken {
             Some(taken) => begun.find(|slice| slice.id == Some(taken.slice.id)),
-            // The stack of the thread has no slice of this span. Perhaps the close of the span came first and ended
-            // the slice. In that case, this exit belongs to the last slice of the span on this thread that has no exit
-            // yet.
+            // The stack of the thread has no slice of this span. Perhaps the close of the span came first and ended the
+            // slice. So the exit goes to a slice that has no exit: to the span's last such slice on this thread.
             None => begun.find(|slice| slice.exited_epoch_nanos.is_none() && slice.thread_key() == thread),
         };
         let exited_epoch_nanos = Some(record.epoch_nanos);
@@ -196,17 +194,17 @@ impl Span {
         Some(closed.epoch_nanos.saturating_sub(created.epoch_nanos))
     }
 
-    /// Returns how long threads were in the span, in nanoseconds. The times of several threads are added. If two
-    /// slices of one thread overlap, because the thread entered a span that it was already in, the common time counts
-    /// once. Slices without an end are left out.
+    /// Returns how long threads were in the span, in nanoseconds. The times of several threads are added. Two slices of
+    /// one thread overlap if the thread entered a span that it was already in; their overlap counts once. Slices whose
+    /// enter or exit is not known are left out.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.busy_nanos_with(None)
     }
 
     /// Returns the same as [`Self::busy_nanos`], but counts a slice without an end as if it ended at `epoch_nanos`
-    /// (nanoseconds since the epoch). For an open span this is the time that threads had spent in it until then, if
-    /// no exit was lost ([`Self::is_busy_known`]).
+    /// (nanoseconds since the epoch). For an open span, the result is the time that threads spent in the span before
+    /// `epoch_nanos`. The result is right only if no enter or exit was lost ([`Self::is_busy_known`]).
     #[must_use]
     pub fn busy_nanos_until(&self, epoch_nanos: u64) -> u64 {
         self.busy_nanos_with(Some(epoch_nanos))

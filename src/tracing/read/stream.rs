@@ -87,8 +87,8 @@ pub struct TypedEvent {
 
 impl PerfReader {
     /// Opens the recorder with this name or path, with all its shards, and reads from the oldest events on. The
-    /// recorder may be running or have ended. Shards that it makes later are found before their first event is due in
-    /// the stream.
+    /// recorder may be running or have ended. If the recorder makes a shard later, the reader finds the shard before
+    /// the stream reaches the shard's first event.
     ///
     /// # Errors
     /// Returns an error if shard 0 cannot be opened or is not a perf ring. If another shard cannot be opened, the
@@ -182,8 +182,8 @@ impl PerfReader {
         PerfItem::Record(decode_record(&mut self.catalog, shard, &event, self.rings.payload()))
     }
 
-    /// Returns the ring of typed events with this index in `rings`. If the index is that of a further shard of typed
-    /// events, returns the first ring of the same recorder. Returns `None` for a shard of the perf recorder.
+    /// Returns the ring of typed events with this index in `rings`. A recorder of typed events may have several shards:
+    /// for each of them, returns the entry of its shard 0. Returns `None` for a shard of the perf recorder.
     fn typed(&self, ring: usize) -> Option<&TypedRing> {
         let ring = self.rings.rings()[ring].recorder().unwrap_or(ring);
         self.typed.iter().find(|typed| typed.ring == ring)
@@ -235,8 +235,8 @@ impl PerfReader {
         self.rings.rings()
     }
 
-    /// Returns the shards that could not be opened, although their events are needed. When the recorder has ended, the
-    /// stream returns a [`PerfItem::Gap`] for each of these shards. The gap shows how many events the shard had.
+    /// Returns the shards that the recorder has made, but that the reader could not open. When the recorder has ended,
+    /// the stream returns a [`PerfItem::Gap`] for each of these shards. The gap shows how many events the shard had.
     #[must_use]
     pub fn shard_errors(&self) -> &[ShardError] {
         self.rings.shard_errors()

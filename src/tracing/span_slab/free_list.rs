@@ -91,8 +91,8 @@ impl FreeList {
 /// first cell. The high bits hold a number that changes with every change of the word.
 impl SpanSlab {
     /// Finds cells for a thread whose free list is empty: a chain from the shared free list, or cells that were never
-    /// used. Returns one cell and puts the others into the thread's free list. Returns `None` if all cells are in
-    /// use.
+    /// used. Returns one cell and puts the others into the thread's free list. Returns `None` if there are no such
+    /// cells.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&self, free: &FreeList) -> Option<u64> {
@@ -186,8 +186,8 @@ fn first_chain(shared: u64) -> u64 {
     shared & INDEX_MASK ^ NO_CELL
 }
 
-/// Returns the word of the shared free list that follows `shared`: the first chain is the one that begins with cell
-/// `first`, and the number is one higher.
+/// Returns the new word of the shared free list. `shared` is the old word. In the new word, the first chain begins with
+/// the cell `first`, and the number is one higher than in the old word.
 fn changed(shared: u64, first: u64) -> u64 {
     ((shared >> INDEX_BITS) + 1) << INDEX_BITS | (first & INDEX_MASK ^ NO_CELL)
 }

@@ -1,8 +1,8 @@
 //! The span slab: one cell of 16 bytes for each open span of a `RecorderSubscriber`.
 //!
-//! A cell holds two things. The handle count shows when the last handle of the span is dropped, which a subscriber
-//! must report. The call site is needed because `Span::current()` asks for the metadata of a span and gives only its
-//! id.
+//! A cell holds two things: the number of handles of the span, and the call site. The number of handles shows when the
+//! last handle is dropped, because a subscriber must then report that the span is closed. The call site is needed for
+//! `Span::current()`, which asks for the metadata of a span by its id.
 //!
 //! The id of a span has two parts: the index of its cell (the low [`INDEX_BITS`] bits) and the generation of the cell
 //! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
@@ -32,15 +32,15 @@ pub(super) const ID_BITS: u32 = 52;
 /// The last generation of a cell, after 2^28 spans. A thread that does nothing but make spans reaches it in about
 /// half a minute.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
-/// The largest id that does not have the last generation: its generation is `GENERATION_MAX - 1`, and its index is the
-/// largest index, `NO_CELL - 1`. A comparison of an id with this constant takes one instruction less than a comparison
-/// with the smallest id of the last generation.
+/// The largest id whose generation is not the last one. The generation of this id is `GENERATION_MAX - 1`, and its
+/// index is the largest index, `NO_CELL - 1`. The code compares ids with this constant and not with the smallest id of
+/// the last generation, because this saves an instruction.
 const BELOW_LAST_IDS: u64 = (GENERATION_MAX << INDEX_BITS) - 2;
 /// Number of cells of the first block, which takes 1 MiB of address space. In tests the block is smaller, because
 /// tests of this module put whole slabs on the stack.
 const FIRST_CELLS: u64 = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = if cfg!(test) { 12 } else { 16 };
-/// The cells that do not fit the first block. Each of these blocks is twice as large as the block before it.
+/// The blocks of cells after the first block. Each block is twice as large as the block before it.
 type FurtherCells = SegmentedArray<SpanCell, { FIRST_SHIFT + 1 }, 1, { (INDEX_BITS - FIRST_SHIFT - 1) as usize }>;
 /// Index that means no cell.
 const NO_CELL: u64 = INDEX_MASK;
@@ -92,8 +92,7 @@ impl SpanSlab {
         Some(cell.begin(index, call_site_id))
     }
 
-    /// Takes a free cell for a new span, which has one handle. Returns the span's id, or `None` if no cell is free,
-    /// because as many spans are open as the slab can hold.
+    /// Takes a free cell for a new span, which has one handle. Returns the span's id, or `None` if no cell is free.
     #[inline(always)]
     pub(super) fn create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         match self.try_create(free, call_site_id) {
@@ -148,8 +147,8 @@ impl SpanSlab {
         let mut state = cell.state.load(Ordering::Acquire);
         if state as u32 > 1 {
             // Other threads may drop handles at the same time, so the count is lowered atomically. The thread that
-            // lowers it from 1 has dropped the last handle. If the count was 1 when it was loaded, this step is not
-            // needed: this thread has the only handle, and a new handle can only be made from a handle.
+            // lowers the count from 1 has dropped the last handle. If the loaded count was 1, the count need not be
+            // lowered: this thread has the only handle, and a new handle can only be made from a handle.
             state = cell.state.fetch_sub(1, Ordering::AcqRel);
         }
         match state as u32 {

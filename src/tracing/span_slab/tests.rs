@@ -31,8 +31,9 @@ fn a_span_is_closed_by_its_last_handle_and_its_id_is_not_used_again() {
 fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice() {
     let (slab, free) = (slab(), FreeList::new());
     let mut ids = HashSet::new();
-    // Three chains have `3 * CHAIN` cells, and each cell has `GENERATION_MAX` ids. The loop makes more spans than
-    // that, and closes them in two ways. So cells run out of generations in both ways.
+    // Three chains have `3 * CHAIN` cells, and each cell has `GENERATION_MAX` ids. The loop makes more spans than that.
+    // It closes every second span with `try_drop_only_handle`, and the others with `drop_handle`. If
+    // `try_drop_only_handle` refuses the last generation of a cell, `drop_handle` closes the span.
     for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
         let id = slab.create(&free, 1).unwrap();
         assert!(ids.insert(id), "{id:#x} again");

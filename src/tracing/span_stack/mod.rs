@@ -69,8 +69,8 @@ impl SpanStack {
         Some(Popped { entry, current_span_id })
     }
 
-    /// Returns the id of the innermost span of `owner` that the thread is in, or 0 if the stack is empty. This
-    /// function looks only at the last entry. It returns `None` if the last entry belongs to another owner, is a
+    /// Returns the id of the innermost span of `owner` that the thread is in. Returns 0 if the stack is empty. Returns
+    /// `None` if the last entry of the stack does not show the result: the entry belongs to another owner, is a
     /// duplicate, was not recorded, or lies on the heap.
     #[inline(always)]
     pub(super) fn try_current(&self, owner: u32) -> Option<u64> {
@@ -173,8 +173,8 @@ impl SpanStack {
         self.last_where(|entry| entry.is_current_of(owner))
     }
 
-    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. This may not be the
-    /// thread's current span: the thread may have entered a further span whose enter was not recorded. So the caller
+    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. The entry may not be
+    /// of the thread's current span, because the enter of the current span may not have been recorded. So the caller
     /// must compare the entry's `local_id` with the current span of the registry.
     #[inline(always)]
     pub(super) fn current_and_recorded(&self, owner: u32) -> Option<SpanEntry> {

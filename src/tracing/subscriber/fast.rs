@@ -61,9 +61,9 @@ impl RecorderSubscriber {
     }
 }
 
-// The two functions below finish a fast path of the subscriber, if the ring's own fast path cannot record the event.
-// They return the result of the fast path that calls them. So the call is the last thing that the fast path does, and
-// the fast path keeps nothing on the stack.
+// The fast paths above call the two functions below if the ring's own fast path cannot record the event. Each function
+// returns the result of the fast path that calls it. So the call is the last step of the fast path, and the fast path
+// keeps nothing on the stack.
 
 #[cold]
 #[inline(never)]

@@ -24,16 +24,16 @@ use tracing_core::{Event, LevelFilter, Metadata};
 /// Id that the subscriber gives to every span that it does not record. All these spans share the id.
 const UNRECORDED: u64 = u64::MAX;
 
-/// A complete `tracing` subscriber. It records everything that its filter accepts, and does nothing else, so it is
-/// for programs that need no other layers. A span without fields costs less than with a `Registry` of
-/// tracing-subscriber that has no layer at all (docs/COST.md has the figures).
+/// A complete `tracing` subscriber, which records everything that its filter accepts, and does nothing else. It is for
+/// programs that need no other layers. A span without fields costs less than with tracing-subscriber's `Registry`
+/// alone, without any layer (docs/COST.md has the figures).
 ///
 /// A `RecorderSubscriber` reads no environment variables: the program sets the filter with [`Self::with_filter`]. To
 /// read the variables, use [`init`](super::init).
 ///
-/// For each open span the subscriber keeps 16 bytes, among them the handle count, by which it knows when the last
-/// handle is dropped. For each thread it keeps a stack of the spans that the thread is in, by the same rules as
-/// `Registry`.
+/// For each open span the subscriber keeps 16 bytes. They include the number of handles of the span, which shows when
+/// the last handle is dropped. For each thread the subscriber keeps a stack of the spans that the thread is in. The
+/// stack follows the same rules as in a `Registry`.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};

@@ -12,7 +12,7 @@ use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::subscriber::Subscriber as _;
 
-/// The slow paths. Each starts from the beginning and handles every case.
+/// The slow paths. Each slow path handles every case of its call, as if no fast path had been tried.
 impl RecorderSubscriber {
     #[inline(never)]
     pub(super) fn new_span_slow(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
@@ -20,8 +20,9 @@ impl RecorderSubscriber {
         if attributes.fields().is_empty() {
             return self.encoded_span(thread, attributes, EncodedFields::NONE);
         }
-        // The next two calls may record other events: a new call site, or a thread that moves to another ring. So
-        // they come before `encode_fields`, which takes the time of this event.
+        // The next two calls come before `encode_fields`, because they may record other events, and `encode_fields`
+        // takes the time of this event. The first call records the call site if it is new. The second call records the
+        // start of the thread if the thread has no ring yet.
         core.call_site_id(attributes.metadata());
         let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
@@ -73,8 +74,9 @@ impl RecorderSubscriber {
     #[inline(never)]
     pub(super) fn event_slow(&self, thread: &ThreadState, event: &Event<'_>) {
         let Some(core) = self.recording() else { return };
-        // The next two calls may record other events: a new call site, or a thread that moves to another ring. So
-        // they come before `encode_fields`, which takes the time of this event.
+        // The next two calls come before `encode_fields`, because they may record other events, and `encode_fields`
+        // takes the time of this event. The first call records the call site if it is new. The second call records the
+        // start of the thread if the thread has no ring yet.
         core.call_site_id(event.metadata());
         let Some(ring) = thread.ring_of(core) else { return };
         let visit = |visitor: &mut dyn Visit| event.record(visitor);

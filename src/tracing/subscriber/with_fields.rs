@@ -52,9 +52,9 @@ impl RecorderSubscriber {
         let mut encoder = SmallEncoder::new(thread, &core.limits);
         let panicked = move |fields: EncodedFields<'_>| self.encoded_span(thread, attributes, fields);
         visit_fields(&mut encoder, |encoder| attributes.record(encoder), panicked);
-        // The fields have been visited, so `new_span_slow` must not be called any more. It would visit them again,
-        // and run their `Debug` code again, which may itself record events. The code below uses the encoded fields,
-        // or a larger buffer if they do not fit.
+        // The fields have been visited. `new_span_slow` would visit them again and run their `Debug` code again, which
+        // may itself record events. So the code below does not call it. It uses the encoded fields, or a larger buffer
+        // if they do not fit.
         if encoder.is_too_small() {
             return self.large_span(thread, attributes, epoch_nanos);
         }

@@ -27,10 +27,10 @@ impl SpanReplay {
         }
     }
 
-    /// Takes the open spans whose close may have been lost and which were last seen before `epoch_nanos`, in the
-    /// order of their ids. A reader of a live stream calls this from time to time. Otherwise the replay would for
-    /// ever keep each span whose close was lost. If a later record names a span that was taken here, the replay
-    /// begins a new [`Span`] with the same id.
+    /// Takes the open spans whose close may have been lost, in the order of their ids. Takes only spans that were last
+    /// seen before `epoch_nanos`. A reader of a live stream calls this function from time to time: otherwise a span
+    /// whose close was lost would stay in the replay for ever. If a later record names a span that was taken here, the
+    /// replay begins a new [`Span`] with the same id.
     pub fn take_lost(&mut self, epoch_nanos: u64) -> Vec<Span> {
         let now_epoch_nanos = self.now_epoch_nanos;
         let lost_until = self.losses.of_process(now_epoch_nanos).min(epoch_nanos);
@@ -45,8 +45,8 @@ impl SpanReplay {
     }
 
     /// Ends the replay and returns all spans that were not taken, in the order of their ids. `now_epoch_nanos` is the
-    /// time at which the recording ended. If events were lost between the time at which an open span was last seen
-    /// and that time, the end of the span may have been lost.
+    /// time at which the recording ended. If events were lost after an open span was last seen, its
+    /// [`Span::is_end_lost`] is true.
     #[must_use]
     pub fn finish(mut self, now_epoch_nanos: u64) -> Vec<Span> {
         let entered = self.spans_on_stacks(now_epoch_nanos);

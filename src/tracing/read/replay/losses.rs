@@ -59,16 +59,16 @@ impl RingLosses {
         self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns the time until which events of `thread` may have been lost, in nanoseconds since the epoch. Returns 0
-    /// if none were lost. A ring counts if the thread has recorded to it. A ring without any record counts, too: it
-    /// may have lost events of any thread.
+    /// Returns the time until which events of `thread` may have been lost, in nanoseconds since the epoch. Returns 0 if
+    /// none were lost. The result covers the rings to which the thread has recorded, and the rings without any record:
+    /// these may have lost events of any thread.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns true if `thread` may have recorded the events that `ring` has lost. If `ring` is `None`, or if no
-    /// record of this ring is known, any thread may have recorded them, so the result is true.
+    /// Returns true if `thread` may have recorded the events that `ring` has lost. Also returns true if `ring` is
+    /// `None`, or if no record of `ring` is known: then any thread may have recorded the lost events.
     pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
         let Some(ring) = ring.filter(|ring| self.rings.get(ring).is_some_and(|ring| ring.has_records)) else {
             return true;

@@ -38,17 +38,16 @@ use std::sync::Arc;
 /// spans that are open, [`open_slices`](Self::open_slices) returns the slices that threads are in, and
 /// [`stack`](Self::stack) returns the slices that one thread is in.
 ///
-/// In a stream without end, two things could fill the memory: spans whose close was lost, and spans that threads
-/// enter again and again. Against the first, call [`take_lost`](Self::take_lost) from time to time. Against the
-/// second, make the replay with [`without_slices`](Self::without_slices). The replay still keeps a little memory for
-/// each thread that has recorded.
+/// In a stream without end, the memory of the replay grows without limit, unless the caller does two things.
+/// [`take_lost`](Self::take_lost), called from time to time, removes spans whose close was lost.
+/// [`without_slices`](Self::without_slices) drops the slices of spans that threads enter again and again. The replay
+/// still keeps a little memory for each thread that has recorded.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
     spans: HashMap<SpanId, Span>,
     stacks: SpanStacks,
     losses: RingLosses,
-    /// The number of losses of events so far. If there was a loss, a span can be closed although the exits of some of
-    /// its slices are missing.
+    /// The number of calls of [`Self::gap`] so far.
     gaps: u64,
     /// The closed spans that were not taken yet, each with the time of its close, in the order of their closes in the
     /// stream.
@@ -76,9 +75,9 @@ pub enum SpanChange {
     Closed {
         /// The span.
         span: SpanId,
-        /// The slices that the close ends. No thread can be in a closed span. So after a loss of events, the close
-        /// ends every slice of the span whose exit has not come: the exit was lost, or it comes later in the stream.
-        /// If no events were lost, the list is empty, and each slice ends with its exit.
+        /// The slices that the close ends. The list is empty if no events were lost: then each slice ends with its
+        /// exit. After a loss of events, the close ends all slices of the span that have not ended yet. Their exits
+        /// were lost, or come later in the stream.
         cut: Vec<OpenSlice>,
     },
 }
@@ -171,10 +170,10 @@ impl SpanReplay {
         Some(span)
     }
 
-    /// Notes that events are missing at this place of the stream. `ring` is the recorder and the shard that have lost
-    /// them.
+    /// Notes that events are missing at this place of the stream. `ring` names the recorder and the shard that have
+    /// lost the events.
     ///
-    /// `ring` is `None` if none of the missing events can be an exit or a close in this process. For example, the
+    /// Pass `None` for `ring` if none of the missing events can be an exit or a close in this process. For example, the
     /// events belong to a ring that is not a perf ring, or they were never committed because the program died.
     pub fn gap(&mut self, ring: Option<(u32, u32)>) {
         self.gaps += 1;
