@@ -13,10 +13,10 @@ pub enum ClockKind {
 
 /// The newest line by which a clock converts ticks to nanoseconds since the Unix epoch.
 ///
-/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The clock makes such a line (a *segment*) for the
-/// next half millisecond, and it is accurate for that time. Later its error grows, because the counter and the
-/// system's clock run at different rates: by a few microseconds a second, or by up to 500 microseconds a second while
-/// the system slews its clock.
+/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. Such a line is called a *segment*. The clock uses
+/// a segment for at most half a millisecond, and the segment is accurate for that time. Later its error grows, because
+/// the counter and the system's clock run at different rates. The error grows by a few microseconds a second. While the
+/// system slews its clock, the error grows by up to 500 microseconds a second.
 ///
 /// For a [`ClockKind::Realtime`] clock, one tick is one nanosecond, and the count is the time since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 //!
 //! Pure arithmetic over a few samples: no clock is read here.
 //!
-//! - The **start** of a segment comes from the newest sample alone. So an error of one segment is not carried on to
-//!   the next.
+//! - A segment **starts** within the uncertainty of the newest sample. So the errors of segments do not add up. (A
+//!   segment starts later than that if threads already got later times.)
 //! - The **rate** is measured over a *baseline*: the time between an older sample and the newest one, a quarter of a
 //!   second or more. A single sample has an error of about 15 ns, which matters little over such a long time. If a new
-//!   sample does not fit the measured rate, a new baseline begins at the sample before it. So the next segment follows
-//!   a change of the real-time clock's rate.
-//! - A difference that is too large for any change of the rate is a **step** of the real-time clock. After a step
-//!   forward, the next segment starts at the real-time clock's time. After a step backward, segments run at half the
-//!   rate until the real-time clock has caught up, because time must not fall.
+//!   sample does not fit the measured rate, the real-time clock has changed its rate. A new baseline then begins at the
+//!   sample before the new one.
+//! - If a new sample differs so much from its expected time that no change of the rate explains it, the real-time clock
+//!   has made a **step**. After a step forward, the next segment starts at the real-time clock's time. After a step
+//!   backward, segments run at half the rate until the real-time clock has caught up, because time must not fall.
 
 use super::segment::{Segment, is_possible, mult_for};
 
@@ -28,8 +28,8 @@ const SEGMENT_NANOS_MIN: f64 = 20_000.0;
 const DRIFT_NANOS_MAX: f64 = 200.0;
 
 /// Time after which the estimator begins another baseline. (A baseline is the period over which the rate is measured.)
-/// The rate comes from the older of the two newest baselines. So it is measured over at least this time, once the
-/// clock has run for that long.
+/// The estimator keeps two baselines, and takes the rate from the older one. So the rate is measured over at least this
+/// time, once the clock has run for that long.
 const BASELINE_NANOS: f64 = 250_000_000.0;
 
 /// Largest relative change of the rate that is still taken for a change of the rate, and not for a step of the
@@ -42,9 +42,8 @@ const STEP_NANOS_MIN: f64 = 1_000.0;
 /// Largest rounding error of the difference between two samples. Their times are whole nanoseconds.
 const ROUNDING_NANOS: f64 = 2.0;
 
-/// Part of the time error at a segment's start that the segment corrects until its end: half. For this, the segment
-/// runs a little faster or slower. The other half of the error stays, so that segments do not follow the noise of
-/// samples.
+/// Part of a time error that one segment corrects. The segment runs a little faster or slower, so that half of the
+/// error at its start is gone at its end. The other half stays, so that segments do not follow the noise of samples.
 const STEERING_GAIN: f64 = 0.5;
 
 /// Largest change of a segment's rate that the correction of a time error may cause, as a fraction of the rate.
@@ -151,9 +150,9 @@ impl Estimator {
         self.after_step = true;
     }
 
-    /// Computes the rate over the baseline. Uses this rate from now on if it is possible and certain enough: at least
-    /// as certain as the present rate, or certain enough for a segment of the largest length. (The rate is not certain
-    /// enough if all tries to take a sample were interrupted.)
+    /// Computes the rate over the baseline. Uses this rate from now on if it is possible and certain enough. A rate is
+    /// certain enough if it is at least as certain as the present rate, or if it allows the longest segment. (A rate is
+    /// uncertain if a sample was interrupted at every try.)
     fn take_rate(&mut self) {
         let rate = nanos_between(self.anchor, self.last) / ticks_between(self.anchor, self.last);
         let uncertainty = self.uncertainty_since(self.anchor);
@@ -202,10 +201,11 @@ impl Estimator {
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
         // If the old segment is nearly right, the new segment continues its line, so that times do not jump by the
-        // noise of samples. `offset` is the distance of the old line from the sample's time. If `offset` is within
-        // the sample's uncertainty (`half_width`), the new segment starts on the old line. If `offset` is up to twice
-        // `half_width`, the new segment starts at the border of the uncertainty. If `offset` is larger still, the old
-        // line is wrong, and the new segment starts at the sample's time.
+        // noise of samples. `offset` is the distance of the old line from the sample's time. `half_width` is the
+        // uncertainty of the sample's time. If `offset` is at most `half_width`, the new segment starts on the old
+        // line. If `offset` is at most twice `half_width`, the new segment starts at the distance `half_width` from the
+        // sample's time. If `offset` is larger still, the old line is wrong, and the new segment starts at the sample's
+        // time.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
             let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);

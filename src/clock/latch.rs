@@ -6,12 +6,12 @@
 //! overrun is the distance from the segment's end to the highest such time.
 //!
 //! - A reader loads the segment that the word names, and then loads the word again. A publisher writes only to the
-//!   other segment. So no reader is disturbed if a publisher stalls half way (because it is preempted, or because a
-//!   signal handler on its thread asks for the time). The Linux kernel calls this scheme a sequence count latch.
-//! - One compare-exchange of the word publishes a segment *and* ends the overrun of the old segment. So a new segment
-//!   always starts at or above every time that a thread got before. Suppose that a thread raises the overrun at the
-//!   same moment. If the thread is first, the publisher's exchange fails, and the publisher makes a segment that
-//!   starts later. If the publisher is first, the thread's exchange fails, and the thread uses the new segment.
+//!   other segment. So readers go on reading while a publisher is stalled in the middle of its work. The Linux kernel
+//!   calls this scheme a sequence count latch.
+//! - One compare-exchange of the word publishes a segment *and* ends the overrun of the old segment. Another thread may
+//!   raise the overrun at the same moment. If the thread is first, the publisher's exchange fails, and the publisher
+//!   makes a segment that starts later. If the publisher is first, the thread's exchange fails, and the thread uses the
+//!   new segment. So a new segment always starts at or above every time that a thread got before.
 //!
 //! The count of published segments has 32 bits and can come round. A reader would take a new segment for an old one
 //! only if it slept between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two
@@ -141,8 +141,8 @@ impl Latch {
     #[inline(always)]
     fn read_unconfirmed(&self) -> (Edition, u64, u64, u64) {
         // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below return words of this
-        // edition or of a later one. (A compare-exchange in `overrun` may have changed the word since. It is a
-        // read-modify-write, so it continues the release sequence of the compare-exchange in `publish`.)
+        // edition or of a later one. This holds even if a compare-exchange in `overrun` has stored the loaded value.
+        // That exchange is a read-modify-write, so it continues the release sequence of the exchange in `publish`.
         let edition = Edition(self.edition.load(Ordering::Acquire));
         let words = &self.segments[edition.index()];
         // Relaxed: the caller confirms the words or discards them.
@@ -155,9 +155,11 @@ impl Latch {
     /// Returns true if the words that the caller has loaded for `edition` all belong to it.
     #[inline(always)]
     fn confirms(&self, edition: Edition) -> bool {
-        // Pairs with the release fence in `publish`. The publisher writes the next segment to the other words, and the
-        // segment after that over the words that the caller has loaded. If a load before this fence returned a word of
-        // that later segment, the load after this fence sees that the next segment was published. We then return false.
+        // Acquire fence, pairs with the release fence in `publish`. Say `edition` names segment N. The publisher writes
+        // segment N + 1 to the other words, publishes segment N + 1, executes the release fence, and then writes
+        // segment N + 2 over the words that the caller has loaded. If a load before this fence returned a word of
+        // segment N + 2, the load after this fence sees that segment N + 1 or a later one was published. The loaded
+        // edition then differs from `edition`, and this function returns false.
         fence(Ordering::Acquire);
         self.edition.load(Ordering::Relaxed) == edition.0
     }
@@ -177,30 +179,32 @@ impl Latch {
         self.shift.store(u64::from(shift), Ordering::Relaxed);
     }
 
-    /// Sets the time at which the empty segment starts and ends. Changes nothing if this time is set already. A thread
-    /// that asks for the time before the first segment is published gets a time past this end.
+    /// Sets the time at which the empty segment starts and ends. Changes nothing if this time is set already. Until the
+    /// first segment is published, threads get times past the end of the empty segment.
     ///
     /// The caller must read the current segment again afterwards, because another thread may have published a segment.
     pub(super) fn set_empty_segment_start(&self, nanos: u64) {
-        // Relaxed: no other memory depends on the value. The word is 0 only until the first call. After that it is
-        // never 0, so a call that comes late cannot change a segment that was published in these words.
+        // Relaxed: no other memory depends on the value. The word is 0 only until the first call. After that it holds
+        // the start of the empty segment, or the start of a published segment. Neither is 0, so a call that comes late
+        // changes nothing.
         let word = &self.segments[0].nanos0;
         let _ = word.compare_exchange(0, nanos.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Returns a time past the end of the segment of `edition`, and raises the overrun to this time. The time is
-    /// `wanted`, unless the overrun reaches `wanted` already. In that case another thread may have got a time later
-    /// than `wanted`, so the returned time is the end of the overrun.
+    /// `wanted`, unless the overrun reaches `wanted` already. Then another thread may have got a time later than
+    /// `wanted`, and the returned time is the end of the overrun.
     ///
     /// Returns `None` if a new segment was published meanwhile.
     pub(super) fn overrun(&self, mut edition: Edition, end_nanos: u64, wanted: u64) -> Option<u64> {
         loop {
             let grown = edition.with_overrun_of_at_least(wanted.saturating_sub(end_nanos));
             if grown == edition {
-                // The overrun has reached the wanted time already and need not be raised. The next segment starts at
-                // or above this overrun, because its publisher sees the overrun. This thread has not got a time of the
-                // next segment, because `edition` is the newest edition that it has read. So the returned time is not
-                // too low.
+                // The overrun reaches the wanted time already and need not be raised. This thread has got no time of a
+                // later segment, because `edition` is the newest edition that it has read. Every time that it got from
+                // this segment or an earlier one is at or below the end of the overrun. So time does not fall for this
+                // thread. Later segments start at or above the end of the overrun, because their publisher sees the
+                // overrun.
                 return Some(end_nanos + edition.overrun_nanos());
             }
             // Relaxed: the new overrun is in the word itself, and this thread has stored nothing else that readers
@@ -224,10 +228,11 @@ impl Latch {
         loop {
             let segment = make(end_nanos + edition.overrun_nanos());
             let next = edition.next();
-            // Pairs with the acquire fence in `confirms`. The words that are stored below held an older segment. A
-            // reader that sees one of the new words also sees that the older segment's edition is no longer current.
-            // (The current edition was stored by this thread, or by a thread that held the right to calibrate before.
-            // Release and acquire of that right order the store of the edition before this fence.)
+            // Release fence, pairs with the acquire fence in `confirms`. Say segment N is current. The stores below
+            // overwrite the words of segment N - 1. The edition of segment N was stored before this fence: by this
+            // thread, or by another thread that held the right to calibrate (`Right`) earlier. In the second case, the
+            // release and the acquire of the right order the store of the edition before this fence. So a reader that
+            // sees one of the new words also sees that the edition of segment N - 1 is no longer current.
             fence(Ordering::Release);
             let words = &self.segments[next.index()];
             words.ticks0.store(segment.ticks0, Ordering::Relaxed);

@@ -2,11 +2,11 @@
 //!
 //! Every event carries the time of its recording. Asking the operating system for the time costs 20 to 30 ns. That is
 //! more than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the
-//! count by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*, which is used
-//! for half a millisecond at most. The first thread that asks for the time after that compares the counter with
-//! `CLOCK_REALTIME` and makes a new segment, which takes half a microsecond. If calls are so far apart that a new
-//! segment does not pay, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits
-//! for another.
+//! count by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*. A segment is
+//! used for half a millisecond at most. Then the next thread that asks for the time compares the counter with
+//! `CLOCK_REALTIME`, and makes a new segment. This work takes half a microsecond. If calls are so far apart that a new
+//! segment would serve too few of them, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no
+//! thread waits for another.
 //!
 //! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
 //! segment.
@@ -127,8 +127,8 @@ impl Clock {
         }
     }
 
-    /// Returns the present time, or `None` if the tick count is past the end of the current segment. This is the fast
-    /// path, for callers that have their own slow path.
+    /// Returns the present time if the current segment has it. This is the fast path, for callers that have their own
+    /// slow path.
     #[inline(always)]
     pub(crate) fn try_now_epoch_nanos(&self) -> Option<u64> {
         self.tick_clock.try_nanos()

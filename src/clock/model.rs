@@ -44,8 +44,9 @@ fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
     }
 }
 
-/// Runs the model. In each model, the publisher is the thread that runs first. Otherwise loom would miss cases: loom
-/// lets a load return an old value instead of another thread's store only if loom executed that store first.
+/// Runs the model. In each model, the main thread publishes, because loom runs the main thread first. Loom lets a load
+/// return an old value only if it has already executed the store of the newer value. If the publisher ran later, loom
+/// would miss these old values.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let deeper = std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse::<usize>().unwrap());
     let mut builder = loom::model::Builder::new();

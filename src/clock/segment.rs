@@ -1,11 +1,11 @@
 //! A segment: a straight line from ticks to nanoseconds since the epoch, for the time in which it is accurate.
 
-/// Width in bits of a [`Segment`]'s length in ticks, and also of its slope. So the product of length and slope fits in
-/// 64 bits.
+/// Width in bits of a [`Segment`]'s length (in ticks), and of its slope. The product of the two fits in 64 bits.
 const WORD_BITS: u32 = 32;
 
-/// Width in bits of the expected slope. The word has 32 bits, so the slope can double twice before it saturates. The
-/// slope is at least 2^29, so rounding it to a whole number changes it by less than 2 parts in 1,000,000,000.
+/// Width in bits of the slope that a counter's measured rate gives. A segment has 32 bits for its slope, so the slope
+/// can grow to four times this size before it saturates. A slope of 30 bits is at least 2^29, so rounding it to a whole
+/// number changes it by less than 1 part in 1,000,000,000.
 const SLOPE_BITS: u32 = 30;
 
 /// A line `epoch_nanos(ticks) = nanos0 + ((ticks - ticks0) * mult >> shift)` for `ticks0 <= ticks < ticks0 + span`.
@@ -28,16 +28,16 @@ pub(super) struct Segment {
 pub(super) enum Position {
     /// Position on the segment, at this time.
     On(u64),
-    /// A position shortly before the segment. Either the counter was read before the segment was made, or it was read
-    /// on a core whose counter lags a little. The value is the time of the segment's start. This time is right for
-    /// such a count: times of earlier segments are not above it, and times of this segment are not below it.
+    /// A position shortly before the segment: the count was read on a core whose counter lags a little. The value is
+    /// the time of the segment's start. This time is right for the count: times of earlier segments are not above it,
+    /// and times of this segment are not below it.
     Before(u64),
     /// A position past the end, or so far before the start that the counter must have been set back.
     Off,
 }
 
-/// Largest lag of a core's counter, in lengths of the segment. If a count is further before the start, the counter was
-/// set back.
+/// Largest lag of a core's counter, as a multiple of the segment's length. If a count is even further before the
+/// segment's start, the counter was set back.
 const LAG_SPANS: u64 = 16;
 
 impl Segment {
@@ -62,8 +62,8 @@ impl Segment {
         }
         let lag = self.ticks0.wrapping_sub(ticks);
         if lag <= u64::from(self.span) * LAG_SPANS {
-            // The span is 0 only in the empty segment, which gives no time for any count. `lag` may be 0 there.
-            // Without this check, such a count would get the position `Before`.
+            // Only the empty segment has the span 0, and it gives no time for any count. Without this check, a count
+            // with the `lag` 0 would get the position `Before` of the empty segment.
             if self.span > 0 {
                 return Position::Before(self.nanos0);
             }
@@ -119,8 +119,8 @@ fn two_to_the(shift: u32) -> f64 {
     (1u64 << (shift & 63)) as f64
 }
 
-/// Returns the slope as the number that a segment stores in `mult`. It is at least 1, because with 0 time would stand
-/// still for ever.
+/// Returns the slope as the number that a segment stores in `mult`. The number is at least 1. If it were 0, time would
+/// stand still for ever.
 pub(super) fn mult_for(nanos_per_tick: f64, shift: u32) -> u32 {
     // The cast saturates at both ends, and turns a NaN into 0. So no check is needed before it.
     ((nanos_per_tick * two_to_the(shift)).round() as u32).max(1)

@@ -13,27 +13,27 @@
 //! value.
 //!
 //! **Within a segment.** The time grows with the count. The counter does not run backwards for a thread, because the
-//! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the
-//! thread gets a time that is not below the overrun (the highest time past this end that any thread got), and the
-//! overrun is raised to this time. If the counter was read before the segment was published, the count may be before
-//! the segment's start. The thread then gets the time of the start. This time is not below the times of earlier
-//! segments, and not above the other times of this segment.
+//! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the thread
+//! gets a time from [`Latch::overrun`]. This time is not below any time past the end that a thread got before. If the
+//! counter of a core lags a little, a count may be before the segment's start. The thread then gets the time of the
+//! start. This time is not below the times of earlier segments, and not above the other times of this segment.
 //!
 //! # Why no thread waits
 //!
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
 //! calibrates at a time, and the word `calibrating` holds its process number. Other threads try to take this word
-//! without waiting. A thread that does not get it reads the real-time clock and returns that time, which is a time
-//! past the end of the current segment. Before it returns, the thread publishes how far past the end the time is (the
-//! *overrun*). So the thread neither waits nor gets a wrong time, even if the calibrating thread is preempted for
-//! seconds. The same holds before the first segment, and for a signal handler that interrupts the calibrating thread.
+//! without waiting. A thread that does not get the word reads the real-time clock, and gets this time from
+//! [`Latch::overrun`], or a later time that another thread got already. [`Latch::overrun`] publishes how far the time
+//! is past the end of the current segment (the *overrun*). So the next segment starts later, and the thread neither
+//! waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The same holds before the
+//! first segment, and for a signal handler that interrupts the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
 //! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. After any
-//! idle time, the first call finds that the segment has ended. If calls are far apart, a new segment would serve only
-//! one call. So each of these calls reads the real-time clock and raises the overrun to that time. When a call soon
-//! follows another call, it makes a new segment.
+//! idle time, the first call finds that the segment has ended. A call that comes long after the last one might be the
+//! only user of a new segment. So it makes no new segment: it reads the real-time clock and raises the overrun to that
+//! time. A call that comes soon after the last one makes a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
@@ -46,13 +46,13 @@ use crate::sync::{AtomicU64, Ordering};
 /// short time is less certain, so the first segments are shorter.
 const FIRST_BASELINE_NANOS: u64 = 20_000;
 
-/// Largest number of samples for the first rate; each takes about 50 ns. The clock takes this number of samples, and
-/// then gives up, only if the real-time clock is stepped all the time, or stands still.
+/// Largest number of samples for the first rate; each takes about 50 ns. After this number, the clock gives up. This
+/// happens only if the real-time clock is stepped all the time, or stands still.
 const FIRST_BASELINE_TRIES: u32 = 100_000;
 
-/// Pause between two calls from which a new segment does not pay. A new segment costs about as much as seven reads of
-/// the real-time clock, and lasts half a millisecond. If calls are further apart than this pause, a segment would
-/// serve fewer than eight calls, so each call reads the real-time clock instead.
+/// Shortest pause between two calls after which the clock makes no new segment. A new segment costs about as much as
+/// seven reads of the real-time clock, and lasts half a millisecond. If calls are further apart than this pause, a
+/// segment would serve fewer than eight calls, so each call reads the real-time clock instead.
 const SELDOM_NANOS: u64 = 64_000;
 
 /// Time after a segment's end from which a call always makes a new segment, even if calls are far apart: one minute.
@@ -78,8 +78,8 @@ pub(super) struct TickClock<S> {
 struct Calibrator {
     /// The number of the process whose thread is calibrating, or 0.
     calibrating: AtomicU64,
-    /// The words of the estimator. Only a calibrating thread relies on them. The function `calibration` reads them at
-    /// any time, but only reports them.
+    /// The words of the estimator. A calibrating thread reads and stores them. The function `calibration` may read them
+    /// meanwhile, and get a mixture of two estimators. It only reports them.
     estimator: [AtomicU64; ESTIMATOR_WORDS],
     /// Largest width of a sample that counts as not interrupted.
     good_width_ticks: AtomicU64,
@@ -202,9 +202,9 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn publish(&self, mut estimator: Estimator, old: Option<&Segment>) -> Segment {
-        // The estimator is stored twice. The first time is before the segment is published, because a thread that
-        // sees the first segment must find an estimator. The second time is after that, with the changes that
-        // `publish` made.
+        // The estimator is stored before the segment is published, because a thread that sees the first segment must
+        // find an estimator. The estimator is stored again after the segment is published, because `publish` may have
+        // changed the estimator.
         self.keep(&estimator);
         let shift = self.latch.shift();
         let mut tries = 1;
@@ -252,9 +252,9 @@ impl<S: TimeSource> TickClock<S> {
 
 /// Returns true if calls are so far apart that reading the real-time clock is cheaper than a new segment.
 ///
-/// The pause since the last call is measured by the real-time clock. The overrun of `edition` shows the highest time
-/// past the segment's end that a call got, so it shows when the last call was. The counter and the segment's rate
-/// would give an error that grows with the pause.
+/// The overrun of `edition` shows the highest time past the segment's end that a call got. This is about the time of
+/// the last call. `now` is a time of the real-time clock. The pause since the last call is the distance between the
+/// two.
 fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
     let since_end = now.saturating_sub(end_nanos);
     let since_asked = since_end.saturating_sub(edition.overrun_nanos());
@@ -266,8 +266,8 @@ fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
 /// The right to calibrate. Its drop gives the right back.
 ///
 /// A process may be forked while another thread of it is calibrating. In the child, the right is then held by a thread
-/// that does not exist there. The child sees this by the process number in the word, which is not its own, and takes
-/// the right over.
+/// that does not exist there. The child finds a process number in the word that is not its own, and takes the right
+/// over.
 struct Right<'a> {
     holder: &'a AtomicU64,
     inherited: bool,

@@ -68,8 +68,8 @@ fn kernel_rejects() -> bool {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     let path = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    // The list may be unreadable in a sandbox, or on another kernel with the same system calls. The counter is then
-    // not rejected. Only the processor's promise of an invariant rate decides.
+    // The list may be unreadable in a sandbox, or on another kernel with the same system calls. This function then does
+    // not reject the counter.
     let Ok(file) = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return false;
     };

@@ -33,9 +33,9 @@ fn of_losses(made: &mut CaptureFixture, _: u64) {
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
-/// Adds an event with a payload of 1 MiB. The second event has a very late time. The sort time of a ring's events
-/// never falls, so all further events have the sort time of the second one. Their order is known only when all blocks
-/// are decompressed.
+/// Adds an event with a payload of 1 MiB. Every second event has a very late time. All events from the second on have
+/// this late time as their sort time, because the sort time of a ring's events never falls. Events with the same sort
+/// time can be put in order only when all their blocks are decompressed.
 fn of_payloads(made: &mut CaptureFixture, n: u64) {
     made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
 }

@@ -1,8 +1,8 @@
 //! Traces as JSON for Chrome's trace viewer.
 //!
-//! Times are microseconds since the first event, with the nanoseconds as decimals. JSON parsers use doubles for
-//! numbers, and nanoseconds since the epoch do not fit into doubles exactly. `otherData.base_epoch_ns` is the time of
-//! the first event.
+//! Times are microseconds since the first event, with the nanoseconds as decimals. They do not count from the epoch:
+//! JSON parsers use doubles for numbers, and nanoseconds since the epoch do not fit into doubles exactly.
+//! `otherData.base_epoch_ns` is the time of the first event.
 
 use super::args::{ArgValue, Args};
 use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// The first number for tracks that are not threads. In a Chrome trace such tracks need a thread number, too. This
-/// number is above the number of any thread.
+/// The first of the numbers that this writer makes up. In a Chrome trace every track needs a thread number, even a
+/// track that is not a thread. The numbers of the system's threads and processes are smaller.
 const FIRST_FREE_TID: u64 = 1 << 32;
 
 /// The writer of a Chrome trace. It writes a slice when the slice ends, and every other event immediately.

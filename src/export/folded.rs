@@ -56,9 +56,8 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
             EntryContent::Gap { cause, .. } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 replay.gap(shard);
-                // The cause `NeverCommitted` means that the program died while it recorded the lost event. The thread
-                // had not left any of its spans, so the gap hides no exit, and the open spans of the thread go on to
-                // gain time.
+                // The cause `NeverCommitted` means that the thread never finished recording the lost event. The thread
+                // did not leave its spans after that, so their time goes on.
                 if *cause != GapCause::NeverCommitted {
                     times.forget(process, shard, replay);
                 }
@@ -100,9 +99,9 @@ impl InnermostTimes<'_> {
         innermost.since_nanos = nanos;
     }
 
-    /// Stops the time of each thread that may have recorded some of the lost events, because the thread may have left
-    /// its spans meanwhile. `shard` names the perf ring that lost the events; it is `None` if another kind of ring
-    /// lost them.
+    /// Stops counting the time of each thread that may have recorded some of the lost events. The thread may have left
+    /// its spans meanwhile. `shard` names the perf ring that lost the events; it is `None` if another kind of ring lost
+    /// them.
     fn forget(&mut self, process: u32, shard: Option<(u32, u32)>, replay: &SpanReplay) {
         for ((of_process, thread), innermost) in &mut self.threads {
             if *of_process == process && self.timeline.concerns(process, shard, *thread) {

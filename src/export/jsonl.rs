@@ -212,8 +212,8 @@ fn typed_object(
     let words = recording.words(ring);
     let named = words.iter_own().filter(|(_, word)| object.get(&*word.key()).is_none());
     let named: Vec<_> = named.map(|(index, word)| (word.key(), word.value(descriptor.content_ext[index]))).collect();
-    // If every extension word has a name, each word is in the object under its name, and `content_ext` would only
-    // repeat the words.
+    // If every extension word has a name, the object has each word under its name. Then the object has no
+    // `content_ext`, which would only repeat the words.
     if named.len() + usize::from(words.has_span()) < descriptor.content_ext.len() {
         object["content_ext"] = json!(descriptor.content_ext);
     }

@@ -1,10 +1,9 @@
 //! The limit on the memory that an export takes, so that a small file cannot fill the memory.
 //!
 //! In a capture that a program has recorded, each event takes a few bytes even after compression, because at least the
-//! times differ. But a file in which all events are alike can decompress to ten thousand times its size. So this
-//! module estimates how many bytes an export keeps in memory for the events that it has read. (The estimate is a
-//! little too high.) If the estimate exceeds what a real capture of that file size could need, the export refuses the
-//! capture.
+//! times differ. But a file in which all events are alike can decompress to ten thousand times its size. So this module
+//! estimates how many bytes an export keeps in memory for the events that it has read. The export refuses the capture
+//! if the estimate exceeds what a real capture of that file size could need. (The estimate is a little too high.)
 
 use super::recording::{EntryContent, RecordingEntry};
 use crate::capture::{CaptureError, CaptureErrorKind};
@@ -12,8 +11,7 @@ use crate::schema::perf::FieldValue;
 use crate::tracing::{Fields, PerfContent, PerfRecord, SpanId};
 use std::collections::{HashMap, HashSet};
 
-/// The number of bytes that an export may hold in memory, whatever the size of the capture is. [`BYTES_PER_BYTE`]
-/// adds to it.
+/// The number of bytes that an export may hold in memory for any capture, even the smallest.
 const BYTES_FREE: u64 = 128 << 20;
 /// The number of bytes that an export may keep for each byte of the capture's file, in addition to [`BYTES_FREE`].
 /// Real captures need 5 to 30.

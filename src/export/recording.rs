@@ -120,10 +120,9 @@ impl<'c> CaptureRecording<'c> {
         &self.words[ring as usize]
     }
 
-    /// Returns the recorder and the number of the shard that lost events, if the lost events may have been records of
-    /// spans. Returns `None` for a ring that is no perf ring, and for the cause [`GapCause::NeverCommitted`]: such an
-    /// event was being recorded when the program died. Its thread stayed in its spans, so no record of a span is
-    /// missing.
+    /// Returns the recorder and the number of the shard that lost events. Returns `None` if no record of a span is
+    /// missing. This is so for a ring that is no perf ring, and for the cause [`GapCause::NeverCommitted`]. (With this
+    /// cause, the thread never finished recording the event, so it stayed in its spans.)
     pub(super) fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
         let is_of_records = self.ring(ring).is_perf() && cause != GapCause::NeverCommitted;
         is_of_records.then(|| self.shard(ring))

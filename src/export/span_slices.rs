@@ -19,8 +19,8 @@ pub(super) struct Slice {
 
 impl Slice {
     /// Returns the time at which to draw an event of this slice. The event happened at `nanos`, and the slice is drawn
-    /// from `start_nanos` on. Viewers do not count the end of a slice as a part of it. So the returned time is before
-    /// the end, even if the event has the same time as the exit from the span.
+    /// from `start_nanos` on. The returned time is before the end of the slice, because viewers do not count the end as
+    /// a part of the slice. So an event at the time of the exit is drawn one nanosecond earlier.
     pub(super) fn drawn(&self, start_nanos: u64, nanos: u64) -> u64 {
         nanos.min(drawn_end(start_nanos, self.end_nanos) - 1).max(start_nanos)
     }
@@ -43,10 +43,10 @@ impl Slices {
         Self(slices)
     }
 
-    /// Returns the slice of the span in which an event lies, or `None` if there is none. The event happened at
-    /// `nanos`. If its thread is known, only slices of that thread count. Several slices may contain the time. Slices
-    /// that go on after `nanos` are preferred to slices that end at `nanos`. Among equals, the slice that began last
-    /// is taken.
+    /// Returns the slice of the span in which an event lies, or `None` if there is none. The event happened at `nanos`.
+    /// If its thread is known, only slices of that thread count. If several slices contain the time, a slice that goes
+    /// on after `nanos` is preferred to a slice that ends at `nanos`. If several slices are still equal, the slice that
+    /// began last is taken.
     pub(super) fn at(&self, thread: Option<ThreadKey>, nanos: u64) -> Option<Slice> {
         let begun = &self.0[..self.0.partition_point(|slice| slice.start_nanos <= nanos)];
         let can_hold = |slice: &&Slice| slice.end_nanos >= nanos && thread.is_none_or(|thread| thread == slice.thread);
@@ -94,7 +94,8 @@ mod tests {
         let drawn = |(start, end), nanos| slice(1, 0, start, end).drawn(start, nanos);
         assert_eq!([10, 15, 20].map(|nanos| drawn((10, 20), nanos)), [10, 15, 19]);
         assert_eq!((drawn((10, 10), 10), drawn((10, OPEN), 12)), (10, 12));
-        // The slice is drawn later than it began, because an earlier slice that took no time is drawn at that time.
+        // These slices are drawn later than they began, because an earlier slice took no time and is drawn one
+        // nanosecond long.
         assert_eq!((slice(1, 0, 10, 10).drawn(12, 10), slice(1, 0, 10, 20).drawn(11, 10)), (12, 11));
         assert_eq!(drawn((u64::MAX, u64::MAX), u64::MAX), u64::MAX);
     }

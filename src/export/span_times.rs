@@ -35,8 +35,8 @@ pub(super) struct SpanTimes {
 }
 
 impl SpanTimes {
-    /// Creates the times of a span from the replayed span. If the record of a slice's exit was lost, `end_of` returns
-    /// the end of the slice with this id.
+    /// Creates the times of a span from the replayed span. `end_of` takes the id of a slice. It returns the end of the
+    /// slice if the record of the slice's exit was lost.
     pub(super) fn new(process: u32, span: Span, last_nanos: u64, end_of: impl Fn(u64) -> Option<u64>) -> Self {
         let end_nanos = span.closed.as_ref().map(|closed| closed.epoch_nanos);
         let busy_nanos = if span.is_open() { span.busy_nanos_until(last_nanos) } else { span.busy_nanos() };
@@ -75,8 +75,8 @@ impl SpanTimes {
         self.end_nanos.is_none() && !self.is_end_lost
     }
 
-    /// Returns the time up to which to draw the span: its end, or, if the end was lost, the last time at which it was
-    /// seen. Returns `None` for a span that was open at the end of the recording.
+    /// Returns the time up to which to draw the span. This is the end of the span. If the end was lost, it is the last
+    /// time at which the span was seen. Returns `None` for a span that was open at the end of the recording.
     pub(super) fn drawn_end_nanos(&self) -> Option<u64> {
         let end = self.end_nanos.or(self.is_end_lost.then_some(self.seen_nanos))?;
         Some(end.max(self.start_nanos))

@@ -48,8 +48,8 @@ pub struct SpanSummary {
     pub self_nanos: u64,
     /// The sum of the times that threads were in the spans.
     pub busy_nanos: u64,
-    /// The sum of the times in which the spans existed and were not busy. If several threads are in a span at the same
-    /// time, the times of all of them are subtracted from the span's duration.
+    /// The sum of the idle times of the spans. The idle time of a span is its duration minus the times that threads
+    /// were in it, but not less than 0.
     pub idle_nanos: u64,
     /// The median of the durations.
     pub p50_nanos: u64,
@@ -124,8 +124,7 @@ impl Summary {
 #[derive(Default)]
 struct Group {
     summary: SpanSummary,
-    /// All durations. (They take little memory compared to the spans, which are in memory anyway. A histogram for each
-    /// name would take far more memory in a capture in which every span has another name.)
+    /// All durations. They take little memory compared to the spans, which are in memory anyway.
     walls: Vec<u64>,
 }
 

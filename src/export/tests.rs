@@ -275,8 +275,8 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
         assert_eq!(of(id), [false.into(), true.into(), last_seen.into(), true.into(), null.clone()], "{id}");
     }
     assert_eq!(of(9), [true.into(), false.into(), null.clone(), false.into(), 2900.into()]);
-    // A thread of shard 0 may have been in span 10 during the loss, or in span 13 before its first known record. So
-    // the busy times of both spans are not known.
+    // The busy times of both spans are not known. Thread 1 may have been in span 10 during the loss. It may also have
+    // been in span 13 before the first known record of span 13.
     for id in [10, 13] {
         assert_eq!(of(id), [true.into(), false.into(), null.clone(), true.into(), null.clone()], "{id}");
     }

@@ -19,8 +19,9 @@ impl Interval {
         self.end.unwrap_or(u64::MAX)
     }
 
-    /// Returns true if the interval begins after `outer` begins, and ends before `outer` ends. Equal times do not
-    /// count as nested: viewers may order them in either way, and then the two intervals would not nest.
+    /// Returns true if the interval begins after `outer` begins, and ends before `outer` ends. If `outer` never ends,
+    /// any end is before its end. Intervals with equal times do not count as nested, because viewers may order equal
+    /// times in either way.
     fn lies_in(&self, outer: &Self) -> bool {
         self.start > outer.start && (self.end() < outer.end() || outer.end.is_none())
     }

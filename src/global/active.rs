@@ -46,9 +46,9 @@ pub trait RecordsTo: EventType {
 pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
     const {
         &EventsIdentity {
-            // The address of `INFO` identifies the event type. The derive makes `INFO` a static, which has one
-            // address. In a program that implements `EventType` without the derive, `INFO` may be no static and have
-            // several addresses. Recorders then still work, but compare the schema hash more often.
+            // The address of `INFO` identifies the event type. The derive makes `INFO` a static, so `INFO` has one
+            // address. A program may implement `EventType` without the derive, and then `INFO` may have several
+            // addresses. In this case recorders still work, but compare the schema hash more often.
             id: std::ptr::from_ref(E::INFO).cast(),
             content_type: E::CONTENT_TYPE,
             schema_hash: E::schema_hash,
@@ -76,10 +76,10 @@ impl GlobalRecorder {
         }
     }
 
-    /// Returns the recorder to which `record!` records events of `E` at this moment. Returns `None` where
-    /// [`Self::active`] does, and also if the recorder's ring was made for events of another schema (content type or
-    /// schema hash). A reader decodes events by the ring's schema, so it would decode the event wrongly. Such an
-    /// event is not recorded, but counted ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
+    /// Returns the recorder to which `record!` records events of `E` at this moment. Returns `None` if [`Self::active`]
+    /// returns `None`. Also returns `None` if the recorder's ring was made for events of another schema (content type
+    /// or schema hash), because a reader would decode the event wrongly. The event is then not recorded, but counted
+    /// ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
     #[inline(always)]
     pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
         let identity = identity::<E>();

@@ -100,9 +100,9 @@ struct Guard {
     /// The address of the static `INFO` of an event type. The scope sets a word of the events of this type.
     events: usize,
     index: usize,
-    /// The value that the word had before this scope, and gets back when the scope is dropped. But if a newer scope of
-    /// the same word still lives then, the word keeps its value. The newer scope then takes over this `before` as its
-    /// own.
+    /// The value that the word had before this scope. When the scope is dropped, the word gets this value back. But if
+    /// a newer scope of the same word still lives at that time, the word keeps its value, and the next newer scope
+    /// takes over this value as its own `before`.
     before: u64,
 }
 

@@ -31,8 +31,8 @@ pub(super) const ASK: usize = 2;
 pub struct GlobalRecorder<R: Installable = Recorder> {
     name: &'static str,
     /// The word that `record!` loads first. It is [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity of one event
-    /// type: then the installed recorder is on and accepts these events. Only [`Self::update`] stores the word. It
-    /// computes the word from `switch`.
+    /// type. The identity means that the installed recorder is on and accepts events of this type. Only
+    /// [`Self::update`] stores the word. It computes the word from `switch`.
     state: AtomicUsize,
     /// The installed recorder. A recorder is never freed after it was installed, because threads may be recording to
     /// it.
@@ -62,13 +62,13 @@ pub trait Installable: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Calls `change`, which installs or switches a recorder. `change` returns true if anything has changed. A kind
-    /// of recorder that must take other steps after a change overrides this function.
+    /// Calls `change`, which installs or switches a recorder. `change` returns true if anything has changed. A kind of
+    /// recorder overrides this function if more must be done after a change.
     fn change(change: impl FnOnce() -> bool) {
         change();
     }
 
-    /// Switches this recorder on or off. It is the recorder that is installed in `global`.
+    /// Switches this recorder on or off. The recorder is installed in `global`.
     fn switch_installed(&'static self, global: &'static GlobalRecorder<Self>, is_on: bool) {
         global.store_switch(is_on);
     }

@@ -33,8 +33,8 @@ pub(in crate::cli) struct SoakWriterArgs {
 }
 
 pub(in crate::cli) fn run(args: &SoakWriterArgs) -> anyhow::Result<Exit> {
-    // The parent may die while this process is stopped. This call asks the kernel to send SIGCONT then, so that this
-    // process goes on and finds that its parent is dead.
+    // This call asks the kernel to send SIGCONT to this process when the parent dies. If this process is stopped at
+    // that time, it goes on and finds that its parent is dead.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
     let parent_lives = record_until_asked_to_end(args);
     if !matches!(parent_lives, Ok(true)) {

@@ -3,10 +3,11 @@
 
 use super::rings::Rings;
 
-/// The initial width of the column of event names. If the rings have longer event names, the column starts wider. On a
-/// terminal, it starts with at most `NAME_WIDTH_MAX`, and with `NAME_WIDTH` if all rings are perf rings. When a longer
-/// name is shown, the column is widened.
+/// The smallest width of the column of event names. If all rings are perf rings, the column on a terminal starts with
+/// this width. Otherwise it starts as wide as the longest event name of the rings. When a longer name is shown, the
+/// column is widened.
 const NAME_WIDTH: usize = 12;
+/// The largest initial width of the column of event names on a terminal.
 const NAME_WIDTH_MAX: usize = 16;
 /// The width to which names of threads are cut. In a narrow terminal it is [`NARROW`] instead.
 const THREAD_WIDTH: usize = 15;
@@ -19,8 +20,8 @@ const TIME_WIDTH: usize = 18;
 /// The number of blanks between columns.
 const GAP: usize = 2;
 
-/// The columns of a line before the payload. If a value has no column, it is shown as a part of the payload, or only
-/// with `--full`.
+/// The columns of a line before the payload. Some values without a column are shown as a part of the payload. The
+/// others are shown only with `--full`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     /// Number of digits after the decimal point of the seconds.
@@ -30,7 +31,8 @@ pub(super) struct Columns {
     pub ring: Option<usize>,
     pub seqno: Option<usize>,
     pub event: usize,
-    /// The width of the column of an execution event's block. If there is this column, the transaction has one, too.
+    /// The width of the column of an execution event's block. If this column is left out, the column of the transaction
+    /// is left out, too.
     pub block: Option<usize>,
     /// True if the account of execution events has a column.
     pub has_account: bool,

@@ -59,8 +59,8 @@ pub(super) fn thread_label(thread: &Thread) -> String {
     }
 }
 
-/// Returns the record as a struct. If `whole` is true, the struct includes the thread and the span. Otherwise it does
-/// not, because the lines for people have columns for these two.
+/// Returns the record as a struct. The struct includes the thread and the span only if `whole` is true. (Lines for
+/// people show the thread and the span in columns.)
 pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     let mut out = Vec::new();
     if whole {

@@ -137,7 +137,8 @@ impl Rings {
             let ring = match (ring.recorder(), ring.reader()) {
                 (Some(shard0), _) => Ring::shard(&self.rings[shard0], ring),
                 (None, Some(reader)) => Ring::named(reader),
-                // This cannot happen: only a missed shard has no reader, and every shard has a recorder.
+                // This cannot happen: a ring without a recorder is one that the command line names, and it has a
+                // reader.
                 (None, None) => return,
             };
             self.rings.push(ring);
@@ -196,9 +197,9 @@ impl Rings {
         Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
     }
 
-    /// Waits until a new ring has been made under one of the names. The watch then goes on with the new ring, or with
-    /// all new rings if there are several. This function returns them. Returns `None` if the user stops the wait. Also
-    /// returns `None` if all rings are snapshots, because no program makes a snapshot again.
+    /// Waits until a new ring has been made under the name of a watched ring. The watch then goes on with the new ring.
+    /// If several new rings have been made, it goes on with all of them. Returns the new rings. Returns `None` if the
+    /// user stops the wait. Also returns `None` if all rings are snapshots, because no program makes a snapshot again.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,

@@ -29,10 +29,10 @@ pub(super) fn parse_start(text: &str) -> Result<Start, String> {
 }
 
 impl Start {
-    /// Returns the place in a ring at which the watch begins. If the user gave no `start`, this is the oldest event of
-    /// a ring that has ended, and the next event of a live ring. If `is_new` is true, the ring was made while the
-    /// watch waited for it. Then, without a `start` or with `oldest`, the watch begins at seqno 1. If the first events
-    /// have been overwritten by now, they count as lost.
+    /// Returns the place in a ring at which the watch begins. Without a `start`, this is the oldest event of a ring
+    /// that has ended, and the next event of a live ring. `is_new` is true if the ring was made while the watch waited
+    /// for it. The watch of a new ring begins at seqno 1 if there is no `start`, or if `start` is `oldest`. If the
+    /// first events have been overwritten by now, they count as lost.
     pub(super) fn in_ring(start: Option<Self>, reader: &Reader, is_new: bool) -> Seek {
         match start {
             None | Some(Self::Oldest) if is_new => Seek::Seqno(1),

@@ -21,7 +21,7 @@ pub(super) struct WatchSummary {
     /// Events that had been overwritten before the watch began.
     overwritten_before: u64,
     lost: u64,
-    /// The number of seqnos that were given up. They stand for no event, so they are no loss.
+    /// The number of seqnos that writers gave up. A seqno that was given up never had an event, so it is no loss.
     given_up: u64,
     expired: u64,
     /// The reason why the watch was stopped although more events may come. `None` if it was not stopped.

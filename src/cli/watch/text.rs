@@ -158,8 +158,8 @@ impl<O: Write> Lines<O> {
         }
     }
 
-    /// Shows the content of a perf event: its level, its name, its fields, and last its target, which is often long. A
-    /// log record has no name here: its message is one of the fields.
+    /// Shows the content of a perf event: its level, its name, its fields, and last its target, which is often long.
+    /// The name of a log record is not shown. Its message is one of its fields.
     fn record(&mut self, record: &PerfRecord) {
         let site = perf::site(&record.content);
         if let Some(site) = site {
@@ -276,8 +276,8 @@ impl<O: Write> Printer for Lines<O> {
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         if gap.cause == GapCause::OverwrittenBefore {
-            // While a fast writer records, a cursor may report in two gaps the events that were overwritten before the
-            // watch began. So the counts of a ring's gaps are added up.
+            // A cursor may report the events from before the watch as two gaps, if a fast writer overwrites more of
+            // them meanwhile. So the counts of a ring's gaps are added up.
             match self.before.iter_mut().find(|(label, _)| *label == ring.label) {
                 Some((_, count)) => *count = count.saturating_add(gap.count),
                 None => self.before.push((ring.label.clone(), gap.count)),

@@ -128,8 +128,8 @@ fn many_threads_each_see_time_that_never_falls() {
         scope.spawn(|| {
             for round in 0..2_000u64 {
                 simulation.slew([500.0, -500.0, 0.0][(round % 3) as usize]);
-                // `idle` moves the simulated time forward, which interrupts samples of other threads. The sleep makes
-                // this so rare that at least one of a sample's tries is not interrupted.
+                // `idle` moves the simulated time forward. This interrupts the samples that other threads are taking.
+                // The sleep makes interruptions rare, so that at least one try of each sample is not interrupted.
                 simulation.idle(round * 100);
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TICKS_COST_NANOS: u64 = 8;
 const REALTIME_HALF_COST_NANOS: u64 = 10;
 
-/// The count of a fast counter grows in steps of this many ticks. It does so, too, on the machine on which the
-/// figures in eventring's documents were measured.
+/// The count of a fast counter grows in steps of this many ticks, as on the machine on which the figures in eventring's
+/// documents were measured.
 const FAST_TICK_STEP: u64 = 26;
 
 #[derive(Debug)]
@@ -26,8 +26,9 @@ struct State {
     nanos: u64,
     ticks_per_second: u64,
     ticks_at_start: u64,
-    /// The last change of the real-time clock's course: the true time of the change (`since_nanos`), the time that the
-    /// clock showed then (`realtime_whole0`, and its fraction in `realtime0`), and the clock's rate since then.
+    /// The true time of the last change of the real-time clock's course. At that time the clock showed
+    /// `realtime_whole0` plus the fraction `realtime0`. Since then, the clock's rate differs from the true rate by
+    /// `slew_ppm`.
     since_nanos: u64,
     realtime0: f64,
     realtime_whole0: u64,

@@ -4,8 +4,8 @@
 use super::messages::{InternedData, InternedName, SourceLocation};
 use std::collections::HashMap;
 
-/// The largest number of names that are remembered, so that the memory for them is bounded. After that, a name that is
-/// not remembered is written each time it occurs, with a new number. (Log messages with numbers in them make many
+/// The largest number of names of one kind that are remembered. This bounds the memory for names. Once it is reached, a
+/// new name is written each time it occurs, each time with a new number. (Log messages with numbers in them make many
 /// names.)
 const NAMES_MAX: usize = 1 << 16;
 

@@ -28,8 +28,8 @@ pub(super) struct PerfettoWriter<'o> {
     names: Interner,
     has_begun: bool,
     buffer: Vec<u8>,
-    /// Count of the unknown process and thread ids so far, as a negative number. In place of an unknown id, the trace
-    /// gets the number `i32::MAX + unknown_ids`.
+    /// A count that goes down by one for each unknown process or thread id. In place of the unknown id, the trace gets
+    /// the number `i32::MAX + unknown_ids`.
     unknown_ids: i32,
 }
 

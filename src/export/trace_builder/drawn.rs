@@ -44,7 +44,7 @@ pub(super) struct Shown {
 }
 
 impl DrawnSpan {
-    /// Appends fields. Fields are never replaced, so a slice needs only a count to know which of them it shows
+    /// Appends fields. Earlier fields keep their places, so a slice needs only the number of fields that it shows
     /// already.
     pub(super) fn add_fields(&mut self, more: &Fields) {
         self.fields.values.extend(more.values.iter().cloned());

@@ -70,11 +70,11 @@ struct TraceBuilder<'p> {
     /// Instants that were read before the beginning of their slice. This happens because events of different rings can
     /// be a few nanoseconds out of order.
     waiting: HashMap<SliceKey, Vec<Waiting>>,
-    /// The time at which the beginning of a slice is drawn. A slice is here only if this time is later than its true
-    /// beginning: an earlier slice that took no time is drawn there.
+    /// The drawn beginning of each slice that is drawn later than it began. A slice is drawn later if an earlier slice
+    /// of its thread took no time, because a slice without length is drawn one nanosecond long.
     moved: HashMap<SliceKey, u64>,
-    /// The time from which the next slice of a thread can be drawn. A slice that took no time is drawn one nanosecond
-    /// long, so the next slice of its thread may have to begin later. Only threads with such a slice are here.
+    /// The time from which the next slice of a thread can be drawn. Only threads that have a slice with a drawn end
+    /// after its true end are here.
     free_from: HashMap<ThreadKey, u64>,
 }
 
@@ -138,7 +138,7 @@ impl TraceBuilder<'_> {
         self.replays.entry(process).or_insert_with(|| SpanReplay::new().without_fields().without_slices())
     }
 
-    /// Returns the parent and the call site of a span, each if the replay has seen it by now.
+    /// Returns the parent and the call site of a span, as far as the replay has seen them by now.
     fn described(&self, key: SpanKey) -> (Option<SpanId>, Option<Arc<CallSite>>) {
         let span = self.replays.get(&key.0).and_then(|replay| replay.get(key.1));
         span.map_or((None, None), |span| (span.parent, span.call_site.clone()))

@@ -69,9 +69,9 @@ impl TraceBuilder<'_> {
         self.free_from.get(&thread).map_or(nanos, |free| nanos.max(*free))
     }
 
-    /// Returns the time at which to draw the end of a slice. It is later than `nanos` if the slice would otherwise
-    /// have no length, or if a slice inside it is drawn up to a later time. In these cases the next slices of the
-    /// thread are drawn from the returned time on.
+    /// Returns the time at which to draw the end of a slice that ended at `nanos`. The time is later than `nanos` if
+    /// the slice would otherwise have no length, or if a slice inside it is drawn up to a later time. The next slices
+    /// of the thread are then drawn from the returned time on.
     fn end_nanos(&mut self, thread: ThreadKey, start_nanos: u64, nanos: u64) -> u64 {
         let end = drawn_end(start_nanos, self.free_from(thread, nanos));
         if end > nanos {

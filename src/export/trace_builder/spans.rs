@@ -9,8 +9,8 @@ impl TraceBuilder<'_> {
     /// Begins the slice of a span that a record names, if the slice has not begun yet. The first record of a span may
     /// be of any kind, because the record of its creation may have been lost.
     pub(super) fn see(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // Threads race: the record of an exit may come after another thread's record of the span's close. The span has
-        // been drawn completely then, and must not begin a second time.
+        // Threads race: a thread may record its exit from the span after another thread has recorded the span's close.
+        // The span was drawn completely at its close, so it must not begin a second time.
         let is_over = self.timeline.get(key).and_then(|times| times.end_nanos).is_some_and(|end| end < nanos);
         if is_over && !self.spans.contains_key(&key) {
             return Ok(());
@@ -47,8 +47,8 @@ impl TraceBuilder<'_> {
 
     /// Ends the slice of a span that was closed.
     pub(super) fn close(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // The span's fields are dropped here. A thread may exit the span a few nanoseconds after the close. The end of
-        // this slice then shows no further fields.
+        // The span's fields are dropped here. If a thread exits the span a few nanoseconds later, the end of the
+        // thread's slice shows no further fields.
         let Some(span) = self.spans.remove(&key) else { return Ok(()) };
         let (Some(slice), Some(times)) = (span.slice, self.timeline.get(key)) else { return Ok(()) };
         let mut args = Args::default();
