@@ -161,8 +161,9 @@ impl GlobalRecorder {
     }
 
     /// Makes a recorder with `builder` and installs it, like [`Self::try_init`]. The builder sets everything, also the
-    /// description of the events. The described event type must name this global recorder. Otherwise the ring stays
-    /// empty, because `record!` refuses events of another schema, see [`Self::active_for`].
+    /// description of the events. Describe an event type that names this global recorder. `record!` sends only events
+    /// of such types to this global recorder, and refuses every event that does not fit the description, see
+    /// [`Self::active_for`].
     ///
     /// # Errors
     /// As [`Self::try_init`].

@@ -3,8 +3,8 @@
 use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
-/// An optional value. No value is ever freed, because threads may be using it: when another value is set, the
-/// previous value is leaked.
+/// An optional value. When another value is set, the previous value is leaked. It is never freed, because threads may
+/// still be using it.
 pub(crate) struct Leaked<T: Send + Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> Leaked<T> {

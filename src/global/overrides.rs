@@ -29,9 +29,10 @@ pub struct OverrideGuard {
 }
 
 impl GlobalRecorder {
-    /// Makes the calling thread record to `recorder` through this global recorder, until the guard is dropped. A
-    /// thread can have several guards and may drop them in any order: the newest guard that still lives decides.
-    /// Other threads record where they did before, but their `record!` takes the slow path meanwhile.
+    /// Makes the calling thread record to `recorder` through this global recorder, until the guard is dropped. A thread
+    /// can have several guards and may drop them in any order. It records to the recorder of the newest guard that
+    /// still lives. A guard does not change where other threads record. But while any thread has an override, `record!`
+    /// takes the slow path on all threads.
     pub fn override_with(&'static self, recorder: Recorder) -> OverrideGuard {
         let id = NEXT_ID.replace(NEXT_ID.get() + 1);
         OVERRIDES.with_borrow_mut(|overrides| overrides.push(Override { id, global: self, recorder }));

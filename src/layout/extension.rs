@@ -54,8 +54,8 @@ pub const SCHEMA_TEXT_BYTES: usize = 0x160;
 pub const SHARD_INDEX: usize = 0x168;
 /// Shards: upper bound of the number of shards; 0 if the ring is not sharded.
 pub const SHARD_LIMIT: usize = 0x170;
-/// Shards: number of shards that exist. Only shard 0 has this word, and the number only grows. If NAME is the file of
-/// shard 0, the file of shard *n* is NAME.*n*.
+/// Shards: in shard 0, number of shards that exist. The number only grows. In other shards the word has no meaning. If
+/// NAME is the file of shard 0, the file of shard *n* is NAME.*n*.
 pub const SHARD_COUNT: usize = 0x178;
 /// Shards: number that identifies the recorder. All shards of one recorder have the same number, and no other recorder
 /// has it. The number is 0 in rings of version 1.0.
@@ -139,10 +139,10 @@ pub const WIDE_HOLE_SETS: usize = if cfg!(any(loom, shuttle)) { 4 } else { WIDE_
 
 /// Returns the index of the set, in the wide hole table, for holes in `slot`. Slots and sets count from 0.
 ///
-/// Consecutive slots belong to consecutive sets. [`WIDE_HOLE_SETS`] consecutive slots are a row; a hash of the row's
+/// Consecutive slots belong to consecutive sets. [`WIDE_HOLE_SETS`] consecutive slots are a row. A hash of the row's
 /// number chooses the set at which the row begins. In rings of up to `WIDE_HOLE_SETS * WIDE_HOLE_WAYS` slots (65,536),
-/// each set has at least as many entries as slots belong to it. In larger rings, slots at a regular distance do not
-/// all belong to the same set.
+/// at most [`WIDE_HOLE_WAYS`] slots belong to one set: the set has an entry for each of them. In larger rings, the hash
+/// spreads slots at a regular distance over several sets.
 pub const fn wide_hole_set(slot: u64) -> u64 {
     // The factor of Knuth's multiplicative hashing: 2^64 divided by the golden ratio. The row's number is multiplied
     // by it twice.

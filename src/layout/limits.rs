@@ -31,21 +31,20 @@ pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;
 /// Upper bound of the context area's shift.
 pub const MAX_CONTEXT_SHIFT: u32 = 40;
 
-/// Number of steps of the buffer window in a payload buffer that is smaller than the published minimum. One step is
-/// the buffer's size divided by this number. (Models use tiny rings.)
+/// Divisor that gives the step of the buffer window in payload buffers smaller than the published minimum. The step is
+/// the buffer's size divided by this number. (Model checks use tiny rings and a smaller divisor.)
 pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
-/// Size of a payload chunk in bytes, in buffers that hold [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks of this size. A
-/// chunk is the unit in which payload memory changes hands between threads.
+/// Size of a payload chunk in bytes, in buffers of 1 GiB to 4 GiB. A chunk is the unit in which payload memory changes
+/// hands between threads.
 pub const DEFAULT_CHUNK_BYTES: u64 = 64 << 10;
 /// Lower bound of the size of a payload chunk in bytes.
 pub const MIN_CHUNK_BYTES: u64 = if cfg!(any(loom, shuttle)) { 32 } else { 256 };
 /// Lower bound of the size of a payload buffer in bytes.
 pub const MIN_PAYLOAD_BUF_BYTES: u64 = 16 * MIN_CHUNK_BYTES;
-/// Number of chunks of a buffer that is too small for this many chunks of [`DEFAULT_CHUNK_BYTES`]. Its chunks are
-/// smaller, down to [`MIN_CHUNK_BYTES`].
+/// Number of chunks in a buffer of less than 1 GiB. Its chunks are smaller than [`DEFAULT_CHUNK_BYTES`]. If they would
+/// be smaller than [`MIN_CHUNK_BYTES`], the buffer has fewer chunks.
 pub const MIN_CHUNKS: u64 = 1 << 14;
-/// Number of chunks of a buffer that is too large for this many chunks of [`DEFAULT_CHUNK_BYTES`]. Its chunks are
-/// larger.
+/// Number of chunks in a buffer of more than 4 GiB. Its chunks are larger than [`DEFAULT_CHUNK_BYTES`].
 pub const MAX_CHUNKS: u64 = 1 << 16;
 /// Upper bound, in bytes, of a run (neighbouring chunks that a thread takes together) for small payloads.
 pub const MAX_RUN_BYTES: u64 = 1 << 20;

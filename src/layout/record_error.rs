@@ -17,9 +17,9 @@ pub enum ErrorType {
     Overflow4Gb = 1,
     /// A payload so large that it could expire before a reader has read it.
     OverflowExpire = 2,
-    /// A reservation that was dropped without a commit. The published format has this code, but this meaning is
-    /// eventring's own. The code does not stand for an event that found no free payload memory: the RECORD_ERROR of
-    /// such an event has an empty payload, and so no error type.
+    /// A reservation that was dropped without a commit. The published format has this code; its meaning here is
+    /// eventring's own. An event that found no free payload memory does not get this code: its RECORD_ERROR has an
+    /// empty payload, which holds no error type.
     MissingEvent = 3,
 }
 

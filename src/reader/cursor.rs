@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
 /// The time for which a cursor that has read everything checks only the slot of the next event. After this time, the
-/// cursor also loads the header, to find out whether the next seqno is a hole (a seqno without an event). It loads
-/// the header rarely: writers store to the header's cache line for each event, and after each load by a reader, a
+/// cursor also loads the header, to find out whether the next seqno is a hole (a seqno without an event). Each load of
+/// the header slows a writer down: writers store to the header's cache line for each event, and after the load, a
 /// writer must fetch this line back.
 const NANOS_TO_ASK: u64 = 100_000;
 /// The number of calls in a row that must find no event before the cursor reads the clock.
@@ -94,10 +94,9 @@ pub enum Seek {
     /// The event with this sequence number. If it is gone, the next call of [`Cursor::next`] returns a gap that begins
     /// at this number, with the cause [`GapCause::Overwritten`].
     Seqno(u64),
-    /// The event that the newest event names: the newest event holds the other event's seqno in its extension word
-    /// with this index (0 to 3). The word must be of the kind
-    /// [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the position is the
-    /// newest event itself. In EXEC rings, word 0 names the first event of the current block.
+    /// The event whose seqno is in an extension word of the newest event. The value is the index of this word (0 to 3).
+    /// The word must be of the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no
+    /// event, the position is the newest event. In EXEC rings, word 0 names the first event of the current block.
     NamedByWord(usize),
 }
 
@@ -121,11 +120,16 @@ impl Cursor {
 
     /// Returns the next event if it is there. Never waits.
     ///
-    /// If the next event will never come, returns a gap. Its cause is [`GapCause::GivenUp`], or, if the ring has ended
-    /// before the event was committed, [`GapCause::NeverCommitted`]. The gap comes at once if the cursor knows that
-    /// the event's seqno was handed out, for example because a newer event existed at the last [`Self::seek`].
-    /// Otherwise the first calls return [`Next::NotReady`], until about 100 µs have passed. In a sparse file, an event
-    /// that was recorded since the last [`Self::seek`] may need a second call to be found.
+    /// If the cursor can no longer get the next event, returns a gap. If the event was overwritten, the cause is
+    /// [`GapCause::Overwritten`] or [`GapCause::OverwrittenBefore`]. If a writer gave the seqno up, the cause is
+    /// [`GapCause::GivenUp`]. If the ring has ended before the event was committed, the cause is
+    /// [`GapCause::NeverCommitted`].
+    ///
+    /// A gap with the cause [`GapCause::GivenUp`] comes at once if the cursor knows that the seqno was handed out, for
+    /// example because a newer event existed at the last [`Self::seek`]. Otherwise the first calls return
+    /// [`Next::NotReady`], until about 100 µs have passed.
+    ///
+    /// In a sparse file, an event that was recorded since the last [`Self::seek`] may need a second call to be found.
     ///
     /// After [`Next::NotReady`], call [`Self::is_finished`] to find out whether another event can come.
     #[inline(always)]

@@ -89,8 +89,7 @@ impl Awaited for Follower {
     }
 
     fn has_ended(&mut self) -> bool {
-        // If nobody can find out whether the writer lives (`Unknown`: it runs in another pid namespace, or the system
-        // gives no lock information), the ring counts as live.
+        // A ring in the state `Unknown` counts as live, because its writer may live.
         !matches!(self.cursor.reader().state(), RingState::Live | RingState::Unknown)
     }
 

@@ -22,13 +22,13 @@ pub enum GapCause {
     /// The events were overwritten before the reader reached them, because it was too slow. Events that the reader
     /// asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten have this cause, too.
     Overwritten,
-    /// The numbers were handed out, but their events were never committed: the writer was killed while it recorded
-    /// them, or had not finished when the ring ended. (In capture files of version 1, this cause also covers numbers
-    /// that a writer gave up.)
+    /// The numbers were handed out, but their events were never committed. The writer was killed while it recorded
+    /// them, or the ring ended before the writer had committed them. (In capture files of version 1, this cause also
+    /// covers numbers that a writer gave up.)
     NeverCommitted,
-    /// The numbers stand for no event, because their writers gave them up. A writer gives a number up in two cases:
-    /// another writer is stalled in the slot, or other writers have recorded a whole lap meanwhile. The writer then
-    /// records its event under a later number. (If it is killed before that, its event is missing.)
+    /// The numbers stand for no event, because their writers gave them up. A writer gives a number up if another writer
+    /// is stalled in the slot, or if other writers have recorded a whole lap since the number was handed out. The
+    /// writer then records its event under a later number. (If the writer is killed before that, the event is missing.)
     GivenUp,
     /// The events are in a shard that this reader could not open. In most cases, the recorder made the shard and
     /// removed it again before the reader looked for new shards.

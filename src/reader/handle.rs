@@ -97,8 +97,9 @@ impl Reader {
         info::read(&self.source.memory)
     }
 
-    /// Returns how many shards the ring's recorder has made by now, if this ring is shard 0 of its recorder. Returns 0
-    /// if the ring is not sharded. The call costs one load, so it may be made for every event.
+    /// Returns how many shards the ring's recorder has made by now. Call this for shard 0, because the other shards do
+    /// not know the number. Returns 0 if the ring is not sharded. The call costs one load, so it may be made for every
+    /// event.
     #[must_use]
     pub fn shard_count(&self) -> u64 {
         info::shard_count(&self.source.memory)

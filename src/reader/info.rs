@@ -45,18 +45,19 @@ pub struct ExtensionInfo {
     pub shard_index: u64,
     /// The largest number of shards that the recorder may make; 0 if the ring is not sharded.
     pub shard_limit: u64,
-    /// Number of shards that the recorder has made so far. Only shard 0 has this number in its header.
+    /// Number of shards that the recorder has made so far. Only shard 0 has the right number in its header.
     pub shard_count: u64,
     /// A number that identifies the recorder: all of its shards have the same number, and shards of other recorders
     /// have other numbers. 0 if the ring is not sharded, or if its writer is too old to set the number.
     pub shard_group: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
-    /// Number of slot claims that failed because another writer was stalled inside the slot.
+    /// Number of seqnos that writers gave up because another writer was stalled inside the slot.
     pub refused_claims: u64,
     /// Number of seqnos that writers gave up because other writers recorded a whole lap before the slot was claimed.
     pub lapped_claims: u64,
-    /// Number of payload chunks that a writer skipped because another writer was still writing to them.
+    /// Number of failed attempts to take payload chunks. An attempt fails if another writer could still write to one of
+    /// the chunks.
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
@@ -114,11 +115,11 @@ pub enum RingState {
     /// The file was truncated while this reader had it mapped. The events after the new end are lost. This reader
     /// cannot read events that are recorded from now on.
     Truncated,
-    /// A page of the file could not be read, because the system had no memory for it. As after [`Self::Truncated`],
-    /// events are lost, and this reader cannot read later events.
+    /// A page of the file could not be read, because the system had no memory for it. Events are lost, and this reader
+    /// cannot read later events.
     NoMemory,
-    /// A page of the file could not be read, because of an I/O error. As after [`Self::Truncated`], events are lost,
-    /// and this reader cannot read later events.
+    /// A page of the file could not be read, because of an I/O error. Events are lost, and this reader cannot read
+    /// later events.
     Unreadable,
     /// The state cannot be found out from this process: the writer is in another pid namespace, or the system gives no
     /// lock information.

@@ -65,8 +65,8 @@ impl ReaderOptions {
         self
     }
 
-    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet. If a [`RingSet`] begins with the
-    /// oldest events and had to wait for a ring, it reads this ring from the first event on. Default: no waiting.
+    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet. Default: no waiting. If a [`RingSet`]
+    /// begins with the oldest events and had to wait for a ring, it counts overwritten events of this ring as lost.
     ///
     /// [`RingSet`]: super::RingSet
     #[must_use]
@@ -159,8 +159,8 @@ impl ReaderOptions {
             payload_bytes: geometry.payload_buf_bytes(),
             context_bytes: geometry.context_area_bytes(),
         };
-        // If the ring is a snapshot, the holes of its image are mapped, too. A load from a mapped hole takes memory,
-        // but the size of the image was checked, and the image belongs to this process alone.
+        // The image of a snapshot is mapped as a whole, with its holes. A load from a mapped hole takes memory, at most
+        // the size of the image. This size was checked.
         let options = shm::MapOptions { map_holes: saved_as.is_some(), ..shm::MapOptions::reader() };
         let mapping = shm::Mapping::map(file.descriptor(), sections, options).map_err(ReaderError::shm)?;
         // The content type and schema are checked only after the mapping, because the mapping checks the file's

@@ -6,8 +6,8 @@ use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
 
-/// The upper limit of the second fast path in [`Source::payload`], which has an inlined copy. A payload of fewer
-/// bytes fits every ring, because a payload buffer has at least the size of a page.
+/// The sizes below this limit take the second fast path in [`Source::payload`]. A payload of such a size fits every
+/// ring, because a payload buffer has at least the size of a page.
 const SMALL_PAYLOAD_BYTES: usize = 32;
 
 /// The result of reading a payload.

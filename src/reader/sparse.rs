@@ -1,9 +1,8 @@
 //! Rings in sparse files. A writer may fill holes of such a file after a reader has mapped it.
 //!
 //! A mapped hole reads as zeros, even after the writer has filled it. So the reader asks the operating system which
-//! holes the file has now, and maps the filled ones again. If a slot reads as zero, the reader asks before it
-//! concludes that there is no event. It also asks before it copies a payload, every time, because zeros may be the
-//! recorded bytes.
+//! holes were filled, and maps these holes again. If a slot reads as zero, the reader asks before it decides that there
+//! is no event. Before the reader copies a payload, it asks every time, because zeros may be the recorded bytes.
 
 use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
@@ -51,8 +50,7 @@ impl Source {
         seqno.saturating_add(left.div_ceil(DESCRIPTOR_BYTES))
     }
 
-    /// Maps the holes in the range of a payload again, as far as writers have filled them. Returns false if this
-    /// fails.
+    /// Maps again the holes that writers have filled in the range of a payload. Returns false if this fails.
     #[cold]
     pub(super) fn reach_payload(&self, offset: u64, size: u32) -> bool {
         let geometry = self.memory().geometry();

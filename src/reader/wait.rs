@@ -137,8 +137,8 @@ impl Waiter {
     }
 
     /// Waits a little before the next poll, but never much longer than `at_most`. The adaptive strategy waits longer
-    /// from call to call. Returns true in some of the calls: the caller may then do slower work, such as asking
-    /// whether the writer lives.
+    /// from call to call. Returns true if this is a good moment for slower work, such as asking whether the writer
+    /// lives.
     fn wait(&mut self, at_most: Duration) -> bool {
         self.idle_looks = self.idle_looks.saturating_add(1);
         match self.strategy {

@@ -24,8 +24,9 @@ const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 /// Name of the environment variable that keeps ring files when the process exits (`EVENTRING_KEEP=1`). It is for
 /// programs that end before anybody has read their rings.
 ///
-/// The functions that make a recorder for the whole process obey this variable: `EXEC.try_init`,
-/// `eventring::tracing::init` and similar functions. [`RecorderBuilder::build`] ignores it.
+/// Functions that make a recorder for the whole process obey this variable: `EXEC.try_init`, `eventring::tracing::init`
+/// and similar functions. Functions that get a builder, such as `try_init_with`, ignore it. [`RecorderBuilder::build`]
+/// ignores it, too.
 pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 
 /// Configuration of a new recorder. [`Recorder::builder`] makes the configuration; [`Self::build`] makes the ring.
@@ -117,8 +118,8 @@ impl RecorderBuilder {
     }
 
     /// Sets whether the file stays when the recorder ends: when its last handle is dropped, or when the process exits.
-    /// Default: false. After a crash the file always stays. Each of these ends is a crash: a signal or an abort kills
-    /// the process; a panic drops the last handle; or (with glibc) `main` panics.
+    /// Default: false. After a crash the file always stays. A crash is one of these: a signal or an abort kills the
+    /// process; a panic drops the last handle; `main` panics (this is noticed only with glibc).
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self

@@ -11,8 +11,8 @@ use crate::ring::writer::RingWriter;
 use crate::shm;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// The state that all handles of one recorder share. The fields that every recording call needs come first. Together
-/// with those fields of `writer` that such a call needs, they take three cache lines.
+/// The state that all handles of one recorder share. The fields that every recording call needs come first. These
+/// fields and the part of `writer` that every call needs take three cache lines.
 #[repr(C)]
 pub(crate) struct Core {
     enabled: AtomicBool,
@@ -45,8 +45,9 @@ impl Core {
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             overflow_expire_bytes,
-            // `payload_bytes_max` lies one alignment step below the limit. A size up to this maximum is still below
-            // the limit after padding. Any larger size is padded to the limit or more, and is not recorded.
+            // A payload is not recorded if its padded size reaches the limit: `overflow_expire_bytes`, or 2^32 if that
+            // is less. The limit is a multiple of the alignment. So the largest size that stays below the limit is one
+            // alignment step less.
             payload_bytes_max: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
             writer,
             clock,
@@ -59,8 +60,8 @@ impl Core {
     }
 
     /// Returns true if recording is switched on, and this process is known to own the ring. Never makes a system call,
-    /// so fast paths can call this function. On kernels before 4.14, only a system call can distinguish the owner from
-    /// a forked child. There this function returns false in every process, and the slow path decides.
+    /// so fast paths can call this function. On kernels before 4.14, this function returns false in every process,
+    /// because only a system call can distinguish the owner from a forked child. The slow path makes that call.
     #[inline(always)]
     pub(super) fn may_surely_record(&self) -> bool {
         self.is_switched_on() && self.is_surely_original_process()

@@ -6,8 +6,7 @@ use crate::layout::extension;
 use crate::ring::memory::MappedMemory;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// Identity of one type of events. Each type has one constant identity, so for each event a recorder only compares the
-/// address `id`.
+/// Identity of one type of events. For most events, a recorder compares only the address `id`.
 pub(crate) struct EventsIdentity {
     /// Address that identifies the type. No other type of the process has this address.
     pub(crate) id: *const (),

@@ -51,7 +51,7 @@ pub struct RecorderStats {
     /// Number of seqnos given up (holes) because their writer tried to claim the slot too late: the ring had already
     /// gone round by a whole lap.
     pub lapped_claims: u64,
-    /// Number of attempts to take payload memory that failed because a stalled writer held one of the chunks.
+    /// Number of failed attempts to take payload chunks. An attempt fails if a stalled writer holds one of the chunks.
     pub skipped_chunks: u64,
     /// Number of events that became RECORD_ERROR events.
     pub record_errors: u64,

@@ -4,8 +4,8 @@ use crate::ring::claim::Claim;
 use crate::ring::memory::MappedMemory;
 use crate::ring::writer::RingWriter;
 
-/// The payload of one event. This is a trait and not a closure: for a closure, the compiler would store the captured
-/// variables to memory in each call.
+/// The payload of one event. This is a trait and not a closure, because the compiler would store the captured variables
+/// of a closure to memory in each call.
 pub(super) trait Payload {
     /// Copies the payload into the claimed payload memory.
     fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &Claim<'_>);

@@ -5,8 +5,8 @@
 //! recorded. All other cases are handled by `record_slow` or `record_empty_slow`.
 //!
 //! Functions that are not inlined get the four extension words as four arguments, not as an array. An array would pass
-//! through memory: the caller would store single words, and the callee would load two words at a time. The processor
-//! cannot serve such a load from two pending stores, so the load would have to wait.
+//! through memory. The caller would store it word by word, and the callee would load two words at a time. The processor
+//! cannot serve one load from two pending stores, so the load would have to wait.
 
 use super::core::Core;
 use super::payload::{Payload, total_bytes};
@@ -34,11 +34,13 @@ impl Core {
         self.record_one(|| self.try_now(), event_type, content_ext, payload)
     }
 
-    /// Records an event with the time `epoch_nanos`. The caller has got this time from [`Self::try_now`].
+    /// Records an event with the time `epoch_nanos`, which the caller has got from [`Self::try_now`]. Two kinds of
+    /// events get the time of this call instead: events without payload, and events for which the fast path stops
+    /// before the reservation.
     ///
-    /// Reading the clock takes long. A caller that reads the clock first and then makes the payload lets the processor
-    /// do both at the same time. Between [`Self::try_now`] and this call, the thread should record no other event.
-    /// That event would get an earlier seqno, but a later time.
+    /// Reading the clock takes long. If a caller reads the clock first and then makes the payload, the processor does
+    /// both at the same time. Between [`Self::try_now`] and this call, the thread should record no other event.
+    /// Otherwise the other event would get an earlier seqno, but a later time.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn record_stamped(
@@ -115,9 +117,9 @@ impl Core {
             return Err(Stopped::BeforeReserving);
         }
         let Some(cursor) = thread_cursors::remembered(self) else { return Err(Stopped::BeforeReserving) };
-        // The clock is read before `try_reserve`, which executes a locked instruction. Reading the tick counter takes
-        // longer than all other work of this function, and in this order the processor does the other work at the same
-        // time. After a locked instruction, the reading of the counter would have to wait for that instruction.
+        // The clock is read before `try_reserve`. In this order, the processor does all other work of this function
+        // while it reads the tick counter, which takes longer. In the other order, the read would first have to wait
+        // for the locked instruction in `try_reserve`.
         let Some(epoch_nanos) = now() else { return Err(Stopped::BeforeReserving) };
         let claim = match self.writer.try_reserve(cursor, bytes) {
             Ok(claim) => claim,

@@ -23,8 +23,8 @@ impl Cursor {
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(GapCause::GivenUp),
-            // The next event was not committed when `next` read its slot. If its seqno was not handed out yet, there
-            // is no gap to report. If the ring is live, the event may still come.
+            // The next event was not committed when `next` read its slot. There is no gap to report in two cases: the
+            // event's seqno was not handed out yet, or the ring is live and the event may still come.
             Observation::NotReady | Observation::Event(_) => {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
                     return None;
@@ -65,9 +65,9 @@ impl Cursor {
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
-        // A cursor that has not read any event was not too slow. So until it has read one, a gap of events that
-        // existed when it began has the cause of its start position (`start.cause`). This holds also for events that a
-        // fast writer has overwritten after the cursor began.
+        // A cursor that has read no event since it began was not too slow, even if a fast writer has overwritten events
+        // in that time. So if the gap begins with an event that existed when the cursor began, the cause is that of the
+        // cursor's start position.
         if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
             return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
         }
@@ -82,9 +82,9 @@ impl Cursor {
         let mut page_end = if memory.is_sparse() { self.next_seqno } else { u64::MAX };
         while target <= last && target - self.next_seqno < HOLES_PER_GAP {
             if target >= page_end {
-                // In a sparse file, no writer has ever written the slots that lie in a hole of the file. If the cause
-                // is `NeverCommitted`, all slots of a hole are skipped together, because a file may have terabytes of
-                // them.
+                // A hole of a sparse file holds slots that no writer has ever written. If the cause is
+                // `NeverCommitted`, all slots in such a hole are skipped together, because a file may have terabytes of
+                // holes.
                 if cause == GapCause::NeverCommitted {
                     target = self.source.first_slot_there(target, last);
                 }

@@ -39,8 +39,8 @@ impl RingSet {
         self.add_recorder([reader], start)
     }
 
-    /// Adds a recorder. `shards` are those of its shards that are already open, in order from shard 0. Returns the
-    /// index of shard 0 in the set.
+    /// Adds a recorder. `shards` are the shards that the caller has opened, in order from shard 0. Returns the index of
+    /// shard 0 in the set.
     pub(crate) fn add_recorder(&mut self, shards: impl IntoIterator<Item = Reader>, start: Seek) -> usize {
         let ring = self.rings.len();
         self.rings.extend(shards.into_iter().enumerate().map(|(shard, reader)| {
@@ -59,7 +59,7 @@ impl RingSet {
     }
 
     /// Opens the shards that recorders have made since the last call, and adds them to the set. [`Self::next`] does
-    /// the same for a sharded recorder.
+    /// this, too.
     #[inline]
     pub fn find_shards(&mut self) {
         for index in 0..self.recorders.len() {

@@ -4,8 +4,8 @@ use super::super::cursor::{Next, Seek};
 use super::ring::SetRing;
 
 /// Moves the rings to the position where the last `count` events of all rings together begin. Before the call, each
-/// ring stands at the first of its own last `count` events. If the call skips events of a ring, the ring's cursor no
-/// longer reports a gap for the ring's older, overwritten events.
+/// ring stands at the first of its own last `count` events. A ring that the call moves reports no gap for events that
+/// were overwritten before.
 pub(super) fn seek_last_of_all(rings: &mut [SetRing], count: u64) {
     // A tuple for each event: its time, the index of its ring, and its seqno.
     let mut events: Vec<(u64, usize, u64)> = Vec::new();

@@ -10,8 +10,8 @@ use crate::clock::Clock;
 /// that was not found yet may have an earlier event.
 #[inline]
 pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
-    // `due` is the stamp of the oldest known event plus the slack. If a ring was found without a next event at this
-    // time or later, it can bring no older event. So the loop need not read that ring again.
+    // `due` is the stamp of the oldest known event plus the slack. If the reader saw at the time `due` or later that a
+    // ring had no next event, the ring can bring no older event. So the loop does not read that ring again.
     let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
     let mut all_shown = true;
     let mut first: Option<(usize, u64)> = None;
@@ -32,10 +32,10 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     }
     let (first, stamp) = first?;
     let due = stamp.saturating_add(slack_nanos);
-    // An event that is not due yet is held back if another ring may still bring an older one. But an event with a
-    // stamp in the future is not held back: the stamp comes from a damaged ring or from another machine's clock. The
-    // thread may have been preempted since it read `now`, so the clock is read again before a stamp counts as being in
-    // the future.
+    // An event that is not due yet is held back if another ring may still bring an older one. But an event with a stamp
+    // in the future is not held back: the stamp comes from a damaged ring or from another machine's clock. `now` may be
+    // long past, because this thread may have been preempted. So the clock is read again before a stamp counts as being
+    // in the future.
     let is_later = |now: u64| stamp > now.saturating_add(slack_nanos);
     let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
     if due > now && !is_foreign && (!all_shown || stamp > latest) {
@@ -44,10 +44,10 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     if all_shown {
         return take(rings, first);
     }
-    // The oldest event is due, but not every ring has shown its next event. The oldest event may be handed out if the
-    // rings without a next event are silent, that is, if they can bring no older event. So far their headers were not
-    // loaded, because writers store to the headers' cache lines for each event. Now each of these headers is loaded
-    // once: an empty slot may belong to a seqno that its writer gave up, and events may follow it.
+    // The oldest event is due, but some rings have not shown a next event. The oldest event may be handed out if these
+    // rings are silent, that is, if they can bring no older event. An empty slot does not prove this: the slot may
+    // belong to a hole, and events may follow the hole. So the headers of these rings are loaded now, once. They were
+    // not loaded before, because writers store to the headers' cache lines for each event.
     let mut all_silent = true;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };

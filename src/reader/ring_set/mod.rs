@@ -51,8 +51,9 @@ const CLOCK_ERROR_NANOS: u64 = 20_000;
 /// writer takes longer, its event and the events after it in the same ring are handed out late, after events with
 /// later time stamps. No event is lost.
 ///
-/// The set hands out the events of one ring in the order of their seqnos. It does so even if their time stamps are
-/// equal or in another order, which happens because threads race by nanoseconds.
+/// The set hands out the events of one ring in the order of their seqnos, also if their time stamps are equal or in
+/// another order. (Two threads that record at the same moment may get their stamps in one order and their seqnos in the
+/// other.)
 ///
 /// If a recorder makes another shard while the set is read, the set finds the shard in time: before the shard's first
 /// event is due. It reads the shard from its first event on.
@@ -168,9 +169,9 @@ impl RingSet {
     }
 
     fn next_merged(&mut self) -> Option<RingItem> {
-        // The clock is read first, for two reasons. If the following search does not find a shard, then the shard has
-        // no event with a stamp before `now`. If a ring is then found silent, it brings no event with a stamp before
-        // `now` less the slack.
+        // The clock is read before the search for shards. So if the search does not find a shard, the shard has no
+        // event with a stamp before `now` less `CLOCK_ERROR_NANOS`. The clock is also read before the rings are read.
+        // So if a ring is then found silent, it brings no event with a stamp before `now` less the slack.
         let now = Clock::global().now_epoch_nanos();
         let latest = if self.may_grow() {
             self.find_shards();

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
 impl RingSet {
-    /// Goes on with the new rings when a program was restarted and has made rings of the same names. Waits at most
-    /// `timeout` until there is a new ring with the name of a ring that was read to its end. A new ring replaces the
-    /// old ring and its shards, and is read from its first event on.
+    /// Replaces rings that were read to their end by new rings of the same names, which a restarted program has made.
+    /// Waits at most `timeout` until there is a new ring. A new ring also replaces the shards of the old ring. It is
+    /// read from its first event on.
     ///
     /// Returns the index of the first new ring in [`Self::rings`], or `None` if there is no new ring. The new rings
     /// are the last ones in the set. The other rings may have smaller indices than before the call, because replaced

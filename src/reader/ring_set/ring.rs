@@ -59,8 +59,8 @@ pub(super) enum Looked {
 pub(super) enum RingSilence {
     /// An event that is just being recorded.
     Uncommitted,
-    /// Only events that are younger than the slack. After [`COMMIT_PATIENCE`], [`Input::look_closely`] also gives
-    /// this answer for a ring in which an older event is still being recorded.
+    /// Only events that are younger than the slack. If an older event is still being recorded after
+    /// [`COMMIT_PATIENCE`], [`Input::look_closely`] gives this answer, too, and the older event may come late.
     Sure,
 }
 
@@ -110,8 +110,8 @@ impl SetRing {
         self.shard
     }
 
-    /// Returns how many sequence numbers this shard has handed out, if it could not be opened. Returns `None` for a
-    /// ring that was opened, and if the writer has not left the number in shard 0.
+    /// Returns how many sequence numbers this shard has handed out, if the shard could not be opened. Returns `None` if
+    /// the ring was opened, and also if the writer has not left the number in shard 0.
     #[must_use]
     pub fn missed_seqnos(&self) -> Option<u64> {
         match self.content {

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// recorder makes while the finder is in use.
 ///
 /// The finder overlooks no shard, because a recorder counts a new shard in shard 0 before the shard's first event is
-/// stamped. If a shard cannot be opened, the finder returns [`FoundShard::Missed`] with the number of events that the
-/// shard held. (In most cases, the program has ended and removed the shard's file. A recorder that ends in good order
-/// leaves these numbers in shard 0.)
+/// stamped. If a shard cannot be opened, in most cases the program has ended and removed the shard's file. The finder
+/// then returns [`FoundShard::Missed`] with the number of events that the shard held. A recorder that ends in good
+/// order leaves this number in shard 0.
 #[derive(Debug)]
 pub(super) struct ShardFinder {
     shard0: Reader,
@@ -34,10 +34,10 @@ pub(super) enum FoundShard {
     /// A shard exists, but it cannot be opened, for the reason `error`. When the recorder has ended, [`Self::Missed`]
     /// follows with the number of events that the shard held.
     Unreadable { index: u32, error: ReaderError },
-    /// A shard could not be opened, so all of its events are lost to this reader. `seqnos` is how many sequence
-    /// numbers the shard has handed out, including numbers that writers gave up. It is `None` if the writer did not
-    /// end in good order, so that nobody knows the number. The shard then held at least one event, because a recorder
-    /// makes a shard for a thread that is about to record its first event.
+    /// A shard could not be opened, so all of its events are lost to this reader. `seqnos` is how many sequence numbers
+    /// the shard has handed out, including numbers that writers gave up. If the writer did not end in good order, the
+    /// number is not known, and `seqnos` is `None`. The shard then counts as one event, because a recorder makes a
+    /// shard for a thread that is about to record its first event.
     Missed { index: u32, seqnos: Option<u64> },
 }
 
@@ -49,8 +49,7 @@ impl ShardFinder {
         Self { shard0: shard0.clone(), path, next: first.max(1), unopened: VecDeque::new() }
     }
 
-    /// Returns true if this finder can find shards, now or later. Returns false for a ring without a path and for a
-    /// ring that is not shard 0, because other shards cannot be found from these.
+    /// Returns true if this finder can find shards, now or later. This needs a shard 0 that has a path.
     pub(super) fn can_find(&self) -> bool {
         self.path.is_some()
     }
@@ -73,9 +72,9 @@ impl ShardFinder {
             self.next += 1;
             match self.open(index) {
                 Ok(reader) => return Some(FoundShard::Opened { index, reader }),
-                // The recorder has counted this shard, so the shard existed. Its file is gone because the recorder has
-                // ended. Before the recorder removed the file, it stored the shard's last seqno in shard 0. So the
-                // loss becomes a gap, and is no error.
+                // The recorder has counted this shard, so the shard existed. Before the recorder removed the shard's
+                // file, it stored the shard's last seqno in shard 0. So the loss is known, and becomes a gap instead of
+                // an error.
                 Err(_) if self.shard0.shard_last_seqno(index).is_some() => self.unopened.push_back(index),
                 Err(error) => {
                     self.unopened.push_back(index);

@@ -85,9 +85,9 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
                 collected.lost += gap.count.min(in_range);
             }
             Next::NotReady if patience.is_left() => std::thread::yield_now(),
-            // `lag` is 0, so the header now says that the next seqno was not handed out yet. But `last_seqno`, which
-            // the caller has read from the header before, is not smaller than the next seqno. So the header is
-            // damaged, and there is no event to wait for.
+            // `lag` is 0, so the header says now that the next seqno was not handed out. But the caller has read from
+            // the header that `last_seqno` was handed out, and `last_seqno` is not smaller. So the header is damaged,
+            // and there is no event to wait for.
             Next::NotReady if cursor.lag() == 0 => {
                 collected.lost += last_seqno - cursor.next_seqno() + 1;
                 break;

@@ -13,9 +13,9 @@ use std::ops::Range;
 /// The size of the pieces in which zeros are written.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// The parts of the header's extension that a snapshot takes from its ring, because they describe the events and their
-/// writer. The other parts do not fit a snapshot. State, window and chunks belong to a live ring, and the schema text
-/// may get another offset. A snapshot has no shards, and numbers its events without holes.
+/// The parts of the header's extension that a snapshot copies from its ring. They describe the events and their writer.
+/// State, window and chunks are not copied, because they belong to a live ring. Shards and holes are not copied,
+/// because a snapshot has none. The names and the schema text are copied separately.
 const KEPT: [Range<usize>; 4] = [
     ext::WRITER_PID..ext::STATE,
     ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,

@@ -84,9 +84,9 @@ impl Reader {
     /// rounded up to a power of two, at least 2^16. The size of the payload buffer is rounded up to a power of two, at
     /// least 2^27.
     ///
-    /// Extension words of the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno) name other events. They
-    /// get the new seqnos of these events, or become 0 if the named event is not in the snapshot. An example is the
-    /// word of execution events that names their block by its BLOCK_START.
+    /// Extension words of the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno) name other events. In the
+    /// snapshot, such a word holds the new seqno of the named event, or 0 if the snapshot does not have this event. An
+    /// example is word 0 of execution events, which names the BLOCK_START of the block.
     ///
     /// The snapshot also has the ring's names, schema text, clock calibration and context area. Its header holds the
     /// number of lost events. If the events and the options are the same, the bytes of the snapshot are the same, too.
@@ -111,8 +111,8 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if writing to `out` fails (a full disk has an error kind of its own), or if the ring is so
-    /// damaged that its payloads exceed its buffer. Also returns an error if pages of the ring's file cannot be read,
-    /// for example because the file was truncated meanwhile.
+    /// damaged that its payloads add up to more than twice its payload buffer. Also returns an error if pages of the
+    /// ring's file cannot be read, for example because the file was truncated.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
         // `info` never returns a last seqno above the largest possible one. So the loop over the range ends even if
         // the header is damaged.
