@@ -1,8 +1,8 @@
 //! An array that grows by blocks. Elements never move, and a lookup takes no lock.
 
 use once_cell::race::OnceBox;
-// Models use this mutex of `std`, too, although the model checker does not see it. A thread holds the mutex only while
-// it makes a block, and models make all blocks before they start threads.
+// Models use this mutex of `std`, too. The model checker does not see the mutex. This does no harm, because models make
+// all blocks before they start threads.
 use std::sync::{Mutex, PoisonError};
 
 /// An array of at most `BLOCKS` blocks. Each block is made when it is first needed and lives as long as the array.

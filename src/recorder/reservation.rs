@@ -56,8 +56,8 @@ impl Core {
         };
         let epoch_nanos = self.clock.now_epoch_nanos();
         let cursor = thread_cursors::of_this_thread(self);
-        // The claim has room for at least the error struct. A reservation that is dropped without a commit becomes a
-        // RECORD_ERROR with this struct as its payload.
+        // The claim has room for at least the error struct: if the reservation is dropped without a commit, the error
+        // struct is stored there.
         let claim = self.writer.reserve(cursor, (start + capacity).max(record_error::FIXED_BYTES as u64));
         // The sum fits into 32 bits: if the caller asked for too many bytes, `overflow` is set and `capacity` is
         // small.
@@ -83,12 +83,12 @@ impl Reservation<'_> {
         self.claim.as_ref().map_or(0, |claim| claim.seqno)
     }
 
-    /// Returns how many bytes can be written. This is the requested number, but 8,176 if the request was too large,
-    /// and 0 if stalled writers hold every chunk of payload memory.
+    /// Returns how many bytes can be written. Usually this is the requested number. It is 8,176 if the requested
+    /// number was too large. It is 0 if stalled writers hold every chunk of payload memory.
     ///
     /// If the result is 0 although bytes were requested, all bytes that the program writes are lost. The event then
-    /// becomes a RECORD_ERROR without payload, which has the time and the extension words of the event, but neither
-    /// its type nor its size.
+    /// becomes a RECORD_ERROR without payload. This RECORD_ERROR has the time and the extension words of the event. It
+    /// does not show the event's type and size.
     pub fn payload_bytes(&self) -> u64 {
         self.capacity
     }

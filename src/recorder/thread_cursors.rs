@@ -30,8 +30,8 @@ struct Held {
 struct HeldCursors(RefCell<Vec<Held>>);
 
 thread_local! {
-    // `REMEMBER` has no destructor. So an access need not check whether the variable still exists, and works until the
-    // thread's last instruction.
+    // `REMEMBER` has no destructor. So an access does not check whether the variable still exists, and succeeds until
+    // the thread's last instruction.
     static REMEMBER: [Cell<Remembered>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
     static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
 }
@@ -44,9 +44,9 @@ pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     if remembered.core_id != core.id {
         return None;
     }
-    // SAFETY: the pointer was made from a `&PayloadCursor` of the core with this id. No id is used twice, so that core
-    // is `core`. A payload cursor keeps its address and lives until its core is dropped. `core` is borrowed here, so
-    // the cursor outlives the result.
+    // SAFETY: the pointer was made from a `&PayloadCursor` of a core with this id. No two cores have the same id, so
+    // that core is the core `core`. A payload cursor keeps its address and lives until its core is dropped. `core` is
+    // borrowed here, so the cursor outlives the result.
     Some(unsafe { &*remembered.cursor })
 }
 

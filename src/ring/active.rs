@@ -1,6 +1,6 @@
-//! Count of the payload cursors that record at present. These cursors share a fixed part of the payload buffer: that
-//! part divided by the count limits the size of each cursor's next run of chunks. So the runs of all cursors together
-//! stay a small part of the buffer.
+//! Count of the payload cursors that record at present. The runs of all these cursors together should have a fixed
+//! number of bytes, which is a small part of the payload buffer. This number, divided by the count, limits the size of
+//! each cursor's next run of chunks.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -25,9 +25,9 @@ impl ActiveCursors {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a payload cursor in `epoch` if `is_first` is true: the cursor takes its first run of chunks in that
-    /// epoch. Returns the number of active payload cursors: the larger of the counts of `epoch` and of the epoch
-    /// before it, and at least 1.
+    /// Counts a payload cursor in `epoch` if `is_first` is true. The caller passes true if the cursor needs its first
+    /// new run of chunks in that epoch. Returns the number of active payload cursors, which is at least 1. This is the
+    /// count of `epoch` or the count of the epoch before it, whichever is larger.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
         // Models do not count, because the words of the counts would only add interleavings to explore. A count of 1
         // allows the longest runs of chunks.

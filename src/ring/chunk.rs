@@ -2,10 +2,10 @@
 //! ever write the same payload bytes at the same time.
 //!
 //! Each physical chunk has an owner word, `lap << 16 | holder`, in the private memory of the process that writes the
-//! ring. The lap is the number, from 1, of the pass through the payload buffer for which the chunk was last taken. The
-//! holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. A writer may be stalled
-//! after it has allocated an offset and before it takes the chunk there. If it then finds a newer lap in the owner
-//! word, it does not take the chunk.
+//! ring. The passes through the payload buffer are numbered from 1. The lap is the number of the pass for which the
+//! chunk was last taken. The holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. A
+//! writer may be stalled after it has allocated an offset and before it takes the chunk there. If it then finds a newer
+//! lap in the owner word, it does not take the chunk.
 
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
@@ -65,10 +65,11 @@ fn free_order() -> Ordering {
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
-    /// Pin words, one for each chunk. They are used for a run that its payload cursor has stopped filling while
-    /// reservations were open in it. The word of the run's first chunk is `lap << 16 | open`, where `open` counts
-    /// those reservations. The other chunks of the run are numbered from 1, and the word of chunk `n` is `lap << 16 |
-    /// PIN_FOLLOWS | n`. Only the payload cursor that took the run for that lap uses these words.
+    /// Pin words, one for each chunk. They describe *pinned* runs: the payload cursor has stopped filling such a run,
+    /// but reservations are still open in it. The first chunk's word is `lap << 16 | open`, where `open` counts these
+    /// reservations. The other chunks of the run are numbered from 1. The word of chunk `n` is
+    /// `lap << 16 | PIN_FOLLOWS | n`. Pin words with the lap of a run are used only by the payload cursor that took the
+    /// run.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,
@@ -102,7 +103,8 @@ impl Chunks {
     /// `base` from `next_payload_byte`. This function never waits.
     ///
     /// Returns false if the chunk has already been taken for a newer lap of the buffer. Also returns false if the
-    /// chunk's holder is inside a reservation now, because the holder may still write to the chunk.
+    /// chunk's holder may still write to the chunk. This is so if the holder is a single reservation, or a payload
+    /// cursor with an open reservation. (The reservation for which we take the chunk does not count.)
     pub(crate) fn take(&self, base: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
@@ -123,10 +125,10 @@ impl Chunks {
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // The exchange needs no release. If another thread reads our name in the owner word, it leaves the chunk
-            // alone, or it looks at our payload cursor, which has orderings of its own.
-            // If the exchange fails, another thread has taken the chunk for a later lap than the lap in `seen`, or
-            // the holder has freed it. Each of these happens a few times at most, so the loop ends.
+            // The exchange needs no release. A thread that reads our name in the owner word leaves the chunk alone, or
+            // it looks at our payload cursor. The accesses to the payload cursor have their own orderings.
+            // If the exchange fails, the holder has freed the chunk, or another thread has taken the chunk for a later
+            // lap than the lap in `seen`. This happens only a few times, so the loop ends.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -135,31 +137,33 @@ impl Chunks {
     }
 
     /// Returns true if the *owner* will never write to the chunk again. The owner is the payload cursor that `seen`
-    /// names as the chunk's holder. The taker has allocated the same chunk from `next_payload_byte`, for a later pass
-    /// through the buffer.
+    /// names as the chunk's holder. Call this after the taker has allocated the same chunk from `next_payload_byte`,
+    /// for a later pass through the buffer.
     ///
-    /// The following shows that the taker cannot miss an owner that may still write to the chunk. A run is *near* if
-    /// at most an eighth of the buffer has been allocated since the run was taken. In each later reservation, the
-    /// owner marks "inside", executes a full fence, and reads `next_payload_byte`. If the run is no longer near, the
+    /// The following shows that the taker cannot miss an owner that may still write to the chunk. A run is *near* if at
+    /// most an eighth of the buffer has been allocated since the run was taken.
+    ///
+    /// First case: the owner took the chunk in an earlier reservation. In each reservation, the owner first marks
+    /// "inside". Then it executes a full fence. Then it reads `next_payload_byte`. If the run is no longer near, the
     /// owner stops filling the run. The taker has moved `next_payload_byte` a whole buffer past the chunk. Then the
-    /// taker executes a full fence, and reads whether the owner is inside. One of the two fences comes first:
+    /// taker executes a full fence. Then it reads whether the owner is inside. One of the two fences comes first:
     /// - If the taker's fence comes first, the owner sees, in this and every later reservation, that the run is not
     ///   near. So the owner never writes to the chunk again.
-    /// - If the owner's fence comes first, the taker sees that the owner is inside, unless that reservation has ended
-    ///   since. While the owner is inside, the taker leaves the chunk alone.
+    /// - If the owner's fence comes first, the taker sees that the owner is inside, unless the owner's reservation has
+    ///   ended since. While the owner is inside, the taker leaves the chunk alone.
     ///
-    /// A second case is an owner that is still inside the reservation in which it took the chunk. In that reservation
-    /// the owner does not check again whether the run is near. But the taker has read the owner's name from the owner
-    /// word. So the fence of that reservation came before the taker's fence, and the taker sees that the owner is
-    /// inside.
+    /// Second case: the owner is still inside the reservation in which it took the chunk. In this reservation the owner
+    /// does not check again whether the run is near. The owner executed its fence before it stored its name in the
+    /// owner word. The taker read this name before it executed its own fence. So the owner's fence came first, and the
+    /// taker sees that the owner is inside.
     fn is_abandoned(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
-            // The taker's own payload cursor holds the chunk, from an earlier lap of the buffer. If the present
-            // reservation is the cursor's only open reservation, no open reservation has its payload in the chunk.
-            // Then the taker may take the chunk again.
+            // The taker's own payload cursor holds the chunk, from an earlier lap of the buffer. If the reservation
+            // that is being made is the cursor's only open reservation, no other reservation has its payload in the
+            // chunk. Then the taker may take the chunk again.
             return own.is_outermost();
         }
         let Some(cursor) = cursors.get(holder) else { return false };
@@ -182,14 +186,15 @@ impl Chunks {
     /// Releases a run of chunks that `cursor` has stopped filling. `run.open` says how many open reservations of the
     /// cursor have their payload in the run.
     ///
-    /// If `run.open` is 0, this function frees the run. Otherwise it *pins* the run: the reservation in the run that
-    /// ends last frees it (see [`Self::unpin`]). Other threads can take the chunks of a pinned run when the payload
-    /// cursor has no open reservation. So a reservation that is open for long, or leaked, keeps only one run from
-    /// other threads. The other runs that its thread fills meanwhile are freed.
+    /// If `run.open` is 0, this function frees the run. Otherwise it *pins* the run. If the last reservation in a
+    /// pinned run ends while the payload cursor has other open reservations, [`Self::unpin`] frees the run. If the
+    /// payload cursor has no other open reservation, nothing frees the run, but other threads can take its chunks (see
+    /// [`Self::is_abandoned`]). So a reservation that is open for long, or leaked, keeps only one run from other
+    /// threads. Other runs of the same payload cursor are freed.
     ///
-    /// `is_kept` is true if no other thread can have taken a chunk of the run. This holds if the payload cursor is
+    /// `is_kept` is true if no other thread can have taken a chunk of the run. This is certain if the payload cursor is
     /// inside a reservation, and the run was still *near* after the fence of that reservation (see
-    /// [`Self::is_abandoned`]). Then plain stores can free the chunks. Otherwise each chunk is freed by a
+    /// [`Self::is_abandoned`]). Then plain stores free the chunks. Otherwise each chunk is freed by a
     /// compare-exchange, which fails if the cursor no longer holds the chunk.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
@@ -204,18 +209,19 @@ impl Chunks {
             }
             return;
         }
-        // Relaxed, as in `unpin`: only the payload cursor that took the run uses pin words with the run's lap. If
-        // other threads have already taken the run's chunks, `open` may be too high: a signal handler interrupts the
-        // owner before the owner notices the loss, and counts a reservation that the owner withdraws later. The wrong
-        // words do no harm. They have this run's lap, and the next holder of a chunk ignores words of another lap.
+        // Relaxed, as in `unpin`: only the payload cursor that took the run uses pin words with the run's lap.
+        // Other threads may have taken the run's chunks although `open` is not 0: a signal handler may release the run
+        // while the owner makes a reservation in it that the owner then withdraws. In this case our words may replace
+        // pin words of the chunks' next holder. This does no harm, because the next holder ignores words of another
+        // lap.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
     }
 
-    /// Ends one of the reservations that [`Self::release_run`] counted in a pinned run: the reservation with its
-    /// payload at `offset`. The payload cursor has other open reservations. If none of them was counted in the same
-    /// run, this function frees the run.
+    /// Ends the reservation with its payload at `offset`. [`Self::release_run`] has counted this reservation in a
+    /// pinned run. If it was the last of the counted reservations, this function frees the run. The payload cursor
+    /// still has other open reservations, in this run or in others.
     #[cold]
     pub(crate) fn unpin(&self, offset: u64, cursor: &PayloadCursor) {
         let Some(first) = self.first_of_run(offset >> self.chunk_shift << self.chunk_shift) else { return };

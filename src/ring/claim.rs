@@ -86,8 +86,8 @@ impl<M: RingMemory> RingWriter<M> {
     /// Allocates seqnos until the slot of one of them can be claimed. Returns `None` if all seqnos of a whole lap were
     /// given up, or if the file was truncated.
     ///
-    /// A seqno is given up only if another writer is stalled inside its slot, or if the slot already belongs to a
-    /// later lap. A stalled writer is inside one slot for each of its open reservations. So a claim succeeds within a
+    /// A seqno is given up only if another writer is stalled inside the seqno's slot, or if the slot already belongs to
+    /// a later lap. A stalled writer is inside one slot for each of its open reservations. So a claim succeeds within a
     /// lap, unless every slot has an open reservation.
     #[cold]
     #[inline(never)]
@@ -153,9 +153,9 @@ impl<M: RingMemory> RingWriter<M> {
             }
         }
         if !mutation::active(Mutation::MissingWriterFence) {
-            // Pairs with the acquire fence in `observe::slot`. If a reader sees one of the words that we store after
-            // this fence, its second load of the seqno sees the 0 (or a later seqno). So the reader rejects the
-            // event.
+            // Pairs with the acquire fence in `observe::slot`. A reader of the slot's earlier event may see a word that
+            // we store after this fence. Then the reader's second load of the seqno sees the 0 that marks our claim, or
+            // a later value. So the reader rejects what it has read.
             fence(Ordering::Release);
         }
         step::at(Step::Claimed);
@@ -168,8 +168,7 @@ impl<M: RingMemory> RingWriter<M> {
     fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         step::at(Step::Refused);
-        // Readers need the hole. Without it, they would wait for `seqno` until the slot holds a later event, or until
-        // the slot's next seqno is handed out.
+        // Readers need the hole. Without it, they would wait for `seqno` until the slot's next seqno is handed out.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };

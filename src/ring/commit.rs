@@ -33,11 +33,11 @@ impl<M: RingMemory> RingWriter<M> {
         step::at(Step::Filled);
     }
 
-    /// Commits the event. Stores all words of the descriptor, which makes the event visible to readers, and ends the
+    /// Commits the event. Stores all words of the descriptor; from then on, readers see the event. Then ends the
     /// reservation of the payload memory. `cursor` is the payload cursor with which the event was reserved.
     ///
-    /// On a fast path, the compiler inlines a `try_*` function, which makes the claim, and this function into the
-    /// same caller. So it knows the claim's kind of payload memory, and leaves out the code for the other kinds.
+    /// A fast path calls a `try_*` function, which makes the claim, and then this function. The compiler inlines both
+    /// calls. So the compiler knows the claim's kind of payload memory, and leaves out the code for the other kinds.
     #[inline(always)]
     pub(crate) fn commit(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: &DescriptorFields) {
         if let Some(words) = claim.words {

@@ -4,10 +4,11 @@
 //! A table is divided into sets of a few entries. A seqno belongs to one set, and may be in any entry of that set. A
 //! new hole replaces the smallest entry of its set, so an entry only grows.
 //!
-//! A hole must stay in its table until its slot has an event of a later lap. The entries of a set suffice for this,
-//! unless writers are stalled for a whole lap in more slots of the same set than the set has entries. Then a hole is
-//! replaced too early, and readers wait for its seqno until the ring is one lap further. In the wide table this
-//! cannot happen in rings of up to 65,536 descriptors. In larger rings it is nearly impossible.
+//! A hole must stay in its table until its slot has an event of a later lap. A set usually has enough entries for this.
+//! It has too few if writers are stalled for a whole lap in more slots than the set has entries, and all these slots
+//! belong to the set. Then a hole is replaced too early, and readers wait for its seqno until the ring is one lap
+//! further. In the wide table this cannot happen in rings of up to 65,536 descriptors. In larger rings it is nearly
+//! impossible.
 //!
 //! Readers that know version 1.2 of the header's extension use the wide table. The narrow table is for older readers.
 //! It has 64 sets; the remainder of the seqno divided by 64 selects the set.
@@ -55,8 +56,8 @@ pub(crate) fn publish<M: RingMemory>(memory: &M, seqno: u64) {
 }
 
 fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
-    // The loop ends. It repeats only if another writer has stored a hole in the same entry meanwhile, and each writer
-    // puts a seqno into a table only once.
+    // The loop repeats only if another writer has stored a hole in the same entry meanwhile. Entries only grow. So the
+    // loop ends at the latest when all entries of the set are larger than `seqno`.
     loop {
         // Relaxed: the compare-exchange below decides. A reader of the entry needs nothing but its value, so the entry
         // publishes no other memory.

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 struct Traffic {
     ring: RingWriter<HeapMemory>,
     cursors: Vec<u16>,
-    /// Payloads that have not expired. The key is the payload's offset. The value is the value that `recorded` had
-    /// immediately after this payload was recorded.
+    /// Payloads that have not expired. The key is the payload's offset. The value is the sum `recorded` immediately
+    /// after this payload was recorded.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
     /// Shortest lifetime so far: the number of bytes that were recorded between a payload and its expiry.
@@ -77,8 +77,8 @@ fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     percent
 }
 
-/// Size of one shard's payload buffer (as a shift), and number of threads that record to the shard. These are the
-/// numbers of a perf recorder with default settings on one processor, if a thousand threads share its four shards.
+/// Size of one shard's payload buffer (as a shift), and number of threads that record to the shard. On one processor, a
+/// perf recorder with default settings has four shards of this size. A thousand threads share them.
 const SHARD_SHIFT: u32 = 23;
 const SHARD_THREADS: usize = 250;
 
@@ -141,7 +141,7 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     (0..1000).for_each(|cursor| traffic.record(cursor, 100));
     for _ in 0..2 {
         // The thousand cursors that recorded above count as active until a quarter of the buffer has been allocated.
-        // The first pass of this loop lets that happen. Only the lifetimes of the second pass are used.
+        // The first pass of this loop allocates more than that. The lifetimes of the first pass are not used.
         (traffic.shortest, traffic.recorded) = (u64::MAX, 0);
         traffic.readable.clear();
         while !traffic.is_enough() {

@@ -1,8 +1,8 @@
 //! The memory of a ring, as words and payload bytes.
 //!
-//! Two rules hold for memory that another process writes. First, no Rust reference to it exists except `&AtomicU64`,
-//! because the language lets others change an atomic. Second, every byte of it is copied by an atomic or an opaque
-//! copy.
+//! Two rules hold for memory that another process writes. First, every Rust reference to it is an `&AtomicU64`: the
+//! language allows that an atomic changes while a reference to it exists. Second, its bytes are copied only by atomics
+//! and by the opaque copies of `arch::copy`.
 
 use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
@@ -56,8 +56,8 @@ pub(crate) trait RingMemory {
     /// `out` do not change.
     fn load_payload(&self, offset: u64, out: &mut [u8]);
     /// Prefetches the cache line `BYTES` bytes after the descriptor `words`, because a later event will be written
-    /// there. (For the last slots of a lap, this line is in the payload buffer. That does no harm, and it saves the
-    /// computation of the wrapped slot.)
+    /// there. (For the last slots of a lap, this line lies in the payload buffer. Then the prefetch is useless, but
+    /// does no harm.)
     fn prefetch_after<const BYTES: usize>(&self, words: &[AtomicU64; DESCRIPTOR_WORDS]);
 }
 
@@ -114,8 +114,8 @@ mod mapped {
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
-                // A payload of a sparse file must be mapped before it is copied. A copy in line does not map it, so
-                // the limit 0 prevents copies in line.
+                // In a sparse file, a reader must map a payload before it copies the payload. The reader's fast path
+                // for copies in line does not map anything. The limit 0 switches this fast path off.
                 copier: Copier::new().within(if mapping.is_sparse() {
                     0
                 } else {
@@ -292,9 +292,9 @@ mod mapped {
             if cfg!(target_endian = "big") {
                 return Descriptor::from_words(words);
             }
-            // The words are transmuted and not stored field by field, because a later load of the whole descriptor
-            // would wait for the stores of the fields. SAFETY: `Descriptor` has the layout of the eight words (a test
-            // of its module checks this), and is made of integers.
+            // The words are transmuted and not stored field by field. Otherwise a later load of the whole descriptor
+            // would have to wait until the stores of all fields have ended. SAFETY: `Descriptor` has the layout of the
+            // eight words (a test of its module checks this), and is made of integers.
             unsafe { std::mem::transmute::<[u64; DESCRIPTOR_WORDS], Descriptor>(words) }
         }
 

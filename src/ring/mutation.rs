@@ -34,7 +34,7 @@ mutations! {
     /// Fault: a writer that gives up a seqno does not publish it as a hole.
     MissingHole,
     /// Fault: a writer gets its seqno by a relaxed addition without a fence. So the addition does not release earlier
-    /// stores. Also, no fence comes between the mark "inside" and the check whether the run is still near.
+    /// stores. And there is no fence between the mark "inside" and the check whether the run is still near.
     MissingEnterFence,
     /// Fault: a writer wants a chunk that another payload cursor took in an earlier pass through the buffer. The
     /// writer executes no fence before it checks whether the chunk's owner is inside a reservation.
@@ -49,9 +49,8 @@ mutations! {
     RelaxedFree,
     /// Fault: a chunk is freed while a reservation that has its payload in the chunk is still open.
     MissingPin,
-    /// Fault: the end of a nested reservation checks a second time, after the store that ends the reservation,
-    /// whether the payload lies in the run being filled. A signal handler may have changed runs since the first
-    /// check.
+    /// Fault: the end of a nested reservation checks twice whether the payload lies in the run being filled: before and
+    /// after the store that ends the reservation. A signal handler may change runs between the two checks.
     SecondLeaveLook,
     /// Fault: a thread that ends gives its payload cursor to the next thread although a reservation of the cursor is
     /// open.
@@ -76,8 +75,8 @@ mutations! {
     DeathUnnoticed,
     /// Fault: a reader counts one lost event too few in each gap.
     UncountedLoss,
-    /// Fault: a reader that skips seqnos continues at the seqno that the file names, even if that is the reader's
-    /// present seqno. So a damaged header can keep the reader at this seqno for ever.
+    /// Fault: a reader that skips seqnos stays at its present seqno if the file names no later seqno. So a damaged
+    /// header can keep the reader at this seqno for ever.
     HeldCursor,
     /// Fault: a reader uses the payload size in a descriptor without a check.
     TrustedPayloadSize,

@@ -124,7 +124,7 @@ fn a_chunk_that_was_taken_from_a_cursor_is_pinned_by_its_new_holder_alone() {
     new.enter();
     assert!(chunks.take(PAYLOAD, Taker::Cursor(new), &cursors));
     // The new holder has two open reservations in the chunk. The old holder has lost the chunk, but does not know it
-    // yet. It still counts one reservation, which it would withdraw later, and releases the chunk with this count.
+    // yet. It still counts one open reservation in the chunk, and releases the chunk with this count.
     chunks.release_run(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
     chunks.release_run(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
     chunks.unpin(PAYLOAD, new);

@@ -16,9 +16,10 @@ use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Allocates `rounded` bytes when the cursor's run of chunks could not be used: it has too few bytes left, no
-    /// longer belongs to the cursor, or is no longer near (see [`Self::is_near`]). Also allocates for a thread
-    /// without a cursor. Returns the offset of the bytes and their kind.
+    /// Allocates `rounded` bytes for a cursor that could not take them from its run of chunks. The run has too few
+    /// bytes left, or is no longer near (see [`Self::is_near`]), or a signal handler has replaced it, or there is no
+    /// run. Also allocates for a thread without a cursor. Returns the offset of the bytes and the kind of payload
+    /// memory.
     pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
             Some(offset) => (offset, PayloadMemory::Run),
@@ -56,8 +57,8 @@ impl<M: RingMemory> RingWriter<M> {
             // The run of chunks is still near (see `is_near`), so the thread has used it up in a short time. The next
             // run may be twice as large.
             before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
-            // This is the thread's first run in this epoch. So the size stays: a thread that takes only one run in
-            // each epoch would lose most of a larger run.
+            // This is the thread's first run in this epoch, so the size stays the same. If a thread takes only one run
+            // in each epoch, it would leave most of a larger run unused.
             before if is_first => (before, before),
             before => (before, before.max(enough)),
         };

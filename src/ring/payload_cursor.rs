@@ -15,9 +15,9 @@ pub(crate) type CursorId = u16;
 /// Value of `run_base` while no run of chunks is being filled. No run begins there, because the value is not a
 /// multiple of the payload alignment.
 const NO_RUN: u64 = u64::MAX;
-/// Value of `next` while no run of chunks is being filled. It is so large that every attempt to take bytes fails: it
-/// lies past the end of every run, even of a run that began at [`NO_RUN`]. Attempts add their bytes to `next`, but no
-/// number of attempts changes this.
+/// Value of `next` while no run of chunks is being filled. The value lies past the end of every run, so every attempt
+/// to take bytes fails. (It also lies past the end of a run with the base [`NO_RUN`].) Attempts add their bytes to
+/// `next`, but far too few bytes to make `next` wrap.
 const PAST_EVERY_RUN: u64 = 1 << 62;
 
 /// Number that each open reservation adds to [`PayloadCursor::inside`].
@@ -29,9 +29,9 @@ const OPEN_MASK: u64 = OPEN_IN_RUN - 1;
 
 /// One thread's position in the payload buffer. Other threads read only the word `inside`.
 pub(crate) struct PayloadCursor {
-    /// The low half counts the owner's open reservations. The high half counts those of them that have their payload
-    /// in the run being filled. If the word is 0, the owner is *outside*; otherwise it is *inside*. Only the owner
-    /// stores this word.
+    /// The low half counts the owner's open reservations. The high half counts only the open reservations with a
+    /// payload in the run being filled. If the word is 0, the owner is *outside*; otherwise it is *inside*. Only the
+    /// owner stores this word.
     inside: AtomicU64,
     /// Unwrapped base of the run being filled, or [`NO_RUN`].
     run_base: AtomicU64,
@@ -133,13 +133,12 @@ impl PayloadCursor {
     /// [`super::chunk::Chunks::unpin`].
     pub(crate) fn leave_slow(&self, in_run: Option<u64>) -> bool {
         let inside = self.inside.load(Ordering::Relaxed);
-        // We check once, before the store, whether our payload lies in the run of chunks being filled. A signal
-        // handler may change runs meanwhile:
-        // - If it changes runs before the check, it has counted our reservation in the old run. The caller undoes this
-        //   count.
-        // - If it changes runs between the check and the store, the count of the old run stays one too high. The
-        //   store gives the new run the count that we computed for the old run, which may also be too high. A run
-        //   with too high a count is not freed until the cursor is outside, which is always safe.
+        // We check once, before the store, whether our payload lies in the run of chunks being filled. A signal handler
+        // may change runs meanwhile. Then it counts our reservation as open in the old run:
+        // - If the change comes before the check, the caller undoes this count.
+        // - If the change comes between the check and the store, this count stays one too high.
+        // If the change comes after the load of `inside`, our store also gives the new run the old run's count, which
+        // may be too high. A run with too high a count is not freed until the cursor is outside. This is always safe.
         let is_in_run = in_run.is_some_and(|offset| self.is_in_run(offset));
         // Release, as in `try_leave`.
         self.inside.store(inside - OPEN - if is_in_run { OPEN_IN_RUN } else { 0 }, leave_order());
@@ -162,14 +161,14 @@ impl PayloadCursor {
     /// otherwise it must call [`Self::withdraw`]. If the bytes do not fit, the caller must call [`Self::undo_bump`].
     ///
     /// This function uses only words that the owner alone stores. Call it before the locked instructions of a
-    /// reservation, so that the processor can execute both at the same time. A signal handler of the thread may run
-    /// between any two steps of this function.
+    /// reservation. Then the processor can execute this function and the locked instructions at the same time. A signal
+    /// handler of the thread may run between any two steps of this function.
     #[inline(always)]
     pub(crate) fn enter_and_bump(&self, bytes: u64) -> Bump {
         let base = self.run_base.load(Ordering::Relaxed);
         // The addition is one instruction, so no signal handler can interrupt it half way. It adds the bytes even if
-        // they do not fit. Then later attempts also fail, until the addition is undone or the next run begins. Without
-        // a run every attempt fails: see `PAST_EVERY_RUN`.
+        // they do not fit. In that case later attempts fail, too, until the addition is undone or the next run begins.
+        // Without a run, every attempt fails: see `PAST_EVERY_RUN`.
         let offset = local_fetch_add(&self.next, bytes);
         // A handler may have changed runs after the load of `base`. Then the offset is in the new run and may pass
         // this comparison. The offset is still not used, because the caller notices that the run at `base` is not
@@ -185,11 +184,11 @@ impl PayloadCursor {
     /// Gives back the `bytes` bytes that did not fit into the run of chunks at `base`. So smaller payloads can use the
     /// rest of the run.
     pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
-        // We may subtract only if the bytes were added to the `next` of the present run. After `begin_run_change` no
-        // handler changes runs, and a cursor never fills the same run twice. So if the run at `base` is still being
-        // filled, it was also being filled when the bytes were added.
-        // Handlers may have taken bytes, too. Before our addition they got bytes of the run; after it they found no
-        // room. Our subtraction disturbs neither.
+        // We may subtract only if the present run is the run to whose `next` we added the bytes. `is_filling` shows
+        // this, because a cursor never fills the same run twice. After `begin_run_change` no handler changes runs, so
+        // the result of `is_filling` stays valid.
+        // A handler that took bytes before our addition has bytes that come before ours. A handler that tried after our
+        // addition found no room. So no handler has the bytes that we give back.
         if self.begin_run_change() {
             if self.is_filling(base) {
                 local_add(&self.next, bytes.wrapping_neg());
@@ -236,12 +235,13 @@ impl PayloadCursor {
         self.run_base.load(Ordering::Relaxed) == base
     }
 
-    /// Subtracts the reservation that is being made from the number of open reservations in the run of chunks at
-    /// `offset`. The reservation will get other payload memory.
+    /// Subtracts the reservation that is being made from the number of open reservations in the run of chunks that
+    /// contains `offset`. The reservation will get other payload memory.
     ///
-    /// If a handler has changed runs meanwhile, our reservation is counted in one of two runs: the handler counted it
-    /// in the old run, or we counted it in the new run. We cannot know which. So we leave both counts as they are. The
-    /// run whose count is too high is not freed until the cursor is outside, which is always safe.
+    /// If this run is no longer being filled, a handler has changed runs. Then our reservation is counted in one of two
+    /// runs: the handler has counted it in the old run, or we have counted it in the new run. We cannot know in which.
+    /// So we leave both counts as they are, and one of them stays too high. A run with too high a count is not freed
+    /// until the cursor is outside. This is always safe.
     pub(crate) fn withdraw(&self, offset: u64) {
         if self.begin_run_change() {
             if self.is_in_run(offset) {
@@ -289,8 +289,8 @@ impl PayloadCursor {
     }
 
     /// Marks that the owner is about to change from one run of chunks to the next. Returns false if the mark is
-    /// already set. Then the caller is in a signal handler that has interrupted a run change, and it must not change
-    /// runs.
+    /// already set. Then the caller is in a signal handler that has interrupted a run change. In this case the caller
+    /// must not change runs.
     #[inline(always)]
     pub(crate) fn begin_run_change(&self) -> bool {
         if self.is_changing_run.load(Ordering::Relaxed) != 0 {

@@ -1,16 +1,17 @@
 //! The sizes of the runs of payload cursors.
 //!
-//! A payload cursor may leave a part of its run of chunks unused. That part is lost until the writers have gone round
-//! the buffer and come to it again. Three rules keep that loss small:
+//! A payload cursor may leave a part of its run of chunks unused. That part is lost until the writers reach it again,
+//! in the next pass through the buffer. Three rules keep that loss small:
 //! - A cursor's first run is one chunk. Later runs grow with the bytes that the thread records.
-//! - All payload cursors that record hold at most a sixteenth of the buffer together, or about one chunk each if
-//!   there are very many of them.
+//! - The payload cursors that record hold at most a sixteenth of the buffer together. If there are very many of them,
+//!   each holds about one chunk.
 //! - A payload gets chunks of its own if a run would hold only a few payloads of its size.
 
 use crate::layout::Geometry;
 
-/// Smallest number of payloads that a run of the usual size has room for. If the next payload does not fit the run,
-/// the unused rest is at most about the run's size divided by this number. (Models use tiny runs, of two payloads.)
+/// Smallest number of payloads that fit into a run of the usual size. If the next payload does not fit into the rest of
+/// the run, that rest is lost. It is at most about the run's size divided by this number. (Models use tiny runs, of two
+/// payloads.)
 pub(super) const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// Limits for the sizes of a ring's runs.
@@ -20,8 +21,8 @@ pub(super) struct RunSizes {
     /// Length of the longest run.
     pub(super) run_bytes_max: u64,
     /// Number of bytes that the runs of all payload cursors together should have. (With large payloads, the runs have
-    /// up to twice as many bytes.) A run may be filled until four times this number of bytes have been allocated since
-    /// it was taken. So threads that record in turn can use up their runs.
+    /// up to twice as many bytes.) This number is a quarter of the bytes that may be allocated before a run is no longer
+    /// near. So threads that record in turn can use up their runs.
     pub(super) all_runs_bytes: u64,
 }
 
@@ -43,7 +44,7 @@ impl RunSizes {
     }
 
     /// Returns the size of a run of chunks for payloads of `rounded` bytes: about `goal` bytes, and a multiple of the
-    /// chunk size. Returns `None` if fewer bytes are lost when the payload gets chunks of its own.
+    /// chunk size. Returns `None` if the payload should get chunks of its own, because fewer bytes are lost then.
     pub(super) fn run_bytes(&self, goal: u64, rounded: u64) -> Option<u64> {
         let whole_chunks = |bytes: u64| bytes / self.chunk_bytes * self.chunk_bytes;
         if rounded.saturating_mul(PAYLOADS_MIN) <= goal {

@@ -51,7 +51,7 @@ steps! {
     Described,
     /// The event is committed. The payload cursor is still inside.
     Committed,
-    /// A one-off chunk was freed, or a chunk of a run that could not be taken as a whole.
+    /// A chunk was freed. It is a one-off chunk, or the writer could not take all chunks that it wanted.
     ChunkFreed,
     /// The reservation has ended.
     Left,

@@ -172,8 +172,7 @@ impl<M: RingMemory> RingWriter<M> {
     }
 
     /// Returns true if the run of chunks at `base` is near: at most `stale_bytes` bytes have been allocated since the
-    /// run was taken. If the run is not near, other threads may have taken its chunks from the cursor. (Payloads in it
-    /// would also expire soon.)
+    /// run was taken. If the run is not near, other threads may have taken its chunks from the cursor.
     ///
     /// Call this after the fence that follows the mark "inside".
     #[inline(always)]

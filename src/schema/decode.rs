@@ -12,8 +12,7 @@ use super::value::Value;
 /// The largest number of values that the decoder makes from one payload. The limit bounds the memory that the decoder
 /// uses, even for a hostile schema.
 const MAX_VALUES: usize = 1 << 20;
-/// This many bytes of a field's name count as one value. Names count, because output repeats a field's name with each
-/// value: long names make the output as large as many values do.
+/// This many bytes of a field's name count as one value, because output repeats a field's name with each value.
 const NAME_BYTES_PER_VALUE: usize = 16;
 
 /// The name of the field with which a [`Value::Struct`] reports a problem of the whole payload. No field of a schema
@@ -24,9 +23,10 @@ impl SchemaModel {
     /// Decodes the payload of event `code`.
     ///
     /// Never fails. If the schema has no event `code`, returns [`Value::Malformed`] with all bytes. If the payload is
-    /// too short or too long for its event, returns the fields that could be decoded. A field `$malformed` follows
-    /// them, with the other bytes as a [`Value::Malformed`]. Decodes about a million values at most; the bytes after
-    /// that are [`Value::Malformed`], too. Byte strings and valid text are borrowed from the payload.
+    /// too short or too long for its event, returns the fields that could be decoded, followed by a field `$malformed`.
+    /// This field holds the remaining bytes as a [`Value::Malformed`]. Decodes about a million values at most. The
+    /// bytes of further values become a [`Value::Malformed`], too. Byte strings and valid text are borrowed from the
+    /// payload.
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {

@@ -66,9 +66,9 @@ impl ExtWord {
         self.kind
     }
 
-    /// Returns the key under which output for programs shows the word's [value](Self::value): the word's name,
-    /// followed by the word's kind if the kind is not a plain number. For a word `block` of the kind seqno, the key
-    /// is `block_seqno`.
+    /// Returns the key under which output for programs shows the word's [value](Self::value). The key is the word's
+    /// name. If the word's kind is not a plain number, the kind follows the name. For a word `block` of the kind seqno,
+    /// the key is `block_seqno`.
     #[must_use]
     pub fn key(&self) -> Cow<'_, str> {
         match self.kind.name() {

@@ -61,9 +61,9 @@ fn is_record_error(payload: &[u8]) -> bool {
 }
 
 impl SchemaModel {
-    /// Returns the schema of a ring file. If the header names a published schema, returns that schema and needs no
-    /// text: files of other implementations have no text. Otherwise parses the schema text in the file. The content
-    /// type and the hash of this text must be those of the header.
+    /// Returns the schema of a ring file. If the header names a published schema, returns that schema and ignores
+    /// `text`. (Files of other implementations have no schema text.) Otherwise parses `text`, the schema text in the
+    /// file. The content type and the hash of this text must be those of the header.
     ///
     /// # Errors
     /// Returns an error if the schema is not published and there is no text, or if the text cannot be parsed or

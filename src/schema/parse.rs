@@ -319,8 +319,8 @@ impl Parser {
         Ok(name)
     }
 
-    /// Parses a type: `u32`, `Name` or `bytes20`. Each of them may have lengths of arrays after it: `u32[4][2]` is two
-    /// elements of `u32[4]`.
+    /// Parses a type: `u32`, `Name`, `bytes20`, or an array of these. `u32[4][2]` is an array of two elements of the
+    /// type `u32[4]`.
     fn ty(&self, text: &str) -> Parsed<TypeModel> {
         let (base, mut lengths) = text.split_at(text.find('[').unwrap_or(text.len()));
         let mut ty = match (base.strip_prefix("bytes"), self.types.get(base)) {

@@ -119,14 +119,14 @@ impl EventPayload for () {
 /// - `schema_hash = "…"` is the hash that others have published for this schema, in 64 hex digits.
 /// - `recorder = PATH` is the global recorder that `record!` uses for these events.
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
-///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno
-///   of an event of the same ring. `INDEX = NAME: index` says that the word holds an index plus one. In both cases the
-///   word is 0 if it names nothing.
+///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of
+///   an event of the same ring, or 0 for no event. `INDEX = NAME: index` says that the word holds an index plus one, or
+///   0 for no index.
 /// - `no_span` leaves word 3 to the program. Without `no_span`, word 3 has the name `span`, and schema text says so.
 ///   `record!` and `recordv!` then store in it the id of the `tracing` span in which the event is recorded, if the
-///   feature `tracing` records this span. If a call of the macro gives a value for `span`, they store that value.
+///   feature `tracing` records this span. A call of the macro that gives a value for `span` stores that value instead.
 /// - `payloads(NAME: DERIVE, …)` makes an enum `NAME` that can hold the decoded payload of each event, and functions
-///   that decode a payload to it. It needs the variant `RecordError = 1`.
+///   that decode a payload to it. The enum of the events must then have the variant `RecordError = 1`.
 /// - `no_views` switches off the views that the derive makes of payloads with trailing arrays.
 ///
 /// The discriminant of a variant is the code of its event. Codes begin at 2, because code 0 means "no event", and code
@@ -134,10 +134,10 @@ impl EventPayload for () {
 /// a variant:
 ///
 /// - `payload = STRUCT` is the fixed struct of the event's payload.
-/// - `trailing(NAME: TYPE * COUNT, …)` lists the arrays that follow the struct. COUNT is a field of the struct, or of
-///   a struct in it (`a.b`). The last array may be without `* COUNT`; it then takes the rest of the payload. The
-///   derive makes a view of the whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME`
-///   gives. The view's `decode` finds the arrays. Its field `fixed` is the struct, and it has one more field for each
+/// - `trailing(NAME: TYPE * COUNT, …)` lists the arrays that follow the struct. COUNT is a field of the struct, or of a
+///   struct in it (`a.b`). The last array may be without `* COUNT`; it then takes the rest of the payload. The derive
+///   makes a view of the whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME` gives. The
+///   view's `decode` finds the arrays. The view's field `fixed` is the struct. The view has one more field for each
 ///   array.
 /// - `carries(NAME, …)` lists the named extension words that the event takes from scopes
 ///   ([`ext_scope!`](crate::ext_scope)). Without this attribute, the event takes all named words.

@@ -223,7 +223,7 @@ impl Writer {
         name
     }
 
-    /// Returns `plain`. If another Rust type has taken this name, returns it with a number (`plain_2`).
+    /// Returns `plain`. If another Rust type has taken this name, returns `plain` with a number after it (`plain_2`).
     fn free_name(&self, plain: &str) -> String {
         let is_taken = |name: &str| self.definitions.iter().any(|(known, _)| known == name);
         let numbered = (2..).map(|number| format!("{plain}_{number}"));

@@ -130,7 +130,7 @@ pub fn split_rest<'a, T: PayloadField>(
 }
 
 /// Returns the offset and type of the field at `path`, which holds the number of elements of a trailing array. The
-/// derives have checked before that the field can hold this number.
+/// derives have already checked that the field can hold this number.
 #[doc(hidden)]
 #[must_use]
 pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {

@@ -19,8 +19,8 @@ pub enum LockState {
     /// A lock that a process holds.
     Held {
         /// The process that took the lock, as an id in the caller's pid namespace. `None` if the kernel does not show
-        /// this process. For example, it is in another namespace, it has exited and left the lock to a child, or
-        /// `/proc/locks` names the file by another device number than `stat` does.
+        /// this process. Possible reasons: the process is in another namespace; the process has exited and left the
+        /// lock to a child; `/proc/locks` names the file by another device number than `stat` does.
         pid: Option<u32>,
     },
     /// A lock whose state the operating system does not show to this process.

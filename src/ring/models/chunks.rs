@@ -101,8 +101,8 @@ fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
         assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
-            // The first event fills the chunk. The second event releases the chunk, and its thread stays inside a
-            // reservation until it has committed the event.
+            // The first event fills the chunk. The second event needs a new chunk, so it releases the first one. The
+            // thread is still inside a reservation then: the reservation of the second event.
             move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
         // If the owner has already taken its second chunk, the thief gets the owner's first chunk, in the second pass

@@ -16,7 +16,7 @@ impl Tally {
     }
 
     /// Prints the counts, and checks that each of `expected` occurred. While a deliberate fault is active, this check
-    /// is left out, because then an assertion of the model itself must fail.
+    /// is left out: it must not fail in place of the model's own assertions, which must find the fault.
     fn report(&self, name: &str, bound: &str, started: Instant, expected: &[&str]) {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = started.elapsed().as_secs_f64();

@@ -2,8 +2,9 @@
 //! many random interleavings (shuttle).
 //!
 //! Every word of an event, in the descriptor and in the payload, is a function of the event's seqno. So a reader
-//! notices if it gets words of two different events. `.ci/models` runs all models. It also runs them with each fault
-//! of [`super::mutation`], and then they must fail. `docs/ORDERING.md` says which model shows what.
+//! notices if it gets words of two different events. `.ci/models` runs all models. It also checks, for each of the
+//! protocol's faults in [`super::mutation`], that a model fails while this fault is switched on. `docs/ORDERING.md`
+//! says which model shows what.
 
 mod event;
 mod explore;

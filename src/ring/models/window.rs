@@ -53,9 +53,9 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
         // This event's payload is the fifth chunk.
         pass_by(&ring, 4 * CHUNK_BYTES);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
-        // Up to this point no writer has to move the window. If the large payload is allocated first, it overwrites
-        // the first six chunks. If the small payload is allocated first, it moves the window by one step, and the
-        // large payload overwrites the first seven chunks.
+        // After this allocation, every further payload moves the window. If the large payload is allocated first, it
+        // overwrites the first six chunks. If the small payload is allocated first, it moves the window by one step,
+        // and the large payload overwrites the first seven chunks.
         pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
         let large = thread::spawn({
             let ring = Arc::clone(&ring);
