@@ -21,8 +21,8 @@ pub(super) struct RunSizes {
     /// Length of the longest run.
     pub(super) run_bytes_max: u64,
     /// Number of bytes that the runs of all payload cursors together should have. (With large payloads, the runs have
-    /// up to twice as many bytes.) This number is a quarter of the bytes that may be allocated before a run is no longer
-    /// near. So threads that record in turn can use up their runs.
+    /// up to twice as many bytes.) This number is a quarter of the bytes that may be allocated before a run is no
+    /// longer near. So threads that record in turn can use up their runs.
     pub(super) all_runs_bytes: u64,
 }
 
