@@ -89,8 +89,8 @@ impl Work for Records {
 }
 
 /// The same work as [`Records`], but with the algorithm of the original C implementation and with ticks as its clock.
-/// The algorithm takes two fetch-adds and no claim, so a stalled writer can tear another writer's event. No ring that
-/// threads share can record an event at less cost, safe or not.
+/// The algorithm takes two fetch-adds and does not claim the slot, so a stalled writer can tear another writer's event.
+/// No ring that several threads share can record an event at less cost, even if torn events are accepted.
 pub struct Unclaimed(pub ReferenceRing);
 
 impl Work for Unclaimed {

@@ -34,9 +34,9 @@ impl<'a> Cases<'a> {
         self.cases.push(Case { name: name.into(), operations, run: Box::new(run) });
     }
 
-    /// Runs one batch of each case in turn, and repeats this `rounds` times after a first round that is not counted.
-    /// For each case, returns the median of the nanoseconds per operation. Under the name [`fastest`], it also returns
-    /// a limit in nanoseconds: the fastest 5 % of the batches are not above it.
+    /// Runs `rounds` rounds, after a first round that is not counted. In each round, runs one batch of each case.
+    /// Returns two values for each case, in nanoseconds per operation: the median of its batches, and under the name
+    /// [`fastest`] their 5th percentile.
     pub fn measure(mut self, rounds: usize) -> BTreeMap<String, f64> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::with_capacity(rounds); self.cases.len()];
         for round in 0..=rounds {
@@ -55,16 +55,16 @@ impl<'a> Cases<'a> {
     }
 }
 
-/// Inserts two values into `found`. The one named `name` is the median of the samples. The one named
-/// [`fastest`]`(name)` is a limit: the fastest 5 % of the samples are not above it.
+/// Inserts two values into `found`: the median of the samples as `name`, and their 5th percentile as
+/// [`fastest`]`(name)`.
 pub fn insert(found: &mut BTreeMap<String, f64>, name: &str, samples: &mut [f64]) {
     found.insert(name.into(), median(samples));
     // The median has sorted the samples.
     found.insert(fastest(name), samples[samples.len() / 20]);
 }
 
-/// Returns the name under which the cost of a case's fastest 5 % of batches is stored. Those batches probably ran
-/// while no other program used the core.
+/// Returns the name under which the 5th percentile of a case's batches is stored. Batches that take no longer than this
+/// probably ran while no other program used the core.
 pub fn fastest(name: &str) -> String {
     format!("{name}{FASTEST}")
 }

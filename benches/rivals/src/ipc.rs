@@ -80,7 +80,7 @@ fn latencies(read: impl FnOnce() -> Vec<u64>, mut write: impl FnMut(u64), events
     let mut pipe = [0; 2];
     // SAFETY: `pipe` has room for the two descriptors that the call stores.
     assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
-    // SAFETY: the process has only one thread, so the child may do everything.
+    // SAFETY: the process has only one thread. So no lock is held at the fork, and the child may call any function.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     // SAFETY: `pipe` has just made both descriptors. After the fork, each process closes each of them once.

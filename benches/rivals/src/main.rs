@@ -4,9 +4,9 @@
 //! directory. With `-- --quick` the run takes about a minute. With `-- recording scanning`, only these two parts are
 //! measured, and the file is `rivals-recording-scanning.json`.
 //!
-//! Each number is the median of many short batches. The cases take turns, one batch each. The number in brackets in
-//! the lines of ratios is computed from the fastest 5 % of the batches. Numbers of different runs cannot be compared.
-//! See `docs/COST.md`.
+//! Each number is the median of many short batches. The cases take turns, one batch each. A line with a target has a
+//! second number, in brackets: the same result, computed from the 5th percentiles instead of the medians. Numbers of
+//! different runs cannot be compared. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
@@ -27,8 +27,8 @@ mod threads;
 use interleave::{FASTEST, fastest};
 use std::collections::BTreeMap;
 
-/// Nanoseconds per operation, by the name of the case. A name that [`fastest`] has made holds the value for the
-/// fastest 5 % of the batches.
+/// Nanoseconds per operation, by the name of the case. The value of a name that [`fastest`] has made is the 5th
+/// percentile; all other values are medians.
 pub type Medians = BTreeMap<String, f64>;
 
 fn main() {
@@ -58,7 +58,7 @@ fn main() {
 
 type Measure = fn(usize) -> Medians;
 
-/// The parts that can be chosen on the command line. (`ipc` is another one.)
+/// The parts that can be chosen on the command line, without `ipc`, which runs before these parts.
 const PARTS: &[(&str, Measure)] = &[
     ("recording", recording::measure),
     ("scanning", scanning::measure),
@@ -87,8 +87,7 @@ fn print(medians: &Medians) {
     }
 }
 
-/// Prints a result and its target. `found` is the median, and `fastest` is the value for the fastest 5 % of the
-/// batches.
+/// Prints a result and its target. `found` is computed from medians, and `fastest` from 5th percentiles.
 fn print_verdict(name: &str, found: f64, fastest: Option<f64>, target: f64, unit: &str) {
     let verdict = if found <= target { "" } else { "  MISSED" };
     let fastest = fastest.map(|fastest| format!("({fastest:.3})")).unwrap_or_default();

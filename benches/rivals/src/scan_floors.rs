@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// The words of a descriptor.
 type Words = [u64; 8];
 
-/// Loads 64 bytes as four vectors. The instructions are inline assembly, because the compiler turns a plain copy into
-/// two copies, one of them in memory.
+/// Loads 64 bytes as four vectors. The instructions are inline assembly. For a plain copy in Rust, the compiler would
+/// copy the bytes twice, once through memory.
 ///
 /// # Safety
 /// `words` points to 64 readable bytes that nobody stores to.

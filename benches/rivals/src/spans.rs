@@ -79,8 +79,8 @@ pub fn measure(rounds: usize) -> Medians {
     crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
     // The last cases have a filter that refuses every call site (`level_off`), or no subscriber at all (`span_off`).
-    // The subscribers of the cases before want every call site. While two subscribers want different things,
-    // `tracing` asks the current one at each call. So these cases run after the other subscribers were dropped.
+    // These cases run after all other subscribers were dropped. The other subscribers want every call site. While they
+    // exist, subscribers disagree, and `tracing` asks the current subscriber at each call.
     let mut cases = Cases::default();
     cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);

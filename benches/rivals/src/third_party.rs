@@ -29,8 +29,8 @@ pub fn add_tracy(cases: &mut Cases<'_>) {
 /// Adds the recorders that write files. The returned guard flushes a file when it is dropped, so the caller keeps it
 /// until all cases have been measured.
 fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
-    // This recorder formats the fields and sends them to a thread that writes the file on the other processor. The
-    // time of that thread is not counted.
+    // This recorder formats the fields and sends them to another thread, which writes the file. The time of that thread
+    // is not counted.
     let (chrome, flush) =
         tracing_chrome::ChromeLayerBuilder::new().writer(tempfile::tempfile().unwrap()).include_args(true).build();
     spans::add(cases, "tracing_chrome", OPERATIONS, Dispatch::new(Registry::default().with(chrome)));
