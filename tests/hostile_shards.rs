@@ -133,8 +133,8 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     let watched = run(&["watch", argument(&path), "--json"]);
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{}", watched.err.len());
-    // One file has `count` names, and under each name its header claims many shards. If the work of `list` grew with
-    // the square of `count`, it would take minutes.
+    // All `count` names lead to one file, whose header claims many shards. If the work of `list` grew with the square
+    // of `count`, `list` would take minutes.
     for index in 1..count {
         std::fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
     }

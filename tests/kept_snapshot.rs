@@ -1,5 +1,5 @@
-//! The snapshot in `tests/data` was written by an earlier build. Today's build reads the snapshot. It also runs the
-//! code that recorded the events of the snapshot, and records the same events again.
+//! An earlier build recorded the events of the snapshot in `tests/data`. Today's build must read these events from the
+//! snapshot. When today's build runs the code that recorded them, it must record the same events again.
 //!
 //! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records the snapshot again.
 #![cfg(all(feature = "exec", feature = "snapshot"))]

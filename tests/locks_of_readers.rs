@@ -21,8 +21,8 @@ const READER: u32 = 54_322;
 /// The group of both users.
 const GROUP: u32 = 54_300;
 
-/// Makes a directory for a ring of two users: the owner writes the ring, the reader reads it. If this process is not
-/// root, it cannot become these users. Then the function prints this and returns `None`.
+/// Makes a directory for a ring of two users: the owner writes the ring, the reader reads it. Only root can become
+/// these users. If this process is not root, the function prints a message and returns `None`.
 fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can play two users");
@@ -35,7 +35,7 @@ fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     Some((directory, path))
 }
 
-/// Changes the user of this process, with all of its threads. The process is then in `GROUP` and in no other group.
+/// Changes the user of all threads of this process. The process is then in `GROUP` and in no other group.
 fn become_user(user: u32) {
     // SAFETY: the call changes the credentials of the process and reads no list of groups.
     assert_eq!(unsafe { libc::setgroups(0, std::ptr::null()) }, 0);
@@ -67,8 +67,8 @@ fn own() {
 
 /// Tries to take a lock of this kind on all bytes that a file can have. Returns true if the lock was granted.
 fn lock_bytes(file: &File, kind: i32) -> bool {
-    // SAFETY: the structure has only integers, for which 0 is a valid value. In its range, zeros mean: from the first
-    // byte, without an end.
+    // In `l_start` and `l_len`, zeros stand for all bytes of a file.
+    // SAFETY: the structure has only integers, for which 0 is a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     // SAFETY: the descriptor is open, and the structure outlives the call.
@@ -174,8 +174,8 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     if plays() {
         return;
     }
-    // This closure clears the writer's identity in the header. Readers must then judge by the locks alone. (They also
-    // do so in another pid namespace, where the identity means nothing.)
+    // This closure clears the writer's identity in the header. After that, only the locks tell readers whether the
+    // writer lives.
     let forget_writer = |path: &Path| {
         let ring = File::options().read(true).write(true).open(path).unwrap();
         ring.write_all_at(&[0; ext::CREATED_EPOCH_NANOS - ext::WRITER_START_TICKS], ext::WRITER_START_TICKS as u64)
@@ -227,6 +227,6 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
     go_on(&mut owner);
     owner.child.wait().unwrap();
     assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "recorded");
-    // SAFETY: the call signals the process that the ended owner had forked. That process was alive until now.
+    // SAFETY: `child` is the process that the owner forked. It never ends by itself, so the id still belongs to it.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
 }

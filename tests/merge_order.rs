@@ -16,8 +16,8 @@ fn newest<const N: usize>(recorders: [&Recorder; N]) -> RingSet {
     RingSet::options().start(Seek::Newest).from_readers(readers)
 }
 
-/// Sleeps longer than 2 ms, the slack of the ring set. If an event has its time stamp but is not committed yet, the
-/// set waits for it that long.
+/// Sleeps longer than the slack of the ring set, which is 2 ms. The slack is the time for which the set waits for an
+/// event that has its time stamp but is not committed yet.
 fn outlast_the_slack() {
     std::thread::sleep(Duration::from_millis(4));
 }
@@ -42,8 +42,8 @@ fn next(rings: &mut RingSet) -> Given {
 fn a_given_up_seqno_does_not_hide_an_earlier_event_of_another_ring() {
     let (first, second) = (ring(), ring());
     let capacity = first.geometry().descriptor_capacity();
-    // This reservation stays open in the first slot while the ring goes round. In the next lap, a seqno comes to the
-    // same slot and is given up.
+    // This reservation stays open in the first slot. In the next lap, seqno `capacity + 1` comes to the same slot and
+    // is given up.
     let stalled = first.reserve(2, [0; 4], 0).unwrap();
     (1..capacity).for_each(|_| assert_ne!(first.record(3, [0; 4], b""), 0));
     let mut rings = newest([&first, &second]);

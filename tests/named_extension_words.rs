@@ -1,5 +1,5 @@
-//! A program gives names to its extension words. Scopes, filters and seeks take these names; the output of `watch`
-//! and `export`, and snapshots, show them.
+//! A program gives names to its extension words. Scopes, filters and seeks take these names. The output of `watch` and
+//! `export` shows them.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -107,8 +107,8 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
     assert_eq!((&packed[1]["order_seqno"], &packed[1]["line_index"]), (&json!(2), &json!(0)));
     assert_eq!((&packed[1]["code"], &packed[1]["content_ext"]), (&json!(3), &json!([2, 1, 9, 0])));
 
-    // The snapshot leaves out the first event, so each event has a seqno that is one less than in the ring. Seqnos in
-    // extension words are changed alike.
+    // The snapshot leaves out the first event, so each event has a seqno that is one less than in the ring. Writing the
+    // snapshot also subtracts one from the seqnos in extension words.
     let snapshot = place(&directory, "shop.zst");
     let made = run(&["snapshot", argument(&ring), "-o", argument(&snapshot), "--from", "2"]);
     assert_eq!(made.code, Some(0), "{made:?}");

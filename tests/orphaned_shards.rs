@@ -27,8 +27,8 @@ fn record(threads: usize, keep: bool) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                // At first a thread may share a shard, because other threads hold the shards or are making one. So
-                // the thread records until the recorder has one shard per thread.
+                // At first, several threads may share a shard. So each thread records until the recorder has as
+                // many shards as threads.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while recorder.shard_count() < threads {
                         tracing::info_span!("work").in_scope(|| ());
@@ -127,7 +127,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     assert_eq!(names(directory.path()), left);
     assert!(few.end().success());
     assert_eq!(names(directory.path()), left[1..]);
-    // This is the control: when nobody holds the shard's lock any more, the next recorder removes it.
+    // This is the control: when nobody holds the lock of shard `.3` any more, the next recorder removes the shard.
     drop(locked);
     drop(plain(&ring));
     assert_eq!(names(directory.path()), ["shop.03", "shop.2", "shop.7", "shop.8", "shop2.1"]);

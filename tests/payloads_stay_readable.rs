@@ -69,8 +69,8 @@ fn random(state: &mut u64) -> u64 {
 /// A function from a random number to the size of the next payload.
 type NextSize = fn(u64) -> u64;
 
-/// The kinds of traffic: the name of each kind, and a function that gives the sizes of its payloads. (A thread takes
-/// its payload memory in runs.)
+/// The kinds of traffic: the name of each kind, and a function that gives the sizes of its payloads. Some names
+/// compare a size with a run, the payload memory that a thread takes at one time.
 const TRAFFIC: [(&str, NextSize); 9] = [
     ("tiny", |_| 16),
     ("small", |random| 1 + random % 200),

@@ -54,9 +54,9 @@ fn payloads_beyond_the_new_end_are_expired_and_never_zeros() {
 #[test]
 fn a_writer_whose_descriptors_are_gone_does_not_search_all_of_them_for_each_event() {
     let (_place, path, recorder) = ring();
-    // These events bring the ring into its second lap. Then the file is cut, and the slots read as zeros. In the
-    // second lap, the writer takes a slot of zeros for the slot of a stalled writer and gives the seqno up. It must
-    // not try a whole lap of slots for each event.
+    // These events bring the ring into its second lap. Then the file is cut, and all slots read as zeros. The writer
+    // takes each such slot for the slot of a stalled writer and gives the seqno up. But it must not try a whole lap
+    // of slots for each event.
     (0..70_000).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
     File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
     let before = recorder.stats().last_seqno;

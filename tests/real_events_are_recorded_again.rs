@@ -200,7 +200,7 @@ fn in_the_smallest_ring_which_they_lap_twice_each_event_is_read_or_counted_as_lo
     {
         for (read, lost) in readers {
             assert_eq!(read + lost, EVENTS);
-            // However much a reader loses, it reads the events that the ring still holds at the end.
+            // Even a slow reader reads events: the ring still holds the newest ones after the writer has ended.
             assert!(read >= 1 << 15, "{read}");
         }
     }

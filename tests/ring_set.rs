@@ -1,5 +1,6 @@
 //! A ring set waits for rings that do not exist yet. When a ring has ended, the set goes on with the next ring of the
-//! same name. It counts the events that were overwritten before it began. The writers are other processes.
+//! same name. Events that were overwritten before the set began to read are counted apart. The writers are other
+//! processes.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -24,8 +25,8 @@ fn record(recorder: &Recorder, mark: u64, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [mark, 0, 0, 0], b"x"), 0));
 }
 
-/// Records as many events as the ring has slots, and `more` in addition. Returns how many these are. Only the process
-/// that writes the ring calls this function.
+/// Records as many events as the ring has slots, and `more` in addition. Returns the number of these events. Only the
+/// process that writes the ring calls this function.
 fn record_ringful(recorder: &Recorder, more: u64) -> u64 {
     let count = recorder.geometry().descriptor_capacity() + more;
     record(recorder, 7, count);
@@ -74,8 +75,8 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
         let path = path.clone();
         move || options.open([path])
     });
-    // By now, the other thread is most likely waiting for the ring. The writer makes the ring when `end` closes its
-    // input.
+    // After this sleep, the other thread is most likely waiting for the ring. The writer makes the ring when `end`
+    // closes the writer's stdin.
     std::thread::sleep(Duration::from_millis(50));
     assert!(!opened.is_finished());
     assert!(writer.end().success());

@@ -1,5 +1,5 @@
-//! Readers trust nothing in the schema text of a ring file. Whatever it says, parsing it, and decoding with it, gives
-//! a value or an error.
+//! Readers trust nothing in the schema text of a ring file. Parsing a text gives a schema or an error. Decoding a
+//! payload with this schema gives a value.
 #![cfg(feature = "exec")]
 
 use eventring::schema::exec::ExecEvent;

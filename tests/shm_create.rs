@@ -181,8 +181,8 @@ fn only_files_of_killed_processes_are_removed() {
     let mut leftovers = vec![
         file(format!("ring.~{dead}"), 0o1600, "x"),
         file(format!("ring.~{zombie}"), 0o1600, "x"),
-        // The file's name has the process id of a living process, but that process did not make the file. If it had,
-        // it would hold the lock of the file.
+        // The file's name has the process id of a living process. But nobody holds the lock of the file, so that
+        // process did not make it.
         file(format!("ring.~{living}"), 0o1600, "x"),
         // This file is of an earlier process with our own id.
         file(format!("ring.~{}", std::process::id()), 0o1600, "x"),
@@ -201,7 +201,7 @@ fn only_files_of_killed_processes_are_removed() {
     }
     drop(made);
 
-    // The makers of these files had not taken their locks yet. The file of a living process stays for a minute,
+    // These files look as if they were made but not locked yet. The file of a living process stays for a minute,
     // because that process may be about to take the lock.
     leftovers = vec![file(format!("ring.~{dead}"), 0o600, ""), file(format!("ring.~{zombie}"), 0o600, "")];
     let of_a_living = file(format!("ring.~{living}"), 0o600, "");

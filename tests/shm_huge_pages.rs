@@ -39,7 +39,8 @@ fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {
         body(&place());
         return say("done");
     }
-    // Mounting changes this thread's view of the file system, which the child inherits. So a new thread does it.
+    // Mounting changes what the mounting thread sees of the file system. So a new thread mounts and starts the child,
+    // which inherits the view of its thread.
     let test = test.to_owned();
     let played = std::thread::spawn(move || {
         let machine = Machine::with_pages(pages)?;

@@ -120,8 +120,8 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
             assert_eq!(winners.len(), 1, "round {round}: {printed:?}");
             let pids: Vec<_> = children.iter().map(|child| child.child.id()).collect();
             for (index, printed) in printed.iter().enumerate().filter(|(index, _)| *index != winners[0]) {
-                // While a process replaces a stale file, it holds that file's lock for an instant. So a loser may
-                // name another loser as the owner. It must not name a process that does not take part.
+                // A process that replaces a stale file holds that file's lock for an instant. So the error may name
+                // another loser as the owner. It must not name a process that does not take part.
                 let named = pids.iter().any(|pid| *printed == format!("lost to {pid}"));
                 assert!(named, "round {round}, process {}: {printed}", pids[index]);
             }

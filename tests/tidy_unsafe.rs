@@ -4,8 +4,8 @@ mod tidy;
 
 use tidy::{Allowed, Source, has_word, layer_of, layers, sources};
 
-/// Returns two kinds of files: those that contain the word although the table does not allow it, and those that the
-/// table lists although they do not contain it.
+/// Returns a message for each file that contains the word although the table does not allow the word there. Also
+/// returns a message for each file that the table lists although the word is not in it.
 fn violations(allowed: impl Fn(&tidy::Layer) -> &Allowed, stands_in: impl Fn(&Source) -> bool) -> Vec<String> {
     let layers = layers();
     let sources = sources();
@@ -51,8 +51,8 @@ fn memory_orderings_stand_only_in_the_layers_that_are_named_for_them() {
 
 #[test]
 fn every_unsafe_block_is_argued() {
-    // The lint `undocumented_unsafe_blocks` of clippy checks the arguments. This test checks that the lint is on
-    // everywhere.
+    // Clippy's lint `undocumented_unsafe_blocks` refuses an `unsafe` block without a SAFETY comment. This test checks
+    // that this lint, and three others, are on for the whole package.
     let manifest = std::fs::read_to_string(tidy::root().join("Cargo.toml")).unwrap();
     for lint in
         ["undocumented_unsafe_blocks", "multiple_unsafe_ops_per_block", "unsafe_op_in_unsafe_fn", "missing_docs"]

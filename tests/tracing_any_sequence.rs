@@ -104,9 +104,10 @@ fn new_event(uid: u64, parent: Option<Option<Span>>) {
 }
 
 /// Performs the steps. Leaves out the steps that would misuse raw ids: a thread never exits a span that it has not
-/// entered, and nobody drops the last handle of an entered span. The caller must make `dispatch` the default of its
-/// thread: when the last child of a span closes, a `Registry` closes the span through the default subscriber of the
-/// calling thread.
+/// entered, and nobody drops the last handle of an entered span.
+///
+/// The caller must make `dispatch` the default of its thread. The reason is a `Registry`: when the last child of a span
+/// closes, it closes the span through the default subscriber of the calling thread.
 fn perform(dispatch: &Dispatch, steps: &[(usize, Step)]) {
     let workers: Vec<Worker> = (0..THREADS).map(|_| Worker::new(dispatch.clone())).collect();
     let mut slots: Vec<Option<Span>> = vec![None; SLOTS];

@@ -89,11 +89,11 @@ fn a_scoped_subscriber_inside_another_one_has_its_own_current_span() {
                     tracing::info!("first");
                     tracing::info_span!("of the inner").in_scope(|| {
                         tracing::info!("second");
-                        // For a typed event, the current span is the span that was entered last, whichever subscriber
-                        // has recorded it.
+                        // For a typed event, the current span is the span that was entered last. It does not matter
+                        // which subscriber has recorded this span.
                         assert!(current_span_id() != 0 && current_span_id() != id_outside);
                         // This enters the span of the outer subscriber again. The inner subscriber does not know that
-                        // span, so it records the same as before.
+                        // span, so its own current span stays the same.
                         span.in_scope(|| tracing::info!("third"));
                     });
                 });

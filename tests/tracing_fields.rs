@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::fmt;
 use tracing::field::Empty;
 
-/// Runs `program` twice, because the code that records a thread's first event differs from that for its later events.
+/// Runs `program` twice, because a thread's first event takes another path through the code than its later events.
 fn record_with(builder: PerfRecorderBuilder, program: impl Fn()) -> Vec<PerfRecord> {
     let recorder = builder.anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
@@ -247,8 +247,7 @@ fn a_value_is_formatted_once_and_once_more_if_the_fields_need_the_large_buffer()
             formatted.set(0);
             tracing::info!(value = ?Counting(&formatted), text);
             assert_eq!(formatted.take(), expected, "log record with {bytes} bytes");
-            // Each open span takes a cell of the span slab. So many open spans take more cells than the thread keeps
-            // free for itself.
+            // These open spans take more cells of the span slab than the thread keeps free for itself.
             let spans: Vec<_> = (0..300)
                 .map(|_| {
                     let span = tracing::info_span!("counting", value = ?Counting(&formatted), text);

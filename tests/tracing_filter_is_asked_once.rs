@@ -1,6 +1,8 @@
-//! A span that the subscriber's filter refuses costs no more than a span without a subscriber: `tracing` asks once,
-//! and never again. If two subscribers answer differently, `tracing` asks each time. So the tests run one after the
-//! other.
+//! `tracing` asks a subscriber's filter only once about each call site. After that, a refused span costs no more than a
+//! span without a subscriber.
+//!
+//! If two subscribers answer differently, `tracing` asks again for each span and event. So the tests of this file run
+//! one after the other.
 #![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
@@ -119,7 +121,8 @@ fn a_level_that_is_filtered_out_is_never_asked_for_again_with_a_layer_either() {
             tracing::debug!(target: "shop", "refused");
             let _span = tracing::trace_span!(target: "shop", "refused span").entered();
         }
-        // The macros compare their level with this one first. A call site of a lower level is not even registered.
+        // The macros first compare the level of their call site with this level. If the call site is more verbose, they
+        // do not even register it.
         assert_eq!(LevelFilter::current(), LevelFilter::INFO);
         tracing::info!(target: "shop", "accepted");
     });

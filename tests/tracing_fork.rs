@@ -28,8 +28,7 @@ fn work(who: &'static str) {
     FORKED.mark_with(who);
     let other = std::thread::spawn(move || {
         let _span = tracing::info_span!("other thread", who).entered();
-        // Each open span takes a cell of the span slab. So many open spans take more cells than the thread keeps free
-        // for itself.
+        // These open spans take more cells of the span slab than the thread keeps free for itself.
         let open: Vec<_> = (0..2000u64).map(|n| tracing::debug_span!("open", n)).collect();
         drop(open);
     });

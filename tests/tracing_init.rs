@@ -121,7 +121,7 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
         printed.contains("`loud=loud`") && printed.contains("EVENTRING_FILTER") && recorded.is_empty(),
         "{printed}"
     );
-    // Each of these values is a mistake: the filters would match nothing, and no field can have the name
+    // Each of these values is a mistake. The two filters would match nothing. No field can have the name
     // `password;token`.
     for (variable, value) in
         [("EVENTRING_FILTER", "inof"), ("EVENTRING_FILTER", " ,"), ("EVENTRING_REDACT", "password;token")]

@@ -1,5 +1,5 @@
-//! Records of the `log` crate come through tracing-log. Each is recorded in the current span, with its own target,
-//! module, file and line. Filters compare its own target.
+//! Records of the `log` crate come through tracing-log. A log record is recorded in the current span, with the target,
+//! module, file and line that the program gave it. Filters compare this target.
 #![cfg(feature = "cli")]
 
 mod program;

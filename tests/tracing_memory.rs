@@ -51,8 +51,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).shards(2).prefault(false).build().unwrap()
 }
 
-/// Opens `count` spans and closes them all, `ROUNDS` times. For each round, returns by how many bytes per span the
-/// heap had grown while the spans were open.
+/// Opens `count` spans and closes them all, `ROUNDS` times. Returns one number for each round: the growth of the heap
+/// since before the first round, in bytes per span, measured while the spans are open.
 fn open_spans<const ROUNDS: usize>(count: usize, dispatch: &Dispatch) -> [usize; ROUNDS] {
     let mut spans: Vec<Span> = Vec::with_capacity(count);
     let before = heap_bytes();
@@ -165,8 +165,8 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
     let description = ContentDescription::new(300, "MEMORY");
     let recorder = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
     let of_chunks = heap_bytes() - before;
-    // The thread of the previous test may free some of its memory at the same time. So the result can be a little too
-    // low.
+    // While this test counts the bytes, the thread of the previous test may free some of its own. So the count can be a
+    // little too low.
     let expected = 16 * CHUNKS - 1_024..=16 * CHUNKS + 16_384;
     assert!(expected.contains(&of_chunks), "{of_chunks} bytes for {CHUNKS} chunks");
 
@@ -179,8 +179,8 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
             barrier.wait();
         }
     };
-    // The threads are not scoped threads: a scope can end before its threads have given back all of their memory.
-    // `join` waits for that.
+    // A scope can end before its threads have given back all of their memory. `join` waits until a thread has done so.
+    // So these threads are not scoped, and the test joins them.
     let threads: Vec<_> = (0..THREADS).map(|_| std::thread::spawn(body())).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let of_threads = heap_bytes() - before;
@@ -239,8 +239,8 @@ fn threads_that_have_ended_leave_nothing_on_the_heap() {
             let dispatch = dispatch.clone();
             let body = move || {
                 tracing::dispatcher::with_default(&dispatch, || {
-                    // These spans need the heap: the span stack has too few places outside of the heap, and the
-                    // thread keeps too few free cells.
+                    // These spans are so many that the span stack stores most of them on the heap. They also take
+                    // more cells than the thread keeps free for itself.
                     let spans: Vec<_> = (0..300).map(|n| tracing::info_span!("deep", n).entered()).collect();
                     drop(spans);
                 });

@@ -1,5 +1,5 @@
-//! While a child span is made, the formatting of its value panics. The program never gets this child. The parent
-//! still ends when the program drops it, also with a layer.
+//! A child span's value panics while it is formatted, so the program never gets the child. The layer must still close
+//! the parent when the program drops the parent's last handle.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -22,7 +22,7 @@ impl fmt::Debug for Panicking {
     }
 }
 
-/// A layer that panics if a span ends whose beginning it has not seen.
+/// A layer that marks each span that begins. It panics if a span without the mark ends.
 struct Upset;
 
 struct Met;
@@ -48,8 +48,9 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(17, 22).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Makes spans, each with a child whose value panics if `panics` is true. There are four kinds of children: of the
-/// current span, of a parent that is named, of a span that the filter hides from the recorder, and without a parent.
+/// Makes spans and children whose value panics if `panics` is true. There are four kinds of children: a child of the
+/// current span, a child of a parent that the macro names, a child of a span that the filter hides from the recorder,
+/// and a child without a parent.
 fn run(panics: bool) {
     let try_child = |child: &dyn Fn()| {
         assert_eq!(catch_unwind(AssertUnwindSafe(child)).is_err(), panics);

@@ -55,8 +55,7 @@ fn check(fields: &Fields, before: &str) {
 #[test]
 fn an_event_with_a_value_that_panics_is_recorded_with_the_fields_up_to_it() {
     let program: &dyn Fn() = &|| tracing::info!(before = "b", value = ?Panicking, after = 1u64);
-    // The program runs twice, because the code that records a thread's first event differs from that for its later
-    // events.
+    // The program runs twice, because a thread's first event takes another path through the code than its later events.
     for records in recorded(PerfRecorder::builder, &[program, program]) {
         let events = reference::log_fields(&records);
         assert_eq!(events.len(), 3);

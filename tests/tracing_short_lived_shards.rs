@@ -1,5 +1,5 @@
-//! Shards that a recorder makes and removes before a reader looks for shards again. Their events are read, or counted
-//! exactly.
+//! A recorder makes shards, and removes them before a reader looks for shards again. The reader still reads the events
+//! of these shards, or counts them exactly.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -44,7 +44,7 @@ fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
     joined.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Returns how many seqnos each shard has handed out, without the first shard.
+/// Returns how many seqnos each shard has handed out. The first shard is left out.
 fn handed_out(recorder: &PerfRecorder) -> Vec<u64> {
     recorder.stats().shards.iter().skip(1).map(|shard| shard.last_seqno).collect()
 }

@@ -26,8 +26,8 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Makes spans, switches recording off and on, and ends all spans. The spans differ in whether they are made, entered
-/// and ended before, during or after the time when recording is off. Returns how many spans are recorded.
+/// Makes spans, switches recording off and on, and ends all spans. Some spans are made, entered or ended while
+/// recording is off. Returns how many spans are recorded.
 fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let deep: Vec<Span> = (0..50).map(|depth| info_span!("deep", depth)).collect();
     let entered: Vec<_> = deep.into_iter().map(Span::entered).collect();

@@ -1,5 +1,5 @@
-//! Several threads change switches and filters at the same time. A layer that is asked about a call site changes
-//! them, too, and so does the code that formats a value.
+//! Several threads change switches and filters at the same time. A layer also changes them while `tracing` asks it
+//! about a call site. A value changes them while it is formatted.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -117,8 +117,8 @@ fn a_filter_that_is_changed_beside_a_switch_does_not_leave_recording_off() {
         race(&program, || program.recorder.set_enabled(true), || program.filter.set(filter("info")));
         assert!(program.records_a_span(), "the filter was left as it was");
     }
-    // This is the control: here the first change is a plain `rebuild_interest_cache`, which does not wait for its
-    // turn. Its late result undoes the second change, so recording stays off.
+    // This is the control: here the first thread calls plain `rebuild_interest_cache`, without the lock of the switch.
+    // It asks while recording is off, and stores the answers after the second change. So recording stays off.
     program.run(|| program.recorder.set_enabled(false));
     race(&program, tracing::callsite::rebuild_interest_cache, || program.recorder.set_enabled(true));
     assert!(!program.records_a_span());
@@ -131,8 +131,8 @@ fn ends(program: impl FnOnce() + Send + 'static) {
         program();
         says_done.send(()).unwrap();
     });
-    // No machine is so busy that the program takes this long. If the program panics, the channel is disconnected
-    // instead.
+    // No machine is so busy that the program takes this long. If the program panics, `recv_timeout` returns another
+    // error, and `join` then fails.
     let waited = is_done.recv_timeout(Duration::from_secs(100));
     assert_ne!(waited, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it hangs");
     thread.join().unwrap();

@@ -193,8 +193,8 @@ fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_s
     // The watch shows a tick, so it has begun. Only now does the program make its other shards and do its work.
     let tick = live.json_line();
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));
-    // This thread reads the output of the watch. Otherwise the pipe would become full, and the watch would have to
-    // wait.
+    // A new thread reads the output of the watch. If nobody read the output, the pipe would become full, and the watch
+    // would have to wait.
     let watched = std::thread::spawn(|| live.end());
     std::io::Write::write_all(talk.child.stdin.as_mut().unwrap(), b"work\n").unwrap();
     assert_eq!(talk.hear(), "worked");

@@ -1,4 +1,4 @@
-//! The message that a user gets who opens the ring directory of another user.
+//! A user cannot make rings in another user's ring directory. The error names the owner and a remedy.
 #![cfg(feature = "cli")]
 
 mod program;

@@ -67,7 +67,7 @@ fn program() {
             recordv!(Shop::OrderNoted, &Order { id: 10 + id }, [b"in a hurry"]);
             // This macro names its recorder. The event names its span nevertheless.
             record!(SHOP.installed().unwrap() => Shop::OrderPlaced, &Order { id: 20 + id });
-            // A span id in the macro's arguments takes the place of the current span, even if it is 0: no span.
+            // A span id in the macro's arguments takes the place of the current span. The id 0 stands for no span.
             record!(Shop::OrderPlaced, &Order { id: 30 + id }; span = 0, ext[0] = 7);
             record!(stock => Stock::Counted, &Order { id });
             record!(stock => Stock::Counted, &Order { id }; ext[3] = 77);
@@ -107,8 +107,8 @@ fn check_merged(place: &Path) {
         }
         let Some((id, _)) = payload.split_first_chunk() else { continue };
         let id = u64::from_le_bytes(*id);
-        // This leaves out the stock events, whose schema uses the extension word for something else. They name no
-        // span, and their ids are below 30.
+        // The condition leaves out the stock events, which name no span and have ids below 30. Orders without a span
+        // have larger ids.
         if record.span.is_some() || id >= 30 {
             named.insert(id, record.span.map(|span| span.get()));
         }

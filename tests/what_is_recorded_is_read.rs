@@ -219,8 +219,8 @@ fn an_overwritten_payload_is_expired_while_its_descriptor_is_still_there() {
     assert_eq!(cursor.payload(&event, &mut Vec::new()), PayloadRead::Expired);
 }
 
-/// Payload sizes for the reader, which copies small, medium and large payloads in three different ways. The sizes lie
-/// on both sides of the limits between small, medium and large.
+/// Sizes of small, medium and large payloads, on both sides of the limits between these kinds. The reader copies each
+/// kind in another way.
 const SIZES_OF_ALL_KINDS: [usize; 14] =
     [0, 1, 7, 8, 31, 32, 33, 64, 82, 97, 5000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1];
 

@@ -67,8 +67,8 @@ impl Facts {
     }
 }
 
-/// Reads the clock so often that it is calibrated. For about half a millisecond afterwards, reading the clock needs
-/// no system call.
+/// Reads the clock many times, which calibrates the clock. For about half a millisecond afterwards, reading the clock
+/// needs no system call.
 pub fn ask_the_time_often() {
     (0..100).for_each(|_| {
         std::hint::black_box(eventring::__internals::clock::Clock::global().now_epoch_nanos());

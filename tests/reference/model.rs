@@ -264,9 +264,8 @@ impl<R: Subscriber> Subscriber for ReferenceTee<R> {
     }
 
     fn try_close(&self, id: Id) -> bool {
-        // This function holds the lock until the inner subscriber has dropped its handle, too. So the thread that
-        // drops the last handle in this record also drops the last handle in the inner subscriber, and both must
-        // agree that the span is closed.
+        // Both this record and the inner subscriber count handles. The lock is held while both counts go down. So the
+        // same thread drops the last handle in both, and both must agree that the span is closed.
         let mut open = self.open.lock().unwrap();
         let span = open.get_mut(&id.into_u64()).expect("an open span");
         span.handles -= 1;

@@ -1,10 +1,11 @@
 //! Stall injection: writers are stopped at random instructions while other writers go round the ring, and readers
 //! check every event.
 //!
-//! A controller sends signals to the writers' threads, and the signal handler sleeps. So chance decides between which
-//! two instructions a thread is stopped; [`Figures::stalls_inside`] counts the stalls inside of recording. Each
-//! writer is a series of threads, one after another. So a thread takes over the payload cursor of the thread before
-//! it while other writers are stalled.
+//! A controller sends signals to the writers' threads, and the signal handler sleeps. So chance decides at which
+//! instruction a thread stops. [`Figures::stalls_inside`] counts the stalls inside of recording.
+//!
+//! Each writer is a series of threads, one after another. So threads also take over the payload cursors of ended
+//! threads, while other writers are stalled.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -49,8 +50,8 @@ pub struct Figures {
     pub recorded: u64,
     pub laps: u64,
     pub given_up: u64,
-    /// Events that were committed, because `record` has returned their seqnos, and that should still be in the ring
-    /// at the end but are not there.
+    /// Committed events that should still be in the ring at the end, but are not there. An event counts as committed
+    /// if `record` has returned its seqno.
     pub vanished: u64,
     /// Seqnos that a reader neither returned nor counted as lost, and seqnos that a reader returned or counted twice.
     pub unaccounted: u64,
@@ -131,8 +132,8 @@ fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
 /// The duration of a round, without the time that its threads take to end.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Runs rounds of [`run`], each with a new ring from `make`, until `time` is over. If there were too few stalls and
-/// laps by then, as on a loaded machine, the rounds go on up to a limit. They end early if a fault is found.
+/// Runs rounds of [`run`], each with a new ring from `make`, until `time` is over. On a loaded machine there may be too
+/// few stalls or laps in this time. Then the rounds go on, up to a limit. A fault ends the rounds early.
 pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration) -> Figures {
     let end = Instant::now() + time;
     let mut all = Figures::default();
@@ -217,8 +218,8 @@ fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &Atomic
     while !stop.load(Ordering::Relaxed) {
         let end = count + 1 + random.below(THREAD_EVENTS);
         let write = || write_on_this_thread(subject, writer, stop, thread, &mut last, count..end);
-        // `join` may return while the ended thread still runs its destructors, which give its payload cursor back.
-        // The thread of the next iteration may take over that cursor.
+        // A destructor of the thread gives its payload cursor back, and `join` waits for the destructor. So the thread
+        // of the next iteration may take over that cursor.
         count = std::thread::scope(|scope| scope.spawn(write).join().unwrap());
     }
     last

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const CAPACITY: u64 = 1 << DESCRIPTOR_SHIFT;
-/// The number of writers. A [`Plan`] parks at most all but one of them, so at least one goes on.
+/// The number of writers. A [`Plan`] parks fewer writers than this, so at least one goes on.
 const WRITERS: u64 = 3;
 /// The largest size of a usual payload. Usual payloads are so large that writers go round the payload buffer before
 /// they go round the descriptors.
@@ -27,13 +27,13 @@ const ANYWHERE: usize = usize::MAX - 1;
 
 /// The step at which the next writer parks.
 static ARMED: AtomicUsize = AtomicUsize::new(NOWHERE);
-/// The number of times that writers still pass the armed step before one of them parks there.
+/// The number of times that writers have yet to pass the armed step before one of them parks there.
 static PASSES: AtomicU64 = AtomicU64::new(0);
 /// The number of parked writers.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
 /// A number that parked writers watch. When it changes, they go on.
 static TURN: AtomicU64 = AtomicU64::new(0);
-/// The number of steps that parked writers have taken while [`ARMED`] was [`ANYWHERE`].
+/// The number of steps that writers have come to while [`ARMED`] was [`ANYWHERE`].
 static WALKED: AtomicU64 = AtomicU64::new(0);
 
 /// Parks the calling writer if [`ARMED`] names this step and writers have passed the step often enough. The code
@@ -178,8 +178,8 @@ impl<S: Subject> Run<'_, S> {
         let (count, last) = &mut *mine;
         let mut is_last = false;
         while !is_last {
-            // If `stop` is set, the writer ends here. But while `ARMED` is `ANYWHERE`, a writer that was parked
-            // inside an event has now finished that event, and records one more event before it ends.
+            // If `stop` is set, the writer ends here. But if `ARMED` is `ANYWHERE`, the writer has just finished the
+            // event in which it was parked. Then it records one more event before it ends.
             is_last = self.stop.load(Ordering::Relaxed);
             if is_last && ARMED.load(Ordering::Relaxed) != ANYWHERE {
                 break;
@@ -226,9 +226,9 @@ impl<S: Subject> Run<'_, S> {
         }
     }
 
-    /// Reads the whole ring while all writers stand still. `inside` says how many writers are parked inside an event
-    /// of the current lap. A reader waits for the seqno of each of these events, so that many stuck seqnos are no
-    /// fault.
+    /// Reads the whole ring while all writers stand still. `inside` is the largest number of writers that may be parked
+    /// inside an event of the current lap. A reader waits for the seqno of each such event. So up to `inside` stuck
+    /// seqnos are no fault.
     fn look(&self, figures: &mut Figures, inside: u64) {
         let last = self.subject.last_seqno();
         let oldest = last.saturating_sub(CAPACITY) + 1;

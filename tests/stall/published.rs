@@ -93,9 +93,9 @@ impl Subject for Published {
         let end = offset + aligned;
         let start = self.window_start.load(Ordering::Relaxed);
         if end.wrapping_sub(start) > PAYLOAD_BYTES - WINDOW_INCR {
-            // As in the published algorithm, the subtractions are unsigned and may wrap. If this writer is late,
-            // `end` is less than `start`. Then the difference wraps to a large number, and the window gets a wrong
-            // start `to`.
+            // As in the published algorithm, the subtractions are unsigned and may wrap. If other writers have moved
+            // the window past this writer's payload, `end` is less than `start`. Then the difference wraps to a large
+            // number, and `to` becomes a wrong start of the window.
             let to = (end.wrapping_sub(PAYLOAD_BYTES) & !(WINDOW_INCR - 1)).wrapping_add(2 * WINDOW_INCR);
             let _ = self.window_start.compare_exchange(start, to, Ordering::Relaxed, Ordering::Relaxed);
             fence(Ordering::Release);

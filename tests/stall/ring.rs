@@ -65,8 +65,8 @@ impl Subject for EventRing {
             match cursor.next() {
                 Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
                 Next::Gap(gap) => verdict.lost += gap.count,
-                // All writers have ended. `NotReady` alone does not mean that the cursor is at the end, because a
-                // cursor at a hole also returns `NotReady` for a moment. So `lag` must show that no seqno is left.
+                // All writers have ended. A cursor returns `NotReady` at the end, but also for a moment at a hole. Only
+                // a `lag` of 0 shows that no seqno is left.
                 Next::NotReady if was_done && cursor.lag() == 0 => return,
                 // The last writer has ended more than PATIENCE ago, so no writer will commit this seqno. The cursor
                 // does not report it as a hole either. A real reader would wait here for ever.

@@ -18,8 +18,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The numbers of laps that the other writers go round the ring while a writer is parked, before the process is
-/// killed. The kills use these numbers in turn.
+/// The numbers of laps between the parking of a writer and the kill of the process. In these laps, the other writers
+/// go round the ring. Each kill takes the next number of the list.
 const LAPS: [u64; 2] = [0, 2];
 
 fn wait_until(is_so: impl Fn() -> bool) {
@@ -29,8 +29,8 @@ fn wait_until(is_so: impl Fn() -> bool) {
 }
 
 /// Plays the process that is killed: records, parks a writer, reports this to the parent, and waits for the kill.
-/// `part` holds three numbers: the step, how often writers pass the step before one of them parks there, and how many
-/// laps the others go round after that.
+/// `part` holds three numbers: the step, the passes and the laps. Writers pass the step as often as the passes say;
+/// the next writer parks there. After that, the other writers go round the ring as often as the laps say.
 fn write_and_park(part: &str, path: &Path) {
     let words: Vec<u64> = part.split(' ').map(|word| word.parse().unwrap()).collect();
     let [step, passes, laps] = words[..] else { panic!("{part}") };
@@ -47,8 +47,8 @@ fn write_and_park(part: &str, path: &Path) {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     if matches!(step, Step::Refused | Step::HolePublished) {
-        // A writer comes to this step only if another writer is inside the slot that it wants. So first another
-        // writer is parked inside a slot that it has claimed.
+        // A writer comes to this step if it cannot claim its slot. So first another writer is parked inside a slot
+        // that it has claimed.
         parking::arm(Step::Claimed as usize, passes);
         wait_until(|| parking::parked() == 1);
     }

@@ -1,5 +1,5 @@
-//! A writer is parked at each named step of recording, for as long as the test likes. It must spoil no event of
-//! another writer, neither while it is parked nor at any step that it takes afterwards.
+//! A writer is parked at each named step of recording, while other writers go round the ring many times. The parked
+//! writer must spoil no event of another writer, neither while it is parked nor at any step that it takes afterwards.
 
 #[path = "../../stall/mod.rs"]
 mod stall;
@@ -49,8 +49,8 @@ fn step_name(step: usize) -> String {
 fn a_writer_that_is_parked_at_any_step_spoils_nothing_then_and_later() {
     step::set_hook(|step| parking::at(step as usize));
     let first = |step: usize| match step::ALL[step] {
-        // A writer comes to these two steps only if another writer is inside the slot that it wants. So another
-        // writer is parked first, inside a slot that it has claimed.
+        // A writer comes to these two steps if it cannot claim its slot. So first another writer is parked inside a
+        // slot that it has claimed.
         step::Step::Refused | step::Step::HolePublished => vec![step::Step::Claimed as usize],
         _ => Vec::new(),
     };

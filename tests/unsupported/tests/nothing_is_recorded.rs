@@ -1,5 +1,5 @@
-//! Tests of a system without event rings. There, functions that would make or open a ring return an error that says
-//! so. All other functions do nothing.
+//! Tests of a system without event rings. There, functions that would make or open a ring return the error
+//! `Unsupported`. All other functions do nothing.
 
 #![cfg(any(not(target_os = "linux"), eventring_unsupported))]
 
