@@ -1,6 +1,6 @@
-//! Typed events inside of spans. Each event names the span in which it was recorded: in a live watch, in a program
-//! that knows its types, and in an export. In another ring, the same extension word has another meaning. Readers do
-//! not take that word for a span id.
+//! Typed events inside spans. An extension word of the event holds the id of the span in which the event was recorded.
+//! A live watch, a program that knows the event types, and an export all show this span. In rings of other kinds, this
+//! extension word has another meaning, and readers do not take it for a span id.
 #![cfg(feature = "cli")]
 
 mod child;
