@@ -25,7 +25,8 @@ pub(super) struct Args {
     /// Tracks of the trace: threads with their slices, or spans from creation to close
     #[arg(long, value_name = "VIEW", default_value = "thread")]
     view: View,
-    /// Where to write; `-` for stdout [default: the input's name with the extension of the format; folded and jsonl: stdout]
+    /// Where to write; `-` for stdout [default: the input's name with the extension of the format; folded and jsonl:
+    /// stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file if it exists

@@ -1,4 +1,4 @@
-//! One thread records, beside the published algorithm.
+//! One thread records, beside the original C algorithm.
 
 use crate::Medians;
 use crate::interleave::{Cases, median};
