@@ -228,6 +228,19 @@ fn a_missing_directory_is_named_for_a_path_and_made_for_a_bare_name() {
     assert!(message.starts_with("cannot create ring file /proc/eventring-test: "), "{message}");
     assert!(message.contains("choose another path") && !message.contains("try again"), "{message}");
 
+    // A ring directory that exists and takes no files, and a ring directory that cannot be made.
+    // (For a user other than root, `/proc` is a directory in which the user may not write.)
+    for (directory, problem) in [
+        ("/proc", " /proc"),
+        ("/proc/x", "cannot make ring directory /proc/x: its parent takes no directories, as /proc does; "),
+    ] {
+        let place = RingDirectories::only(directory).location_for_writing(&RingName::new("ring").unwrap());
+        let options = CreateOptions { allow_foreign_owner: true, ..CreateOptions::default() };
+        let made = create(&place, BYTES, &options, |_| Ok::<_, ShmError>(()));
+        let message = made.unwrap_err().to_string();
+        assert!(message.contains(problem) && !message.contains("try again"), "{message}");
+    }
+
     let directories = RingDirectories::only(&missing);
     let name = RingName::new("ring").unwrap();
     let error = RingFile::open(&name, &directories, &OpenOptions::default()).unwrap_err();

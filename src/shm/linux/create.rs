@@ -233,11 +233,11 @@ impl Unpublished {
             }
             // Another process has removed the ring directory, because the directory was empty. The caller begins again
             // and makes the directory anew.
-            Err(Errno::NOENT) if place.in_ring_directory => return Ok(None),
+            Err(Errno::NOENT) if place.in_ring_directory && !place.is_directory_there() => return Ok(None),
             Err(Errno::NOENT) => {
                 let found = "its directory is gone, or takes no files, as /proc does";
                 let error = ShmError::new(ShmErrorKind::NotFound, OPERATION, found).at(&target.finished.path);
-                return Err(error.mend("choose another path"));
+                return Err(error.mend("choose another path or EVENTRING_DIR"));
             }
             Err(Errno::ACCESS) => {
                 return Err(failed(Errno::ACCESS).mend("let this user write to its directory, or choose another path"));

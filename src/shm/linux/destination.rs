@@ -103,7 +103,14 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
                 .mend(format_args!("make {} and give it to this user, or set EVENTRING_DIR", parent.display()))
         })?;
     }
-    let made = paths::make_directory(path, 0o700).and_then(|()| {
+    let parent_exists = || path.parent().is_some_and(|parent| paths::stat(parent).is_ok());
+    let made = paths::make_directory(path, 0o700);
+    if made == Err(Errno::NOENT) && parent_exists() {
+        let found = "its parent takes no directories, as /proc does";
+        let error = ShmError::new(ShmErrorKind::NotFound, "make ring directory", found).at(path);
+        return Err(error.mend("set EVENTRING_DIR to a directory elsewhere"));
+    }
+    let made = made.and_then(|()| {
         // `fchmod` sets the mode, because `mkdir` would clear the bits of the umask in the mode. The directory is
         // opened without following a link, so that no directory elsewhere gets the mode.
         let made = paths::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
@@ -115,7 +122,7 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
         // Another process has made the directory meanwhile (EXIST), or has removed it again (NOENT). The caller tries
         // to open it once more.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(Errno::NOENT) if path.parent().is_some_and(|parent| paths::stat(parent).is_ok()) => Ok(()),
+        Err(Errno::NOENT) if parent_exists() => Ok(()),
         Err(errno) => Err(ShmError::from_errno("make ring directory", errno)
             .at(path)
             .mend("make it and give it to this user, or set EVENTRING_DIR")),

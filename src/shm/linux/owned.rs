@@ -63,6 +63,12 @@ impl DirectoryEntry {
         Ok(Self::new(&Arc::new(OwnDescriptor::new(directory)?), parent, name, false))
     }
 
+    /// Returns true if the path of the directory still leads to the directory. Returns false if it has been removed.
+    pub(super) fn is_directory_there(&self) -> bool {
+        let parent = paths::parent(&self.path).unwrap_or(Path::new("."));
+        paths::stat(parent).is_ok_and(|found| FileId::of(&found) == self.directory.file())
+    }
+
     /// Returns the entry of another name in the same directory.
     pub(super) fn beside(&self, name: CString) -> Self {
         let parent = self.path.parent().unwrap_or(Path::new(""));
