@@ -297,6 +297,24 @@ fn events_without_payload_have_no_bytes() {
 }
 
 #[test]
+fn a_payload_that_is_too_short_says_in_a_sentence_what_is_missing() {
+    let model = model();
+    let fixed = Everything::WIRE_BYTES;
+    let mut bytes = vec![0; fixed];
+    let count = Everything::FIELDS.iter().find(|field| field.name == "count").unwrap().offset;
+    let mut problem = |count_value: u8, payload_bytes: usize| {
+        bytes[count] = count_value;
+        bytes.resize(payload_bytes, 0);
+        let value = model.decode(2, &bytes);
+        let Some(Value::Malformed { problem, .. }) = value.get(MALFORMED) else { panic!("{value}") };
+        problem.clone()
+    };
+    assert_eq!(problem(2, fixed + 1), "1 byte left, array `integers` of 2 elements needs 8 bytes");
+    assert_eq!(problem(1, fixed + 2), "2 bytes left, array `integers` of 1 element needs 4 bytes");
+    assert_eq!(problem(0, 1), format!("1 byte, event EVERYTHING has at least {fixed} bytes"));
+}
+
+#[test]
 fn an_error_event_decodes_in_every_schema() {
     let model = model();
     let error = RecordError {
@@ -319,7 +337,7 @@ fn an_array_that_takes_the_rest_leaves_what_is_no_whole_element() {
     let model = model();
     let bytes = encode_array(&[1.5f64, f64::NAN, f64::INFINITY]);
     assert_eq!(to_json(&model.decode(4, &bytes)), r#"{"doubles":[1.5,null,null]}"#);
-    assert_eq!(model.decode(4, &bytes[..17]).to_string(), "doubles=[1.5, NaN] $malformed=<1 bytes left over: 0x00>");
+    assert_eq!(model.decode(4, &bytes[..17]).to_string(), "doubles=[1.5, NaN] $malformed=<1 byte left over: 0x00>");
 }
 
 #[test]

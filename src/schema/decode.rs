@@ -38,6 +38,11 @@ impl SchemaModel {
     }
 }
 
+/// Returns the number with the noun, as `1 byte` or `2 bytes`.
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 fn malformed(problem: impl Into<String>, rest: &[u8]) -> Value<'_> {
     Value::Malformed { problem: problem.into(), rest }
 }
@@ -51,7 +56,8 @@ impl<'a> PayloadDecoder<'a> {
     fn event(mut self, event: &'a EventModel, payload: &'a [u8]) -> Value<'a> {
         let fixed_bytes = event.payload.map_or(0, |index| self.model.structs[index].bytes);
         let Some((fixed, mut rest)) = payload.split_at_checked(fixed_bytes) else {
-            let problem = format!("{} bytes, {} has at least {fixed_bytes}", payload.len(), event.name);
+            let (found, expected) = (counted(payload.len() as u64, "byte"), counted(fixed_bytes as u64, "byte"));
+            let problem = format!("{found}, event {} has at least {expected}", event.name);
             return Value::Struct(vec![(MALFORMED, malformed(problem, payload))]);
         };
         let mut fields = match event.payload {
@@ -69,7 +75,9 @@ impl<'a> PayloadDecoder<'a> {
             let wanted = count.saturating_mul(element_bytes as u64);
             let Some((bytes, after)) = usize::try_from(wanted).ok().and_then(|wanted| rest.split_at_checked(wanted))
             else {
-                let problem = format!("{} bytes left, {} of {count} elements needs {wanted}", rest.len(), array.name);
+                let left = counted(rest.len() as u64, "byte");
+                let (elements, wanted) = (counted(count, "element"), counted(wanted, "byte"));
+                let problem = format!("{left} left, array `{}` of {elements} needs {wanted}", array.name);
                 fields.push((MALFORMED, malformed(problem, rest)));
                 return Value::Struct(fields);
             };
@@ -77,7 +85,7 @@ impl<'a> PayloadDecoder<'a> {
             rest = after;
         }
         if !rest.is_empty() {
-            fields.push((MALFORMED, malformed(format!("{} bytes left over", rest.len()), rest)));
+            fields.push((MALFORMED, malformed(format!("{} left over", counted(rest.len() as u64, "byte")), rest)));
         }
         Value::Struct(fields)
     }
