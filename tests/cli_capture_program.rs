@@ -300,9 +300,9 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         }
         brief_program(&part);
     }
-    for (part, value, stays) in
-        [("one line", "1", true), ("one line", "0", false), ("one line", "", false), ("built", "1", false)]
-    {
+    let says_no = ["0", "", "no", "FALSE", "off"].map(|value| ("one line", value, false));
+    let says_yes = ["1", "true", "on", "any"].map(|value| ("one line", value, true));
+    for (part, value, stays) in says_no.into_iter().chain(says_yes).chain([("built", "1", false)]) {
         let directory = directory();
         let place = program::place(&directory, "ring");
         let status = play(KEPT, part, &place).env("EVENTRING_KEEP", value).status().unwrap();

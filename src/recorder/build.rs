@@ -22,7 +22,8 @@ use std::path::PathBuf;
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
 /// Name of the environment variable that keeps ring files when the process exits (`EVENTRING_KEEP=1`). It is for
-/// programs that end before anybody has read their rings.
+/// programs that end before anybody has read their rings. An empty value, `0`, `no`, `false` and `off`, in upper or
+/// lower case, count as not set. Every other value keeps the files.
 ///
 /// Functions that make a recorder for the whole process obey this variable: `EXEC.try_init`, `eventring::tracing::init`
 /// and similar functions. Functions that get a builder, such as `try_init_with`, ignore it. [`RecorderBuilder::build`]
@@ -125,11 +126,12 @@ impl RecorderBuilder {
         self
     }
 
-    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] is set, and its value is neither empty nor
-    /// `0`. Otherwise this function changes nothing.
+    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] says so. Otherwise this function changes
+    /// nothing.
     pub(crate) fn keep_from_env(self) -> Self {
         let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
-        if value.is_empty() || value == "0" { self } else { self.keep(true) }
+        let says_no = ["", "0", "no", "false", "off"].iter().any(|no| value.eq_ignore_ascii_case(no));
+        if says_no { self } else { self.keep(true) }
     }
 
     /// Sets the permission bits of the file. Default: 0640 (the owner may write, the group may read).

@@ -157,8 +157,8 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Makes the files stay when the recorder ends, if the environment variable `EVENTRING_KEEP` is set to a value
-    /// other than `0`. Otherwise does not change the setting.
+    /// Makes the files stay when the recorder ends, if the environment variable `EVENTRING_KEEP` says so. Otherwise
+    /// does not change the setting.
     pub(super) fn keep_from_env(mut self) -> Self {
         self.ring = self.ring.keep_from_env();
         self
