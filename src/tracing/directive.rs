@@ -99,7 +99,7 @@ impl fmt::Display for Problem {
             }
             Self::Level(level) => write!(
                 f,
-                "has the level `{level}`, expected off, error, warn, info, debug or trace; write directives such as \
+                "has the level `{level}`, expected off, error, warn, info, debug or trace, or a number from 0 (off) to 5 (trace); write directives such as \
                  `info,my_crate=debug`"
             ),
             Self::LooksLike(level) => {
@@ -137,5 +137,9 @@ mod tests {
         for directive in ["info;x=debug", "7", "setup=", "setup= ", "*=info", "a b", "a=b=info", "\u{fffd}=info"] {
             assert!(check(directive).is_err(), "{directive}");
         }
+        for (number, level) in ["off", "error", "warn", "info", "debug", "trace"].into_iter().enumerate() {
+            assert_eq!(number.to_string().parse::<LevelFilter>().unwrap(), level.parse::<LevelFilter>().unwrap());
+        }
+        assert!(Problem::Level("6".into()).to_string().contains("a number from 0 (off) to 5 (trace)"));
     }
 }

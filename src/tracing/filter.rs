@@ -12,8 +12,8 @@ use tracing_subscriber::layer::{Context, Filter};
 /// `info,my_crate=debug,my_crate::db=off`.
 ///
 /// A filter is a list of directives. A directive has one of three forms: a level (`off`, `error`, `warn`, `info`,
-/// `debug`, `trace`), a target (for all levels), or `target=level`. A directive's target fits every target that begins
-/// with it. If several directives have a target that fits, the longest of these targets decides. If no target fits, the
+/// `debug`, `trace`, or 0 to 5 for these), a target (for all levels), or `target=level`. A directive's target fits every
+/// target that begins with it. If several directives have a target that fits, the longest of these targets decides. If no target fits, the
 /// directive that is only a level decides. If there is no such directive either, the span or event is not recorded.
 ///
 /// A single word that is nearly a level, such as `wran`, is an error, because it is probably a mistyped level. To
@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn a_wrong_directive_is_named_with_what_is_expected() {
         let message = |directives| TargetFilter::parse(directives).unwrap_err().to_string();
-        insta::assert_snapshot!(message("info,shop=loud"), @"use filter: the directive `shop=loud` has the level `loud`, expected off, error, warn, info, debug or trace; write directives such as `info,my_crate=debug`");
-        insta::assert_snapshot!(message("info,shop="), @"use filter: the directive `shop=` has the level ``, expected off, error, warn, info, debug or trace; write directives such as `info,my_crate=debug`");
+        insta::assert_snapshot!(message("info,shop=loud"), @"use filter: the directive `shop=loud` has the level `loud`, expected off, error, warn, info, debug or trace, or a number from 0 (off) to 5 (trace); write directives such as `info,my_crate=debug`");
+        insta::assert_snapshot!(message("info,shop="), @"use filter: the directive `shop=` has the level ``, expected off, error, warn, info, debug or trace, or a number from 0 (off) to 5 (trace); write directives such as `info,my_crate=debug`");
         insta::assert_snapshot!(message("inof"), @"use filter: the directive `inof` is neither a level nor a likely target; write the level `info`, or the target with a level");
         insta::assert_snapshot!(message("info;x=debug"), @"use filter: the directive `info;x=debug` has the character `;` in its target, expected a path such as `my_crate::module`; separate directives by commas, such as `info,my_crate=debug`");
         insta::assert_snapshot!(message("=debug"), @"use filter: the directive `=debug` has no target before `=`; write directives such as `info,my_crate=debug`");
