@@ -123,9 +123,10 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
     );
     // Each of these values is a mistake. The two filters would match nothing. No field can have the name
     // `password;token`.
-    for (variable, value) in
-        [("EVENTRING_FILTER", "inof"), ("EVENTRING_FILTER", " ,"), ("EVENTRING_REDACT", "password;token")]
-    {
+    let filters = ["inof", " ,", "6"].map(|value| ("EVENTRING_FILTER", value));
+    let redacted =
+        ["password;token", "pass*", "\"password\"", "password:token"].map(|value| ("EVENTRING_REDACT", value));
+    for (variable, value) in filters.into_iter().chain(redacted) {
         let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app"), (variable, value)]);
         assert!(
             printed.contains(&format!("`{value}`")) && printed.contains(variable) && recorded.is_empty(),

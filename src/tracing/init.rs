@@ -6,6 +6,7 @@ use super::filter_handle::FilterHandle;
 use super::global::PERF;
 use super::layer::RecorderLayer;
 use super::recorder::PerfRecorder;
+use super::redact::is_field_name;
 use super::setup_error::{SetupCause, SetupError};
 use super::subscriber::RecorderSubscriber;
 use super::switch::switch;
@@ -211,11 +212,9 @@ fn config_from_env() -> Option<OsString> {
 fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, SetupError> {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
     let redacted = redacted.to_string_lossy();
-    // Names are separated by commas. A list with another separator is an error. Otherwise the list would count as a
-    // single name, which no field has, and the secret values would be recorded.
-    let is_no_name =
-        |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
-    if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {
+    // A list with another separator than a comma is an error, and so is a pattern. Otherwise it would count as a name,
+    // which no field has, and the secret values would be recorded.
+    if let Some(name) = redacted.split(',').map(str::trim).find(|name| !name.is_empty() && !is_field_name(name)) {
         return Err(SetupError(SetupCause::Redact(name.to_owned())));
     }
     Ok(PerfRecorder::builder().config(config).keep_from_env().redact_fields(redacted.split(',')))

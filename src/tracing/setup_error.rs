@@ -68,8 +68,8 @@ impl fmt::Display for SetupError {
             SetupCause::Filter(error) => write!(f, "{error} (from the environment variable {FILTER_VARIABLE})"),
             SetupCause::Redact(name) => write!(
                 f,
-                "redact fields: found the name `{name}`, expected names of fields; separate names by commas, such as `password,token` \
-                 (from the environment variable {REDACT_VARIABLE})"
+                "redact fields: found `{name}`, which no field can be named, expected names of fields, separated by commas; write \
+                 names without quotes or patterns, such as `password,user.token` (from the environment variable {REDACT_VARIABLE})"
             ),
         }
     }
