@@ -5,10 +5,14 @@ use quote::quote;
 use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized};
+use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized, token};
 
 use crate::names;
 use crate::payloads::Payloads;
+
+/// The key that allows an enum to have a content type below 256. Only the schemas of `eventring` itself have this key,
+/// so error messages do not list it among the allowed keys.
+pub const OWN_SCHEMA: &str = "own_schema";
 
 /// The keys that the `#[event(...)]` attributes of one item, field or variant set. Which keys are allowed differs
 /// between items, fields and variants.
@@ -31,6 +35,7 @@ pub struct EventAttributes {
     pub redact: bool,
     pub no_span: bool,
     pub no_views: bool,
+    pub own_schema: bool,
 }
 
 /// The name of an extension word. It is written `INDEX = NAME` or `INDEX = NAME: KIND`.
@@ -83,11 +88,14 @@ impl Parse for Trailing {
 
 impl EventAttributes {
     /// Reads every `#[event(...)]` among `attributes`. Returns an error for a key that is not in `allowed`: such a key
-    /// is not permitted at this place.
+    /// is not permitted at this place. If `allowed` is empty, even an attribute without keys is an error.
     pub fn read(attributes: &[Attribute], allowed: &[&str]) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("event")) {
             attribute.parse_nested_meta(|meta| read.one(&meta, allowed))?;
+            if allowed.is_empty() {
+                return Err(syn::Error::new_spanned(attribute, NOTHING_ALLOWED));
+            }
         }
         Ok(read)
     }
@@ -95,7 +103,7 @@ impl EventAttributes {
     fn one(&mut self, meta: &ParseNestedMeta<'_>, allowed: &[&str]) -> Result<()> {
         let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
         if !allowed.contains(&key.as_str()) {
-            return Err(meta.error(format!("unknown key, expected one of: {}", allowed.join(", "))));
+            return Err(meta.error(not_allowed(&key, allowed)));
         }
         match key.as_str() {
             "content_type" => once(meta, &mut self.content_type),
@@ -117,6 +125,7 @@ impl EventAttributes {
             "redact" => switch(meta, &mut self.redact),
             "no_span" => switch(meta, &mut self.no_span),
             "no_views" => switch(meta, &mut self.no_views),
+            OWN_SCHEMA => switch(meta, &mut self.own_schema),
             _ => Err(meta.error("unknown key")),
         }
     }
@@ -127,6 +136,22 @@ impl EventAttributes {
             Some(path) => quote!(#path),
             None => quote!(::eventring),
         }
+    }
+}
+
+const NOTHING_ALLOWED: &str = "#[event(…)] has no effect here: leave it out";
+
+/// Returns the message for a key that is not in `allowed`.
+fn not_allowed(key: &str, allowed: &[&str]) -> String {
+    // A user who writes `redact` in the wrong place must learn the right place. Otherwise the secret may be recorded.
+    if key == "redact" {
+        return "`redact` has no effect here: in structs with #[derive(EventPayload)], put it on each field that has this type or holds the secret"
+            .to_owned();
+    }
+    let listed: Vec<&str> = allowed.iter().copied().filter(|key| *key != OWN_SCHEMA).collect();
+    match listed.is_empty() {
+        true => NOTHING_ALLOWED.to_owned(),
+        false => format!("unknown key, expected one of: {}", listed.join(", ")),
     }
 }
 
@@ -147,8 +172,12 @@ fn set<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<
     if slot.replace(value).is_some() { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// Reads a key that has no value, and sets `on` to true. Returns an error if the key is given twice.
+/// Reads a key that has no value, and sets `on` to true. Returns an error if the key has a value or is given twice.
 fn switch(meta: &ParseNestedMeta<'_>, on: &mut bool) -> Result<()> {
+    if meta.input.peek(Token![=]) || meta.input.peek(token::Paren) {
+        let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        return Err(meta.input.error(format!("`{key}` takes no value: write #[event({key})]")));
+    }
     if std::mem::replace(on, true) { Err(meta.error("given twice")) } else { Ok(()) }
 }
 

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, Result, Type, Variant};
 
-use crate::attributes::{EventAttributes, Trailing, repr_integer, screaming_name};
+use crate::attributes::{EventAttributes, OWN_SCHEMA, Trailing, repr_integer, screaming_name};
 use crate::ext_words::ExtWords;
 use crate::names;
 use crate::payloads;
@@ -48,6 +48,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         "no_views",
         "payloads",
         "crate",
+        OWN_SCHEMA,
     ];
     let attributes = EventAttributes::read(&input.attrs, &allowed)?;
     if data.variants.is_empty() {
@@ -169,6 +170,10 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
         ));
     }
     let trailing = attributes.trailing.unwrap_or_default();
+    if let (Some(view), true) = (&attributes.view, trailing.is_empty()) {
+        let problem = "only an event with trailing arrays has a view: leave `view` out";
+        return Err(syn::Error::new(view.span(), problem));
+    }
     check_trailing(&trailing, attributes.payload.is_some())?;
     Ok(Event {
         ident: &variant.ident,

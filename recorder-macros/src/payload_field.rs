@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DataEnum, DeriveInput, Fields, Ident, Result, Type};
+use syn::{Data, DataEnum, DeriveInput, Field, Fields, Ident, Result};
 
 use crate::attributes::{EventAttributes, checked_name, refuse_packed, repr_integer};
 use crate::names;
@@ -13,7 +13,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     match &input.data {
         Data::Enum(data) => expand_enum(input, data),
         Data::Struct(data) => match &data.fields {
-            Fields::Unnamed(fields) if fields.unnamed.len() == 1 => expand_newtype(input, &fields.unnamed[0].ty),
+            Fields::Unnamed(fields) if fields.unnamed.len() == 1 => expand_newtype(input, &fields.unnamed[0]),
             _ => Err(syn::Error::new(
                 input.ident.span(),
                 "PayloadField is for enums without fields and structs of one unnamed field; use #[derive(EventPayload)]",
@@ -24,8 +24,10 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 /// Expands the derive for a struct with one unnamed field. The struct is encoded in the same way as its field.
-fn expand_newtype(input: &DeriveInput, ty: &Type) -> Result<TokenStream> {
+fn expand_newtype(input: &DeriveInput, field: &Field) -> Result<TokenStream> {
     let krate = EventAttributes::read(&input.attrs, &["crate"])?.krate();
+    EventAttributes::read(&field.attrs, &[])?;
+    let ty = &field.ty;
     let ident = &input.ident;
     Ok(quote! {
         const _: () = {

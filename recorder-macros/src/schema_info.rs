@@ -10,6 +10,9 @@ use crate::event_type::{Event, RECORD_ERROR_CODE};
 use crate::ext_words::ExtWords;
 use crate::names;
 
+/// The smallest content type that a program may use for events of its own.
+const FIRST_OF_PROGRAMS: u16 = 256;
+
 /// Makes the `SchemaInfo` of an enum.
 pub fn schema_info(
     input: &DeriveInput,
@@ -23,8 +26,15 @@ pub fn schema_info(
             "expected #[event(content_type = N)]; 1 to 3 are TEST, EXEC and PERF, programs use numbers from 256",
         ));
     };
-    if content_type.base10_parse::<u16>()? == 0 {
-        return Err(syn::Error::new(content_type.span(), "content type 0 means no content"));
+    match content_type.base10_parse::<u16>()? {
+        0 => {
+            return Err(syn::Error::new(content_type.span(), "content type 0 means no content; use a number from 256"));
+        }
+        1..FIRST_OF_PROGRAMS if !attributes.own_schema => {
+            let problem = "content types below 256 are for published schemas: 1 to 3 are TEST, EXEC and PERF; use a number from 256";
+            return Err(syn::Error::new(content_type.span(), problem));
+        }
+        _ => {}
     }
     let name = screaming_name(attributes.name.as_ref(), &input.ident)?;
     let version = match &attributes.version {

@@ -6,6 +6,7 @@ use super::{EventPayload, EventType};
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(
     content_type = 1,
+    own_schema,
     name = "TEST",
     schema_hash = "0000000000000000000000000000000000000000000000000000000000000000",
     no_span

@@ -61,4 +61,38 @@ enum NoSpanOfOne {
     Started = 2,
 }
 
+#[derive(EventPayload)]
+struct RedactTrue {
+    #[event(redact = true)]
+    key: u64,
+}
+
+#[derive(EventPayload)]
+struct RedactAll {
+    #[event(redact(all))]
+    key: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300)]
+#[repr(u16)]
+enum RedactEvent {
+    #[event(redact)]
+    Started = 2,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 1)]
+#[repr(u16)]
+enum NumberOfTest {
+    Started = 2,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 255)]
+#[repr(u16)]
+enum ReservedNumber {
+    Started = 2,
+}
+
 fn main() {}

@@ -34,6 +34,14 @@ enum WithoutViews {
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 300)]
 #[repr(u16)]
+enum ViewOfNoArrays {
+    #[event(payload = Batch, view = NoView)]
+    BatchSent = 2,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300)]
+#[repr(u16)]
 enum Shop {
     #[event(payload = Batch, trailing(orders: u64 * count))]
     OrdersPlaced = 2,

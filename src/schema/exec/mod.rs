@@ -35,6 +35,7 @@ use super::EventType;
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(
     content_type = 2,
+    own_schema,
     name = "EXEC",
     schema_hash = "8933f907c432c98ac0c8db62f9aa164c0c3f1672f41290e4ea3408df6c6723f3",
     ext(0 = block: seqno, 1 = txn: index, 2 = account_index),

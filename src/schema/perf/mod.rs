@@ -24,7 +24,7 @@ use super::{EventType, Utf8};
 /// The documentation of each event lists what the extension words of its descriptor hold, besides the thread.
 /// [`PerfExt`] decodes these words.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[event(content_type = 3, name = "PERF", no_span, no_views)]
+#[event(content_type = 3, own_schema, name = "PERF", no_span, no_views)]
 #[repr(u16)]
 pub enum PerfEvent {
     /// An event that could not be recorded.
