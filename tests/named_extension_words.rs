@@ -6,6 +6,7 @@ mod program;
 
 use eventring::global::GlobalRecorder;
 use eventring::reader::{EventFilter, Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{ArrayView, RecordErrorView, Utf8};
 use eventring::{EventPayload, EventType, ext_scope, record, recordv};
 use program::{argument, directory, place, run};
@@ -22,13 +23,13 @@ struct Order {
     content_type = 300,
     name = "SHOP",
     recorder = SHOP,
-    ext(0 = order: seqno, 1 = line: index, 2 = name),
+    ext(0 = order: seqno, 1 = line: index, 2 = shelf),
     payloads(ShopPayload: Clone, Copy, Debug, PartialEq)
 )]
 #[repr(u16)]
 enum Shop {
     RecordError = 1,
-    #[event(payload = Order, trailing(lines: u32 * line_count, note: Utf8), carries(name))]
+    #[event(payload = Order, trailing(lines: u32 * line_count, note: Utf8), carries(shelf))]
     OrderPlaced = 2,
     LinePacked = 3,
     #[event(carries())]
@@ -39,7 +40,7 @@ static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 
 /// Records two orders of two lines each. Returns the extension words of all recorded events.
 fn record_orders() -> Vec<[u64; 4]> {
-    let _name = ext_scope!(Shop, name = 9);
+    let _shelf = ext_scope!(Shop, shelf = 9);
     let mut expected = Vec::new();
     for id in [70, 71] {
         let lines = eventring::schema::encode_array(&[5u32, 6]);
@@ -51,7 +52,7 @@ fn record_orders() -> Vec<[u64; 4]> {
             record!(Shop::LinePacked);
             expected.push([order, line, 9, 0]);
         }
-        record!(Shop::LinePacked; line = 8, name = 0);
+        record!(Shop::LinePacked; line = 8, shelf = 0);
         expected.push([order, 8, 0, 0]);
     }
     expected
@@ -95,17 +96,17 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
     assert_eq!(watched[0]["order_seqno"], 0);
     assert!(watched[0]["line_index"].is_null() && watched[0].get("line_index").is_some());
     assert_eq!((&watched[1]["order_seqno"], &watched[1]["line_index"]), (&json!(6), &json!(0)));
-    // The program's word `name` has the same name as a key that each output line has. So its value is only in `ext`.
-    assert_eq!((&watched[1]["name"], &watched[1]["ext"]), (&json!("LINE_PACKED"), &json!([6, 1, 9, 0])));
+    assert_eq!((&watched[1]["shelf"], &watched[1]["ext"]), (&json!(9), &json!([6, 1, 9, 0])));
     let text = run(&["watch", argument(&ring), "--from", "7", "--count", "1", "-q"]).out;
-    assert!(text.trim_end().ends_with("order=6 line=0 name=9"), "{text}");
+    assert!(text.trim_end().ends_with("order=6 line=0 shelf=9"), "{text}");
 
     let capture = place(&directory, "shop.evc");
     assert_eq!(run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]).code, Some(0));
     let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
     let packed: Vec<&Value> = lines.iter().filter(|line| line["name"] == "LINE_PACKED").collect();
     assert_eq!((&packed[1]["order_seqno"], &packed[1]["line_index"]), (&json!(2), &json!(0)));
-    assert_eq!((&packed[1]["code"], &packed[1]["content_ext"]), (&json!(3), &json!([2, 1, 9, 0])));
+    // All four words have names, so the line has no `content_ext`.
+    assert_eq!((&packed[1]["code"], &packed[1]["shelf"], packed[1].get("content_ext")), (&json!(3), &json!(9), None));
 
     // The snapshot leaves out the first event, so each event has a seqno that is one less than in the ring. Writing the
     // snapshot also subtracts one from the seqnos in extension words.
@@ -118,6 +119,31 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
         [order.saturating_sub(1), line, kind, span]
     });
     assert_eq!(saved, renumbered.collect::<Vec<_>>());
+}
+
+/// The derive refuses these names, but a ring of another program may have them.
+#[test]
+fn a_word_with_the_name_of_another_key_is_shown_only_among_all_words() {
+    for name in ["name", "content_ext", "type"] {
+        let directory = directory();
+        let ring = place(&directory, "shop");
+        let text = Shop::schema().text().replace("shelf", name);
+        let description = ContentDescription::new(300, "SHOP").schema_hash(Shop::schema_hash()).schema_text(text);
+        let builder = Recorder::builder(description).config(&ring).shifts(16, 27).prefault(false);
+        let recorder = builder.build().unwrap();
+        recorder.record(3, [6, 1, 9, 0], &[]);
+        assert_eq!(Reader::open(&ring).unwrap().ext_words().index_of(name), Some(2));
+
+        let watched = &run(&["watch", argument(&ring), "--from", "1", "--count", "1", "--json"]).json_lines()[0];
+        assert_eq!((&watched["name"], &watched["type"]), (&json!("LINE_PACKED"), &json!(3)), "{name}");
+        assert_eq!((&watched["order_seqno"], &watched["ext"]), (&json!(6), &json!([6, 1, 9, 0])), "{name}");
+
+        let capture = place(&directory, "shop.evc");
+        assert_eq!(run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]).code, Some(0));
+        let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
+        let packed = lines.iter().find(|line| line["type"] == "typed_event").unwrap();
+        assert_eq!((&packed["name"], &packed["content_ext"]), (&json!("LINE_PACKED"), &json!([6, 1, 9, 0])), "{name}");
+    }
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let carried: Vec<u8> = carried.collect::<Result<_>>()?;
     let info = schema_info(input, &attributes, &words, &events)?;
     let checks = events.iter().map(checks);
+    let name_checks = words.name_checks();
     let payloads =
         events.iter().filter(|event| event.code != RECORD_ERROR_CODE).map(|event| payload_of(&input.ident, event));
     let krate = attributes.krate();
@@ -95,6 +96,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             // The schema is a static, so it has one address. Recorders identify an event type by this address.
             static __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
             #(#checks)*
+            #name_checks
 
             #[automatically_derived]
             impl __schema::EventType for #ident {

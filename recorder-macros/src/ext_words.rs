@@ -1,7 +1,7 @@
 //! The attributes `#[event(ext(…))]` of an enum and `#[event(carries(…))]` of its variants.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
 use syn::{Ident, Result};
 
 use crate::attributes::{EventAttributes, ExtWord};
@@ -15,12 +15,15 @@ pub struct ExtWords {
     /// For each extension word that has a name: the name, and the word's kind (the name of a variant of
     /// `ExtWordKind`).
     words: [Option<(String, &'static str)>; 4],
+    /// The places in the source that name the words.
+    spans: [Option<Span>; 4],
 }
 
 impl ExtWords {
     /// Reads the extension words of an enum. Word 3 is named `span`, unless the enum has the attribute `no_span`.
     pub fn read(attributes: &EventAttributes) -> Result<Self> {
         let mut words = [const { None }; 4];
+        let mut spans = [None; 4];
         if !attributes.no_span {
             words[SPAN.0] = Some((SPAN.1.to_owned(), "Number"));
         }
@@ -34,7 +37,7 @@ impl ExtWords {
                 return Err(syn::Error::new(word.name.span(), "a second extension word of this name"));
             }
             match &words[index] {
-                None => words[index] = Some((name, kind)),
+                None => (words[index], spans[index]) = (Some((name, kind)), Some(word.name.span())),
                 Some((other, _)) if other == SPAN.1 => {
                     let problem = "word 3 holds the id of the current span; #[event(no_span)] on the enum frees it";
                     return Err(syn::Error::new(word.index.span(), problem));
@@ -42,7 +45,7 @@ impl ExtWords {
                 Some(_) => return Err(syn::Error::new(word.index.span(), "this extension word has a name already")),
             }
         }
-        Ok(Self { words })
+        Ok(Self { words, spans })
     }
 
     /// Returns the extension words that a variant carries: bit N is set if it carries word N. If the variant names no
@@ -72,13 +75,30 @@ impl ExtWords {
         let words = self.words.iter().map(|word| match word {
             None => quote!(::core::option::Option::None),
             Some((name, kind)) => {
-                let kind = Ident::new(kind, proc_macro2::Span::call_site());
+                let kind = Ident::new(kind, Span::call_site());
                 quote! {
                     ::core::option::Option::Some(__schema::ExtWord::new(#name, __schema::ExtWordKind::#kind))
                 }
             }
         });
         quote!(__schema::ExtWords::new([#(#words),*]))
+    }
+
+    /// Makes the checks that outputs can show each word under its name. The names that they cannot show are listed in
+    /// `eventring`, so the compiler makes these checks.
+    pub fn name_checks(&self) -> TokenStream {
+        let own = self.words.iter().zip(self.spans).filter_map(|(word, span)| Some((word.as_ref()?, span?)));
+        let checks = own.map(|((name, kind), span)| {
+            let kind = Ident::new(kind, Span::call_site());
+            quote_spanned! {span=>
+                const _: () = if let ::core::option::Option::Some(problem) =
+                    __schema::derive_support::word_problem(#name, __schema::ExtWordKind::#kind)
+                {
+                    ::core::panic!("{}", problem)
+                };
+            }
+        });
+        quote!(#(#checks)*)
     }
 }
 

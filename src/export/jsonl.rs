@@ -210,7 +210,7 @@ fn typed_object(
         "code": descriptor.event_type, "payload": decoded,
     });
     let words = recording.words(ring);
-    let named = words.iter_own().filter(|(_, word)| object.get(&*word.key()).is_none());
+    let named = words.iter_own().filter(|(_, word)| !word.is_reserved());
     let named: Vec<_> = named.map(|(index, word)| (word.key(), word.value(descriptor.content_ext[index]))).collect();
     // If every extension word has a name, the object has each word under its name. Then the object has no
     // `content_ext`, which would only repeat the words.

@@ -32,6 +32,57 @@ impl ExtWordKind {
     }
 }
 
+macro_rules! reserved_keys {
+    ($first:literal $(, $key:literal)*) => {
+        /// Keys that the lines of an output have already: the lines of `eventring watch --json`, and those of typed
+        /// events in the export format `jsonl`. A line shows no extension word under such a key.
+        const RESERVED_KEYS: &[&str] = &[$first $(, $key)*];
+        const RESERVED_KEY: &str = concat!(
+            "JSON output has another key of this name, so it could not show the word: choose another name, none of ",
+            $first $(, ", ", $key)*
+        );
+    };
+}
+
+reserved_keys!(
+    "code",
+    "content_ext",
+    "expired",
+    "ext",
+    "gap",
+    "made_anew",
+    "malformed",
+    "name",
+    "payload",
+    "process",
+    "ring",
+    "seqno",
+    "size",
+    "span",
+    "time_ns",
+    "ts_ns",
+    "type"
+);
+
+/// Returns the reason why a program may not give an extension word this name and kind. Returns `None` if it may. The
+/// derives call this.
+#[doc(hidden)]
+#[must_use]
+pub const fn word_problem(name: &str, kind: ExtWordKind) -> Option<&'static str> {
+    // The key of a word of another kind ends with the name of the kind. No reserved key ends so.
+    if !matches!(kind, ExtWordKind::Number) {
+        return None;
+    }
+    let mut i = 0;
+    while i < RESERVED_KEYS.len() {
+        if super::describe::is_segment(RESERVED_KEYS[i], name, 0, name.len()) {
+            return Some(RESERVED_KEY);
+        }
+        i += 1;
+    }
+    None
+}
+
 /// The name and kind of an extension word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtWord {
@@ -77,6 +128,14 @@ impl ExtWord {
         }
     }
 
+    /// Returns true if lines of JSON cannot show the word, because they have another key of that name. The derive
+    /// refuses such names, but the schema text of a ring may have them.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn is_reserved(&self) -> bool {
+        word_problem(self.name(), self.kind).is_some()
+    }
+
     /// Returns the value that `word`, the content of this extension word, stands for. For an index, this is `word`
     /// minus one, or `None` if `word` is 0.
     #[must_use]
@@ -92,7 +151,8 @@ impl ExtWord {
 ///
 /// The attribute `#[event(ext(0 = order: seqno, 1 = line: index))]`, on an enum that derives
 /// [`EventType`](super::EventType), names extension words. Word 3 is named `span` by default, and holds the id of the
-/// span in which an event was recorded. The attribute `no_span` switches this default off.
+/// span in which an event was recorded. The attribute `no_span` switches this default off. The derive refuses names of
+/// keys that JSON output has already, such as `size` and `payload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtWords([Option<ExtWord>; WORDS]);
 
@@ -169,5 +229,20 @@ impl ExtWords {
         if let Some(free @ None) = self.0.get_mut(index) {
             *free = Some(word);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_reserved_key_ends_like_the_key_of_a_word_that_is_no_plain_number() {
+        for key in RESERVED_KEYS {
+            assert!(!key.ends_with("_seqno") && !key.ends_with("_index"), "{key}");
+            assert!(word_problem(key, ExtWordKind::Number).unwrap().contains(key));
+            assert_eq!(word_problem(key, ExtWordKind::Seqno), None);
+        }
+        assert_eq!(word_problem("account_index", ExtWordKind::Number), None);
     }
 }

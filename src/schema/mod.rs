@@ -68,6 +68,7 @@ pub use eventring_macros::{EventPayload, EventType, PayloadField};
 #[doc(hidden)]
 pub mod derive_support {
     pub use super::describe::{Layout, count_problem};
+    pub use super::ext_words::word_problem;
     pub use super::record_error::RECORD_ERROR_EVENT;
     pub use super::trailing::{count_at, expect_end, split_counted, split_rest};
     pub use std::sync::OnceLock;

@@ -113,7 +113,7 @@ impl EventPayload for () {
 /// Attributes of the enum:
 ///
 /// - `content_type = N` is the `content_type` of ring files with these events. The numbers 1 to 3 are TEST, EXEC and
-///   PERF. Programs use numbers from 256.
+///   PERF. Programs use numbers from 256; the derive refuses smaller ones.
 /// - `name = "…"` is the name of the content type. Default: the enum's name in capitals (`MY_EVENTS` for `MyEvents`).
 /// - `version = N` is the author's version number. Default: 1.
 /// - `schema_hash = "…"` is the hash that others have published for this schema, in 64 hex digits.
@@ -121,7 +121,7 @@ impl EventPayload for () {
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
 ///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of
 ///   an event of the same ring, or 0 for no event. `INDEX = NAME: index` says that the word holds an index plus one, or
-///   0 for no index.
+///   0 for no index. NAME is none of the keys that JSON output has already, such as `size` and `payload`.
 /// - `no_span` leaves word 3 to the program. Without `no_span`, word 3 has the name `span`, and schema text says so.
 ///   `record!` and `recordv!` then store in it the id of the `tracing` span in which the event is recorded, if the
 ///   feature `tracing` records this span. A call of the macro that gives a value for `span` stores that value instead.
@@ -138,7 +138,8 @@ impl EventPayload for () {
 ///   struct in it (`a.b`). The last array may be without `* COUNT`; it then takes the rest of the payload. The derive
 ///   makes a view of the whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME` gives. The
 ///   view's `decode` finds the arrays. The view's field `fixed` is the struct. The view has one more field for each
-///   array.
+///   array. Views stand beside the enum. If another type there has the name already (the compiler says that
+///   `OrderFilledView` is defined multiple times), give the view another name with `view = NAME`.
 /// - `carries(NAME, …)` lists the named extension words that the event takes from scopes
 ///   ([`ext_scope!`](crate::ext_scope)). Without this attribute, the event takes all named words.
 /// - `name = "…"` is the event's name in schema text.

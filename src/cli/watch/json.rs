@@ -8,10 +8,6 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// The keys of an event's line.
-const KEYS: [&str; 11] =
-    ["seqno", "type", "name", "ts_ns", "size", "ext", "span", "payload", "expired", "malformed", "ring"];
-
 /// The printer of JSON lines; `docs/CLI.md` lists their fields.
 pub(super) struct JsonLines {
     out: BufWriter<StdoutLock<'static>>,
@@ -43,7 +39,7 @@ impl JsonLines {
         // An extension word with a name gets a key of its own in the line, with two exceptions: the words of execution
         // events, and words with the name of another key of the line. These words are only in `ext`.
         for (index, word) in ring.words.iter_own().filter(|_| !ring.is_exec) {
-            if !KEYS.contains(&&*word.key()) {
+            if !word.is_reserved() {
                 write!(line, "\"{}\":{},", word.key(), json!(word.value(event.content_ext[index])))?;
             }
         }
