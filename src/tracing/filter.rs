@@ -12,9 +12,10 @@ use tracing_subscriber::layer::{Context, Filter};
 /// `info,my_crate=debug,my_crate::db=off`.
 ///
 /// A filter is a list of directives. A directive has one of three forms: a level (`off`, `error`, `warn`, `info`,
-/// `debug`, `trace`, or 0 to 5 for these), a target (for all levels), or `target=level`. A directive's target fits every
-/// target that begins with it. If several directives have a target that fits, the longest of these targets decides. If no target fits, the
-/// directive that is only a level decides. If there is no such directive either, the span or event is not recorded.
+/// `debug`, `trace`, or 0 to 5 for these), a target (for all levels), or `target=level`. A directive's target fits
+/// every target that begins with it. If several directives have a target that fits, the longest of these targets
+/// decides. If no target fits, the directive that is only a level decides. If there is no such directive either, the
+/// span or event is not recorded.
 ///
 /// A single word that is nearly a level, such as `wran`, is an error, because it is probably a mistyped level. To
 /// name a target that is nearly a level, write the target with a level: `warp=trace`.
