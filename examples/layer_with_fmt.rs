@@ -4,7 +4,7 @@
 //! ```console
 //! $ cargo run --example layer_with_fmt
 //! $ eventring watch layer-with-fmt
-//! $ eventring clean layer-with-fmt    # removes the rings
+//! $ eventring clean --ended layer-with-fmt    # removes the rings
 //! ```
 
 use eventring::tracing::{PerfRecorder, RecorderLayer};
