@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut replay = SpanReplay::new();
     let mut last_epoch_nanos = 0;
     let mut out = BufWriter::new(io::stdout().lock());
-    writeln!(out, "span,id,parent,thread,created_epoch_nanos,wall_nanos,busy_nanos")?;
+    writeln!(out, "span,id,parent,thread,created_epoch_nanos,wall_nanos,busy_nanos,end")?;
     while let Some(item) = reader.next() {
         match item {
             PerfItem::Record(record) => {
@@ -32,12 +32,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             // Typed events come only if `with_typed_events` has given their ring to the reader. This reader has none.
             PerfItem::TypedEvent(_) => {}
         }
-        // Each span is written soon after it has ended, so only the open spans are kept in memory.
+        // Each span is written soon after it has ended. So only the open spans, and those that were closed just now,
+        // are kept in memory.
         while let Some(span) = replay.take_closed() {
             write_row(&mut out, &span)?;
         }
     }
-    // These are the spans that were open when the recording ended.
+    // These are the spans that were open when the recording ended, and the spans that were closed in its last
+    // milliseconds. The replay keeps a closed span for a while, because later records may still name it.
     for span in replay.finish(last_epoch_nanos) {
         write_row(&mut out, &span)?;
     }
@@ -49,9 +51,15 @@ fn write_row(out: &mut impl Write, span: &Span) -> io::Result<()> {
     let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
     let parent = span.parent.map_or_else(String::new, |parent| parent.to_string());
     let thread = span.created.as_ref().and_then(|created| created.thread.name.as_deref()).unwrap_or_default();
+    // Only a closed span has a known end. If events were lost, nobody knows whether the span was closed.
+    let end = match span.closed {
+        Some(_) => "closed",
+        None if span.is_end_lost => "lost",
+        None => "open",
+    };
     writeln!(
         out,
-        "{},{},{parent},{thread},{},{},{}",
+        "{},{},{parent},{thread},{},{},{},{end}",
         span.name(),
         span.id,
         number(span.created.as_ref().map(|created| created.epoch_nanos)),

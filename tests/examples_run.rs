@@ -3,7 +3,7 @@
 #![cfg(feature = "tracing")]
 
 use eventring::reader::{Next, Reader, Seek};
-use eventring::tracing::{PerfContent, PerfItem, PerfReader, SpanTree};
+use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber, SpanTree};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -87,6 +87,25 @@ fn quickstart_records_its_spans_and_custom_export_writes_them() {
     let answer = rows.iter().find(|row| row[0].ends_with("answer")).unwrap();
     assert!(rows.iter().any(|row| row[0].ends_with("request") && row[1] == answer[2]), "{table}");
     assert!(answer[5].parse::<u64>().unwrap() >= 5_000_000, "{table}");
+    // The last spans were closed within milliseconds of the end of the recording. They are closed nevertheless.
+    assert!(rows[1..].iter().all(|row| row[7] == "closed"), "{table}");
+}
+
+#[test]
+fn custom_export_tells_a_span_that_was_open_at_the_end_from_one_that_was_closed_just_before() {
+    let directory = directory();
+    let path = directory.path().join("open");
+    let recorder = PerfRecorder::builder().config(&path).shifts(15, 21).shards(1).keep(true).build().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
+        std::mem::forget(tracing::info_span!("never_closed"));
+        drop(tracing::info_span!("closed_last"));
+    });
+    let table = run(command(&directory, "custom_export").arg("open"));
+    let end = |name: &str| {
+        let row = table.lines().find(|row| row.split(',').next().unwrap().ends_with(name));
+        row.unwrap_or_else(|| panic!("{table}")).rsplit(',').next().unwrap()
+    };
+    assert_eq!((end("never_closed"), end("closed_last")), ("open", "closed"), "{table}");
 }
 
 #[test]

@@ -11,7 +11,8 @@ pub(super) const GRACE_NANOS: u64 = 5_000_000;
 
 impl SpanReplay {
     /// Takes the next span that was closed at least 5 milliseconds before the newest record. The spans come in the
-    /// order of their closes in the stream. Returns `None` if there is no such span yet.
+    /// order of their closes in the stream. Returns `None` if there is no such span yet. At the end of the stream,
+    /// spans that were closed in its last 5 milliseconds are still in the replay; [`Self::finish`] returns them.
     pub fn take_closed(&mut self) -> Option<Span> {
         loop {
             let (closed, id) = *self.closing.front()?;
@@ -44,9 +45,11 @@ impl SpanReplay {
         spans
     }
 
-    /// Ends the replay and returns all spans that were not taken, in the order of their ids. `now_epoch_nanos` is the
-    /// time at which the recording ended. If events were lost after an open span was last seen, its
-    /// [`Span::is_end_lost`] is true.
+    /// Ends the replay and returns all spans that were not taken, in the order of their ids. These are the spans that
+    /// are still open, and also spans that were closed in the last 5 milliseconds of the stream, which
+    /// [`Self::take_closed`] did not return. [`Span::closed`] tells which they are: it is `None` for an open span.
+    /// `now_epoch_nanos` is the time at which the recording ended. If events were lost after an open span was last
+    /// seen, its [`Span::is_end_lost`] is true.
     #[must_use]
     pub fn finish(mut self, now_epoch_nanos: u64) -> Vec<Span> {
         let entered = self.spans_on_stacks(now_epoch_nanos);
