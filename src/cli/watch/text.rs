@@ -286,7 +286,7 @@ impl<O: Write> Printer for Lines<O> {
         }
         self.say_before()?;
         let of = if self.columns.ring.is_some() { format!(" of {}", one_line(&ring.label)) } else { String::new() };
-        let (first, last) = (gap.first_seqno, gap.first_seqno.saturating_add(gap.count - 1));
+        let (first, last) = (gap.first_seqno, gap.first_seqno.saturating_add(gap.count.saturating_sub(1)));
         let is_one = gap.count == 1;
         if gap.cause == GapCause::NeverOpened {
             let are = if is_one { "is" } else { "are" };
