@@ -1,7 +1,7 @@
 //! Faults that the soak must find.
 
 use super::follow;
-use super::workload::{Stress, noise};
+use super::workload::{Stress, noise, stalls_in};
 use super::{Exit, FollowCounts, SoakOutcome};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
@@ -53,4 +53,11 @@ fn hung_readers_and_unaccounted_seqnos_fail_the_soak_and_counted_losses_do_not()
     assert!(outcome.lost == 6 && outcome.exit() == Exit::Done);
     outcome.add_follower(Some(FollowCounts { unaccounted: 1, ..FollowCounts::default() }));
     assert_eq!(outcome.exit(), Exit::Failed);
+}
+
+#[test]
+fn a_thread_with_any_number_stalls_once_in_three_thousand_turns() {
+    for thread in 0..100 {
+        assert_eq!((1..=3000).filter(|turn| stalls_in(*turn, thread)).count(), 1, "thread {thread}");
+    }
 }

@@ -49,7 +49,7 @@ impl Stress {
         if self.turn.is_multiple_of(5000) {
             self.record(ExecEvent::TxnLog as u16, (1 << 20) | ((self.turn as usize * 4099) % (3 << 20)));
         }
-        if self.turn % 3000 == self.thread * 700 {
+        if stalls_in(self.turn, self.thread) {
             self.stall();
             return 1;
         }
@@ -81,6 +81,12 @@ impl Stress {
         sum.add(payload);
         [self.thread, SOAK_EVENT, self.turn, sum.finish()]
     }
+}
+
+/// Returns true if a thread stalls in that turn. Each thread stalls once in 3,000 turns. Threads with neighbouring
+/// numbers stall in turns that are far apart.
+pub(super) fn stalls_in(turn: u64, thread: u64) -> bool {
+    turn % 3000 == thread * 700 % 3000
 }
 
 /// Returns true if the event is whole: the checksum in its last extension word matches its type, its other words and
