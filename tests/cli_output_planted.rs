@@ -216,6 +216,24 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
         });
         assert!(run.err.starts_with("error: cannot write stdout: "), "{run:?}");
     }
+    // The same holds for every ring of several.
+    let other = Scene::new();
+    for verb in ["capture", "export"] {
+        for stdout in [&scene.ring, &other.ring] {
+            let mut command =
+                program::program(&[verb, argument(&scene.ring), argument(&other.ring), "--force", "-o", "-"]);
+            if verb == "capture" {
+                command.arg("--now");
+            } else {
+                command.args(["--format", "jsonl"]);
+            }
+            command.stdout(File::options().append(true).open(stdout).unwrap());
+            let run = program::finish(command);
+            assert_eq!(run.code, Some(14), "{run:?}");
+            assert!(run.err.starts_with("error: cannot write stdout: "), "{run:?}");
+            [&scene, &other].iter().for_each(|scene| assert_ring_is_whole(&scene.ring, 2));
+        }
+    }
     // Here the ring has the name that a rotated capture would give to its first file.
     let rows_ring = place(&scene.directory, "t.0001.evc");
     fs::rename(&scene.ring, &rows_ring).unwrap();
