@@ -1,4 +1,5 @@
-//! Span ids in JSON are never rounded, even by programs that read all numbers as doubles, such as JavaScript and jq.
+//! Numbers in JSON: span ids are never rounded, even by programs that read all numbers as doubles, such as JavaScript
+//! and jq. NaN and the infinities have the forms that docs/CLI.md describes.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -101,4 +102,27 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
         ids.into_iter().filter(|id| *id > 1 << 20).collect::<HashSet<u64>>()
     });
     assert!(by_subscriber.is_disjoint(&by_layer));
+}
+
+#[test]
+fn nan_and_infinities_have_the_forms_that_cli_md_describes() {
+    let directory = program::directory();
+    let ring = program::place(&directory, "ring");
+    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).tables_shift(16).shards(1);
+    let recorder = builder.prefault(false).keep(true).build().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
+        drop(info_span!("floats", nan = f64::NAN, inf = f64::INFINITY, less = f64::NEG_INFINITY, half = 0.5));
+    });
+    let ring = program::argument(&ring);
+    let watched = program::run(&["watch", ring, "--type", "SPAN_NEW", "--json"]).json_lines();
+    let expected = serde_json::json!({ "nan": null, "inf": null, "less": null, "half": 0.5 });
+    assert_eq!(watched[0]["payload"]["fields"], expected, "{watched:?}");
+    let expected = serde_json::json!({ "nan": "NaN", "inf": "inf", "less": "-inf", "half": 0.5 });
+    let lines = program::run(&["export", ring, "--format", "jsonl", "-o", "-"]).json_lines();
+    let span = lines.iter().find(|line| line["type"] == "span").unwrap();
+    assert_eq!(span["fields"], expected, "{span}");
+    let trace = program::run(&["export", ring, "--format", "chrome", "--view", "span", "-o", "-"]).json();
+    let slices = trace["traceEvents"].as_array().unwrap();
+    let args = slices.iter().map(|slice| &slice["args"]).find(|args| args["half"] == 0.5).unwrap();
+    assert!(["nan", "inf", "less"].iter().all(|name| args[*name] == expected[*name]), "{args}");
 }
