@@ -1,6 +1,6 @@
 //! This crate's reader reads a file of an independent writer: while that writer lives, after it has lapped the
-//! reader, and after it has gone. The writer does not use this crate. It follows the published algorithm, by the
-//! facts in `docs/FORMAT.md`.
+//! reader, and after it has gone. The writer does not use this crate. It follows the algorithm of the original C
+//! implementation (the published C event system whose ring format is `RING01`), by the facts in `docs/FORMAT.md`.
 #![cfg(feature = "exec")]
 
 use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};

@@ -9,7 +9,7 @@ use stall::{published::Published, run_rounds, seconds};
 use std::time::Duration;
 
 #[test]
-fn the_published_algorithm_shows_events_that_nobody_wrote() {
+fn the_original_c_implementation_shows_events_that_nobody_wrote() {
     // The algorithm has known faults, but chance decides whether a fault shows in a round. So the test runs several
     // rounds, until an event is torn or has the payload of another one. A vanished event alone is not enough.
     for _ in 0..30 {

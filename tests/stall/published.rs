@@ -1,5 +1,5 @@
-//! The published algorithm (that of the original C implementation) under stall injection. It is the positive control:
-//! the test must find in it the faults that eventring must not have.
+//! The algorithm of the original C implementation (the published C event system whose ring format is `RING01`)
+//! under stall injection. It is the positive control: the test must find in it the faults that eventring must not have.
 //!
 //! This code is transcribed from the algorithm's documentation, as in `benches/reference`. A reservation is two
 //! fetch-adds. The writer zeroes the slot without a claim, and moves the window by one compare-exchange. A reader
@@ -19,7 +19,7 @@ const WINDOW_INCR: u64 = PAYLOAD_BYTES / 8;
 /// Steps at which a writer can be parked by [`parking`].
 pub const STEPS: [&str; 6] = ["reserved", "zeroed", "allocated", "window moved", "half described", "described"];
 
-/// A ring of the published algorithm, on the heap.
+/// A ring of the original C implementation's algorithm, on the heap.
 pub struct Published {
     last_seqno: AtomicU64,
     next_payload_byte: AtomicU64,
@@ -93,7 +93,7 @@ impl Subject for Published {
         let end = offset + aligned;
         let start = self.window_start.load(Ordering::Relaxed);
         if end.wrapping_sub(start) > PAYLOAD_BYTES - WINDOW_INCR {
-            // As in the published algorithm, the subtractions are unsigned and may wrap. If other writers have moved
+            // As in the original C algorithm, the subtractions are unsigned and may wrap. If other writers have moved
             // the window past this writer's payload, `end` is less than `start`. Then the difference wraps to a large
             // number, and `to` becomes a wrong start of the window.
             let to = (end.wrapping_sub(PAYLOAD_BYTES) & !(WINDOW_INCR - 1)).wrapping_add(2 * WINDOW_INCR);

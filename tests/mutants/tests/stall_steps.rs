@@ -59,7 +59,7 @@ fn a_writer_that_is_parked_at_any_step_spoils_nothing_then_and_later() {
 }
 
 #[test]
-fn the_published_algorithm_is_torn_by_a_writer_that_is_parked() {
+fn the_original_c_implementation_is_torn_by_a_writer_that_is_parked() {
     let name = |step: usize| published::STEPS[step].to_owned();
     let figures = run_all(Published::new, published::STEPS.len(), &name, |_| Vec::new());
     assert!(figures.verdict.torn > 0 && figures.vanished > 0, "the harness finds nothing: {figures}");
