@@ -18,6 +18,10 @@ fn watch(arguments: &[&str]) -> Run {
 
 fn seqnos(run: &Run) -> Vec<u64> {
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    seqnos_of(run)
+}
+
+fn seqnos_of(run: &Run) -> Vec<u64> {
     run.json_lines().iter().map(|line| line["seqno"].as_u64().unwrap()).collect()
 }
 
@@ -261,6 +265,39 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
     let text = program::run(&["watch", argument(&first), argument(&second), "--from", "3"]);
     assert_eq!(text.code, Some(2));
     assert_eq!(text.err, "error: --from SEQNO needs a single ring: each ring has its own numbers\n");
+}
+
+#[test]
+fn the_heading_is_aligned_if_all_rings_have_short_names() {
+    let directory = directory();
+    let (a, b) = (place(&directory, "a"), place(&directory, "b"));
+    for path in [&a, &b] {
+        kept_ring(path, ContentDescription::of::<ExecEvent>(), |recorder| {
+            recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
+        });
+    }
+    let mut watch = program::program(&["watch", "a", "b"]);
+    watch.env("EVENTRING_DIR", directory.path());
+    let run = program::finish(watch);
+    let lines: Vec<&str> = run.out.lines().filter(|line| !line.starts_with("──")).collect();
+    assert_eq!(lines[0].find("EVENT"), lines[1].find("TXN_END"), "{}", run.out);
+}
+
+#[test]
+fn a_ring_that_is_named_twice_is_watched_once() {
+    let directory = directory();
+    let ring = place(&directory, "ring");
+    kept_ring(&ring, ContentDescription::of::<ExecEvent>(), |recorder| {
+        (0..3).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
+    });
+    let link = place(&directory, "link");
+    std::os::unix::fs::symlink(&ring, &link).unwrap();
+    let dotted = format!("{}/./ring", directory.path().display());
+    for other in [argument(&ring), argument(&link), &dotted] {
+        let run = run(&["watch", argument(&ring), other, "--json", "--last", "2"]);
+        assert_eq!(seqnos_of(&run), [2, 3], "{other}: {run:?}");
+        assert_eq!(run.json_lines()[0].get("ring"), None, "{other}");
+    }
 }
 
 #[test]

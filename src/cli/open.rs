@@ -6,6 +6,11 @@ use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The pause between two searches for a ring that is not there yet. It is short, because a program may live for only a
+/// few milliseconds.
+pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The ring to read, and the events that it must hold.
 #[derive(clap::Args)]

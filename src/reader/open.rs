@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The pause between two attempts to open a ring that does not exist yet.
-const WAIT_INTERVAL: Duration = Duration::from_millis(2);
+/// The pause between two attempts to open a ring that does not exist yet. It is short, because a program may live for
+/// only a few milliseconds.
+pub(super) const WAIT_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Options for opening a ring. Made by [`Reader::options`].
 #[derive(Clone, Debug, Default)]

@@ -17,6 +17,8 @@ const NARROW: usize = 11;
 const SPAN_WIDTH: usize = 10;
 /// The width of a time with nanoseconds, `03:04:05.123456789`.
 const TIME_WIDTH: usize = 18;
+/// The heading of the column of ring names.
+pub(super) const RING_HEADING: &str = "RING";
 /// The number of blanks between columns.
 const GAP: usize = 2;
 
@@ -49,7 +51,7 @@ impl Columns {
         let has_perf = rings.iter().any(|ring| ring.perf.is_some());
         let names = rings.iter().map(|ring| ring.decoder.name_width());
         let labels = rings.iter().map(|ring| ring.label.chars().count());
-        let label = labels.max().filter(|_| rings.has_several());
+        let label = labels.chain([RING_HEADING.len()]).max().filter(|_| rings.has_several());
         let all = Self {
             time_digits: 9,
             ring: label,

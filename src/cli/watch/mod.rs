@@ -45,7 +45,7 @@ pub(super) struct Args {
     /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number
     #[arg(long, value_name = "PLACE", value_parser = start::parse_start)]
     from: Option<Start>,
-    /// Start this many events before the newest; of several rings or shards, this many of all together
+    /// Start N events before the newest event. The N events are the newest of all rings and shards together
     #[arg(long, value_name = "N", conflicts_with = "from")]
     last: Option<u64>,
     /// Stop after this many events
@@ -53,7 +53,8 @@ pub(super) struct Args {
     count: Option<u64>,
     #[command(flatten)]
     select: Select,
-    /// Wait for the ring if it does not exist; when its writer ends, wait for the next ring of this name, and go on
+    /// Wait for the ring if it does not exist; when its writer ends, wait for the next ring of this name, and go on.
+    /// The watch looks 500 times a second, and cannot see a ring that is made and removed between two looks
     #[arg(long)]
     reopen: bool,
     /// Exit with code 16 if events were lost
@@ -103,7 +104,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     } else {
         Box::new(text::Lines::new(&rings, args.full, TimeFormat::new(args.utc)))
     };
-    let mut summary = WatchSummary::new(Instant::now());
+    let mut summary = WatchSummary::new(Instant::now(), args.reopen);
     let mut selection = args.select.on(&rings)?;
     start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {

@@ -7,7 +7,7 @@ use crate::cli::decoder::Decoder;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::open::Expect;
+use crate::cli::open::{Expect, LOOK_PAUSE};
 use crate::cli::paint::WARNING;
 use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
@@ -17,7 +17,7 @@ use eventring::reader::{
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The time between two checks for Ctrl-C while the watch waits for a ring.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -83,24 +83,27 @@ pub(super) struct Rings {
     rings: Vec<Ring>,
     /// The number of shard errors in the set's list that have been printed.
     shown_shard_errors: usize,
+    /// True if the watch goes on with the next rings of the same names, so that it must soon notice the end of a ring.
+    reopens: bool,
 }
 
 impl Rings {
-    /// Opens all rings. If `wait` is true, waits for a ring that does not exist yet, and `silence` prints a notice
-    /// about the wait. Returns `None` if the user stops the wait.
+    /// Opens all rings. A ring that is named twice is opened once. If `reopens` is true, waits for a ring that does not
+    /// exist yet, and `silence` prints a notice about the wait. Returns `None` if the user stops the wait.
     pub(super) fn open(
         names: &[PathBuf],
         expect: &Expect,
         start: Option<Start>,
-        wait: bool,
+        reopens: bool,
         interrupt: &Interrupt,
         silence: &mut Silence,
     ) -> anyhow::Result<Option<Self>> {
         let mut set = RingSet::options().from_readers([]);
+        let mut files = Vec::new();
         for name in names {
             // A name with sizes (`name:15:24`) is a recorder's configuration. No ring ever has such a name, so waiting
             // would not end.
-            let timeout = if wait && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
+            let timeout = if reopens && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
             let mut opened = expect.options().open(name);
             let is_new = opened.is_err();
             while !timeout.is_zero() && opened.as_ref().is_err_and(|error| error.kind() == ReaderErrorKind::NotFound) {
@@ -112,6 +115,11 @@ impl Rings {
             }
             let reader = opened.map_err(|error| advice::on_expected(name, error))?;
             silence.ends();
+            let file = reader.path().map(|path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));
+            if file.is_some() && files.contains(&file) {
+                continue;
+            }
+            files.push(file);
             advice::warn_of_shard(name, &reader);
             let start = Start::in_ring(start, &reader, is_new);
             set.add(reader, start);
@@ -120,7 +128,7 @@ impl Rings {
         if let (Some(Start::Last(count)), true) = (start, set.rings().len() > 1) {
             set.seek(Seek::Last(count));
         }
-        let mut rings = Self { set, rings: Vec::new(), shown_shard_errors: 0 };
+        let mut rings = Self { set, rings: Vec::new(), shown_shard_errors: 0, reopens };
         rings.take_new();
         Ok(Some(rings))
     }
@@ -147,11 +155,29 @@ impl Rings {
 
     /// Returns the next event or gap, or `None` if none comes within `patience`.
     pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
-        let item = self.set.next_timeout(patience);
+        let item = if self.reopens { self.next_or_end(patience) } else { self.set.next_timeout(patience) };
         if self.set.rings().len() > self.rings.len() || self.set.shard_errors().len() > self.shown_shard_errors {
             self.take_new();
         }
         item
+    }
+
+    /// Returns the next event or gap, or `None` if none comes within `patience`. Also returns `None` soon after all
+    /// rings have ended. (The ring set alone may notice the end a tenth of a second later. Until then, a whole ring of the
+    /// same name may be made and removed.)
+    fn next_or_end(&mut self, patience: Duration) -> Option<RingItem> {
+        let begin = Instant::now();
+        loop {
+            let left = patience.saturating_sub(begin.elapsed());
+            let item = self.set.next_timeout(left.min(LOOK_PAUSE));
+            if item.is_some() || left.is_zero() {
+                return item;
+            }
+            self.set.check_liveness();
+            if self.set.has_ended() {
+                return None;
+            }
+        }
     }
 
     /// Returns true if everything was read and no more events will come.

@@ -26,10 +26,12 @@ pub(super) struct WatchSummary {
     expired: u64,
     /// The reason why the watch was stopped although more events may come. `None` if it was not stopped.
     reason: Option<&'static str>,
+    /// True if the watch waits for new rings. It cannot know of a ring that was made and removed between two looks.
+    reopens: bool,
 }
 
 impl WatchSummary {
-    pub(super) fn new(since: Instant) -> Self {
+    pub(super) fn new(since: Instant, reopens: bool) -> Self {
         Self {
             since,
             shown: 0,
@@ -40,6 +42,7 @@ impl WatchSummary {
             given_up: 0,
             expired: 0,
             reason: None,
+            reopens,
         }
     }
 
@@ -110,6 +113,7 @@ impl WatchSummary {
             // Events that were overwritten before the watch began are lost, too, but they do not count here. So the
             // text says "since".
             0 if self.overwritten_before > 0 => "none lost since".to_owned(),
+            0 if self.reopens => "none lost in the rings that were seen".to_owned(),
             0 => "none lost".to_owned(),
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
         });

@@ -1,6 +1,6 @@
 //! Events and losses for people: each on a line, with the aligned columns that [`super::columns`] chooses.
 
-use super::columns::{Columns, fit};
+use super::columns::{Columns, RING_HEADING, fit};
 use super::rings::{Ring, Rings};
 use super::{Printer, perf};
 use crate::cli::format::{TimeFormat, columns, events, grouped, one_line};
@@ -75,7 +75,7 @@ impl<O: Write> Lines<O> {
         let columns = &self.columns;
         let mut heading = format!("{:<1$}  ", "TIME", columns.time());
         if let Some(width) = columns.ring {
-            heading += &format!("{:<width$}  ", "RING");
+            heading += &format!("{RING_HEADING:<width$}  ");
         }
         if let Some(width) = columns.seqno {
             heading += &format!("{:>width$}  ", "SEQNO");

@@ -2,17 +2,16 @@
 
 use super::super::cursor::Seek;
 use super::super::error::ReaderError;
+use super::super::open::WAIT_INTERVAL;
 use super::RingSet;
 use crate::layout::Descriptor;
 use std::time::{Duration, Instant};
 
-/// The pause between two searches for new rings in [`RingSet::reopen`].
-const REOPEN_PAUSE: Duration = Duration::from_millis(20);
-
 impl RingSet {
     /// Replaces rings that were read to their end by new rings of the same names, which a restarted program has made.
     /// Waits at most `timeout` until there is a new ring. A new ring also replaces the shards of the old ring. It is
-    /// read from its first event on.
+    /// read from its first event on. The function looks for new rings 500 times a second. If a ring is made and removed
+    /// between two looks, nothing tells that it has existed.
     ///
     /// Returns the index of the first new ring in [`Self::rings`], or `None` if there is no new ring. The new rings
     /// are the last ones in the set. The other rings may have smaller indices than before the call, because replaced
@@ -29,7 +28,7 @@ impl RingSet {
             if found.is_some() || left.is_zero() {
                 return Ok(found);
             }
-            std::thread::sleep(REOPEN_PAUSE.min(left));
+            std::thread::sleep(WAIT_INTERVAL.min(left));
         }
     }
 
