@@ -108,7 +108,7 @@ fn the_report_names_the_reason_for_a_captures_end() {
     insta::assert_snapshot!(reported.join("\n"), @r"
     --now: what was recorded until now
     --duration 10ms: the time was over
-    : the program has ended
+    : the ring has ended
     ");
 }
 

@@ -93,11 +93,11 @@ fn check_account(files: &[PathBuf]) -> u64 {
 fn a_file_stays_below_its_limit_and_makes_use_of_it() {
     for (events, noise_bytes) in [(30_000, 8), (3000, 700)] {
         let ring = Ring::new(events, noise_bytes);
-        for limit in [20_000, 50_001, 123_456, 250_000] {
+        for limit in [8_000, 20_000, 50_001, 123_456, 250_000] {
             let summary = ring.capture(&CaptureOptions::new().max_bytes(limit));
             assert_eq!(summary.reason, EndReason::Size, "{limit}");
             let bytes = bytes_of(&summary.files[0]);
-            assert!(bytes <= limit && bytes + 8192 > limit, "{bytes} of {limit}");
+            assert!(bytes <= limit && bytes + 4_096 > limit, "{bytes} of {limit}");
             assert_eq!((summary.bytes, summary.stats.lost()), (bytes, 0));
             let unread: u64 = summary.stats.rings.iter().map(|ring| ring.unread).sum();
             assert_eq!(check_account(&summary.files) + unread, ring.handed_out());

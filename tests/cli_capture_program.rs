@@ -11,6 +11,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, try_init};
 use program::{Live, PROGRAM, Run, argument, directory, finish, run};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,6 +58,23 @@ fn brief() -> (TempDir, PathBuf, PathBuf) {
     (directory, place, file)
 }
 
+/// Returns the command `eventring ARGUMENTS -- sh -c SCRIPT`. In the script, `"$@"` runs this test executable, which
+/// plays `part`.
+fn capturing_script(test: &str, part: &str, place: &Path, arguments: &[&str], script: &str) -> Command {
+    let program = play(test, part, place);
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).args(["--", "sh", "-c", script, "sh"]).arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
+    command
+}
+
+/// Returns how many of the program's log records are in the capture.
+fn logged(file: &Path) -> u64 {
+    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count() as u64
+}
+
 fn captured(run: &Run) -> Value {
     serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
@@ -75,15 +93,44 @@ fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     assert_eq!(ended.code, Some(7), "{ended:?}");
     let captured = captured(&ended);
     assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
-    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
-    let logged =
-        lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count();
-    assert_eq!(logged as u64, 2 * EVENTS);
+    assert_eq!(logged(&file), 2 * EVENTS);
     // The capture made the program's rings stay, so that it could read them to the end, and then removed them. Only
     // the capture's own file is left.
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["t.evc"]);
     assert!(ended.err.contains("the program's own words"), "{}", ended.err);
+}
+
+const STAYS: &str = "a_capture_goes_on_while_its_program_runs_although_the_rings_have_ended";
+
+#[test]
+fn a_capture_goes_on_while_its_program_runs_although_the_rings_have_ended() {
+    let (_directory, place, file) = brief();
+    let arguments = ["capture", argument(&place), "-o", argument(&file)];
+    let ended = finish(capturing_script(STAYS, "brief", &place, &arguments, "\"$@\"; sleep 2; exit 5"));
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.err.ends_with("(the program has ended)\n"), "{ended:?}");
+    assert_eq!(logged(&file), 2 * EVENTS);
+}
+
+const LATER: &str = "later_rings_of_the_same_name_are_captured_and_removed";
+
+#[test]
+fn later_rings_of_the_same_name_are_captured_and_removed() {
+    let (directory, place, file) = brief();
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
+    let script = "\"$@\"; \"$@\"; sleep 0.2; \"$@\"";
+    let ended = finish(capturing_script(LATER, "brief", &place, &arguments, script));
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let captured = captured(&ended);
+    assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
+    // Each of the three recorders has made a ring for each of its threads.
+    let first = run(&["export", argument(&file), "--format", "jsonl"]).json_lines().swap_remove(0);
+    let pids: BTreeSet<u64> =
+        first["rings"].as_array().unwrap().iter().map(|ring| ring["pid"].as_u64().unwrap()).collect();
+    assert_eq!((logged(&file), pids.len()), (3 * 2 * EVENTS, 3));
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["t.evc"]);
 }
 
 const ABORT: &str = "a_program_that_dies_is_captured_and_leaves_its_rings";
@@ -265,6 +312,33 @@ fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
     let error =
         format!("the capture was interrupted before the ring {} was made; nothing was captured", place.display());
     assert!(ended.err.contains(&error) && !file.exists(), "{ended:?}");
+}
+
+#[test]
+fn a_duration_ends_the_wait_for_a_ring_that_never_comes() {
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--duration", "300ms"];
+    for more in [&["--wait"][..], &["--", "sleep", "2"]] {
+        let ended = run(&[&arguments[..], more].concat());
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let error = format!("error: the ring {} was not made within 300 ms (--duration); ", place.display());
+        assert!(ended.err.starts_with(&error) && !file.exists(), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_program_is_not_started_if_the_output_cannot_be_written() {
+    let directory = directory();
+    let (place, started) = (program::place(&directory, "ring"), program::place(&directory, "started"));
+    let first = program::place(&directory, "t.0001.evc");
+    std::fs::write(&first, "in use").unwrap();
+    let whole = program::place(&directory, "t.evc");
+    for output in ["/dev/null", argument(&whole)] {
+        let arguments = ["capture", argument(&place), "--rotate-size", "8k", "-o", output];
+        let refused = run(&[&arguments[..], &["--", "touch", argument(&started)]].concat());
+        assert_eq!((refused.code, started.exists()), (Some(14), false), "{refused:?}");
+    }
 }
 
 #[test]

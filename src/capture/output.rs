@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// The least free room, in bytes, for another block of events in a file with a size limit. A file with less room is
 /// full. Without this bound, the last blocks before the limit would become smaller and smaller.
-const LAST_BLOCK_BYTES: usize = 4096;
+const LAST_BLOCK_BYTES: usize = 1024;
 
 /// The files of a capture, and the file that is being written.
 pub(super) struct Output<'o> {

@@ -6,6 +6,7 @@
 //! pipe that the user has named.
 
 use super::error::{CaptureError, CaptureErrorKind};
+use super::parts::part_path;
 use super::read_files::{IS_READ, ReadFiles, directory_of};
 use crate::shm::{FileId, LockState, lock_state};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -84,6 +85,16 @@ impl OutputEntry {
         }
         self.check(overwrite, read)?;
         Ok(OutputKind::File)
+    }
+
+    /// Checks that a rotated capture can be begun under this name: the name leads to no device or pipe, and the name of
+    /// the first file is free, or may be replaced as [`Self::look`] says.
+    ///
+    /// # Errors
+    /// Something exists under one of these names that is not replaced.
+    pub fn look_at_row(&self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
+        self.check_no_stream()?;
+        Self::open(&part_path(&self.path, 1))?.check(overwrite, read)
     }
 
     /// Checks that the name does not lead to a device or a pipe. A rotated capture makes several files, and a device

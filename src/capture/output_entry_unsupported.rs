@@ -48,6 +48,14 @@ impl OutputEntry {
         match self.0 {}
     }
 
+    /// Checks that a rotated capture can be begun under the name.
+    ///
+    /// # Errors
+    /// None.
+    pub fn look_at_row(&self, _: bool, _: &ReadFiles) -> Result<(), CaptureError> {
+        match self.0 {}
+    }
+
     pub(super) fn check_no_stream(&self) -> Result<(), CaptureError> {
         match self.0 {}
     }

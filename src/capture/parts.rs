@@ -92,7 +92,7 @@ impl PathParts {
 }
 
 /// Returns the path of the file with the number `part`: `trace.evc` becomes `trace.0001.evc`.
-fn part_path(output: &Path, part: u32) -> PathBuf {
+pub(super) fn part_path(output: &Path, part: u32) -> PathBuf {
     let mut name = output.file_stem().unwrap_or_default().to_os_string();
     name.push(format!(".{part:04}"));
     if let Some(extension) = output.extension() {

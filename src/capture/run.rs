@@ -208,7 +208,7 @@ impl<'o> Capture<'o> {
         let overlapping = self.sources.rings.iter().filter(|ring| ring.payloads.refused > 0);
         problems.extend(overlapping.map(|ring| {
             format!(
-                "the ring {} is damaged: {} of its payloads share bytes with others or lie behind its buffer, and are left out; their descriptors \
+                "the ring {} is damaged: {} of its payloads share bytes with others or lie after its buffer, and are left out; their descriptors \
                  are kept",
                 ring.described.name, ring.payloads.refused
             )

@@ -88,9 +88,9 @@ impl Sources {
     }
 
     fn add_ring(&mut self, reader: Reader, start: Seek) -> Result<(), CaptureError> {
-        let path = reader.path();
-        let is_it = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::path) == path;
-        if path.is_some() && self.rings.iter().any(is_it) {
+        // Rings are compared by file and not by path, because a later ring may have the path of an earlier one.
+        let is_it = |ring: &SourceRing| ring.reader.as_ref().is_some_and(|known| known.file_id() == reader.file_id());
+        if self.rings.iter().any(is_it) {
             return Ok(());
         }
         self.check_number()?;

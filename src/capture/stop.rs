@@ -52,7 +52,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_recorded_behind_the_end_is_not_waited_for_whatever_its_stamp_is() {
+    fn what_is_recorded_after_the_end_is_not_waited_for_whatever_its_stamp_is() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ring");
         let recorder = Recorder::builder(ContentDescription::new(300, "X"))

@@ -17,6 +17,13 @@ pub(super) fn look(output: &Path, force: bool) -> anyhow::Result<OutputKind> {
     look.map_err(failure)
 }
 
+/// Checks whether a rotated capture to `output` can be begun: `output` leads to no device or pipe, and the name of the
+/// first numbered file can be written.
+pub(super) fn look_at_row(output: &Path, force: bool) -> anyhow::Result<OutputKind> {
+    let look = OutputEntry::open(output).and_then(|entry| entry.look_at_row(force, &ReadFiles::default()));
+    look.map(|()| OutputKind::File).map_err(failure)
+}
+
 /// Calls `write` with an unfinished file, which is then renamed to `output`. So an incomplete file is never visible
 /// under that name, and a failure leaves an existing file as it is. If `target` is a device or a pipe, `write` gets
 /// that instead.

@@ -4,7 +4,9 @@
 use super::program::Program;
 use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::duration;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::open::LOOK_PAUSE;
 use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::capture::{NextRing, ReadFiles};
@@ -14,8 +16,6 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The pause between two searches for a ring. It is short, because a program may live for only a few milliseconds.
-const INTERVAL: Duration = Duration::from_millis(2);
 /// The pause between two searches for a ring if this process has started the program that makes the ring.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -25,6 +25,9 @@ pub(super) struct AwaitedRings {
     pub(super) program: Option<Program>,
     /// Names of rings that do not exist yet.
     awaited: Vec<PathBuf>,
+    /// The latest ring of each name, if a program was started. While the program runs, it may make other rings under
+    /// these names.
+    latest: Vec<Reader>,
     /// Rings that were opened and that [`AwaitedRings::next`] has not returned yet.
     found: VecDeque<Reader>,
     /// All rings that were opened.
@@ -44,6 +47,7 @@ impl AwaitedRings {
         Self {
             program,
             awaited: names.to_vec(),
+            latest: Vec::new(),
             found: VecDeque::new(),
             opened: Vec::new(),
             is_over: false,
@@ -61,13 +65,14 @@ impl AwaitedRings {
         Ok(())
     }
 
-    /// Waits until at least one ring exists. Returns true if the first search found a ring. Such a ring may hold
-    /// events from the time before the capture.
+    /// Waits until at least one ring exists, at most for the time `limit`. Returns true if the first search found a
+    /// ring. Such a ring may hold events from the time before the capture.
     ///
     /// # Errors
     /// No ring was made; the error says why.
-    pub(super) fn wait_for_first(&mut self, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    pub(super) fn wait_for_first(&mut self, limit: Option<Duration>, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let mut is_at_once = true;
+        let begin = Instant::now();
         loop {
             self.look();
             if let Some(error) = self.failed.take() {
@@ -86,6 +91,15 @@ impl AwaitedRings {
                 );
                 return Err(Failure::new(Exit::NotFound, message).into());
             }
+            if let Some(limit) = limit.filter(|limit| begin.elapsed() >= *limit) {
+                let message = format!(
+                    "{} not made within {} (--duration); start the program that records there sooner, or give a longer --duration (nothing was \
+                     captured, and no file was written)",
+                    self.those_awaited("was", "were"),
+                    duration(limit)
+                );
+                return Err(Failure::new(Exit::NotFound, message).into());
+            }
             is_at_once = false;
             self.say_what_is_awaited();
             std::thread::sleep(self.interval());
@@ -93,21 +107,26 @@ impl AwaitedRings {
     }
 
     fn interval(&self) -> Duration {
-        if self.program.is_some() { SHORT_INTERVAL } else { INTERVAL }
+        if self.program.is_some() { SHORT_INTERVAL } else { LOOK_PAUSE }
+    }
+
+    /// Returns true if more rings may come. While a program runs that was started, it may always make another ring.
+    fn may_come_more(&self) -> bool {
+        !self.is_over && (self.program.is_some() || !self.awaited.is_empty())
     }
 
     /// Returns the next ring for the capture. The capture calls this function often, so it searches for rings only
     /// after a pause.
     pub(super) fn next(&mut self) -> NextRing {
         let now = Instant::now();
-        if self.found.is_empty() && !self.awaited.is_empty() && !self.is_over && now >= self.next_look {
+        if self.found.is_empty() && self.may_come_more() && now >= self.next_look {
             self.next_look = now + self.interval();
             self.look();
         }
         match self.found.pop_front() {
             Some(reader) => NextRing::Ring(reader),
-            None if self.awaited.is_empty() || self.is_over => NextRing::NoMore,
-            None => NextRing::NotYet,
+            None if self.may_come_more() => NextRing::NotYet,
+            None => NextRing::NoMore,
         }
     }
 
@@ -116,6 +135,15 @@ impl AwaitedRings {
         // This check comes before the search. If the program has ended by now, the search finds all rings that the
         // program has made, and no further search is needed.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
+        for ring in std::mem::take(&mut self.latest) {
+            match successor(&ring) {
+                Ok(Some(next)) => self.hold(next),
+                Ok(None) => self.latest.push(ring),
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                }
+            }
+        }
         for name in std::mem::take(&mut self.awaited) {
             match open(&name) {
                 Ok(reader) if self.program.as_ref().is_none_or(|program| program.is_creator_of(&reader)) => {
@@ -141,6 +169,9 @@ impl AwaitedRings {
     }
 
     fn hold(&mut self, reader: Reader) {
+        if self.program.is_some() {
+            self.latest.push(reader.clone());
+        }
         self.opened.push(reader.clone());
         self.found.push_back(reader);
     }
@@ -225,8 +256,21 @@ fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
 /// Opens a ring that can be captured.
 fn open(name: &Path) -> Result<Reader, ReaderError> {
     let reader = Reader::open(name)?;
-    if reader.info().content_type == CONTENT_TYPE_PERF {
-        reader.check_events::<PerfEvent>()?;
-    }
+    check(&reader)?;
     Ok(reader)
+}
+
+/// Opens the ring that has replaced `ring` under its name. Returns `None` if there is no such ring.
+fn successor(ring: &Reader) -> Result<Option<Reader>, ReaderError> {
+    let next = ring.reopen()?;
+    next.iter().try_for_each(check)?;
+    Ok(next)
+}
+
+/// Checks that the ring can be captured.
+fn check(ring: &Reader) -> Result<(), ReaderError> {
+    match ring.info().content_type {
+        CONTENT_TYPE_PERF => ring.check_events::<PerfEvent>(),
+        _ => Ok(()),
+    }
 }

@@ -4,7 +4,7 @@ mod awaited;
 mod program;
 mod report;
 
-pub(super) use report::{report_payload_losses, report_table_losses};
+pub(super) use report::{report_payload_losses, report_problem, report_table_losses};
 
 use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
@@ -13,8 +13,8 @@ use crate::cli::output;
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
 use awaited::AwaitedRings;
 use eventring::capture::{
-    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, OutputKind,
-    capture_rings, capture_rings_to,
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, OutputKind, capture_rings,
+    capture_rings_to,
 };
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Replace files that exist
     #[arg(short, long)]
     force: bool,
-    /// Stop after this time (10s, 2m, 1h30m)
+    /// Stop after this time (10s, 2m, 1h30m), counted from the first ring on; also the longest wait for the first ring
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
     /// Save what has been recorded until now, and stop
@@ -74,7 +74,8 @@ pub(super) struct Args {
     /// Wait for rings that do not exist yet; existing rings are read meanwhile
     #[arg(long, conflicts_with = "now")]
     wait: bool,
-    /// A program to start, with its arguments: its rings are captured until it ends; its exit code is ours
+    /// A program to start, with its arguments: all rings that it makes under these names are captured until the program
+    /// ends; its exit code is ours
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new"])]
     command: Vec<OsString>,
 }
@@ -108,11 +109,12 @@ impl Args {
         Ok(options)
     }
 
-    /// Returns the kind of `output`. A rotated capture does not write to `output` itself but makes files with numbered
-    /// names. Each of these names is checked when its file is made.
+    /// Checks whether `output` can be written, and returns its kind. A rotated capture does not write to `output`
+    /// itself but makes files with numbered names. Only the first of these names is checked here. The others are
+    /// checked when their files are made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
         let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
-        if is_row { Ok(OutputKind::File) } else { output::look(output, self.force) }
+        if is_row { output::look_at_row(output, self.force) } else { output::look(output, self.force) }
     }
 
     fn output(&self) -> PathBuf {
@@ -150,7 +152,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if !args.wait && rings.program.is_none() {
         rings.open_all().map_err(with_advice_to_wait)?;
     } else {
-        match rings.wait_for_first(&interrupt) {
+        match rings.wait_for_first(args.duration, &interrupt) {
             // If no ring existed at the first search, all rings were made later. Then all their events are new, and
             // `--only-new` leaves out nothing.
             Ok(is_at_once) => options = options.only_new(args.only_new && is_at_once),
@@ -169,10 +171,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.json {
         writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
     } else {
-        report::report(&summary, args.now, &output);
+        report::report(&summary, args.now, rings.program.as_mut(), &output);
     }
-    let has_ended = summary.reason == EndReason::WritersEnded;
-    let code = rings.program.as_mut().and_then(|program| program.exit_code(has_ended));
+    report::report_lost_pages(&summary);
+    let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were captured");
     if code.is_some() {
         rings.remove_what_stayed_for_us();

@@ -32,10 +32,7 @@ impl Program {
     /// to stderr, because stdout is for the capture's own output.
     pub(super) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
-            return Err(Failure::new(
-                Exit::Usage,
-                "no program is named behind `--`; name it there, with its arguments",
-            ));
+            return Err(Failure::new(Exit::Usage, "no program is named after `--`; name it there, with its arguments"));
         };
         let name = program.to_string_lossy().into_owned();
         let cannot = |error: io::Error| {
@@ -77,14 +74,9 @@ impl Program {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
-    /// Returns the program's exit code as a shell reports it, or `None` if the program still runs. A program that has
-    /// closed its rings probably ends soon. So if `has_closed_its_rings` is true, this function first waits for the
-    /// program's end, for at most [`LINGER`].
-    pub(super) fn exit_code(&mut self, has_closed_its_rings: bool) -> Option<i32> {
-        let begin = Instant::now();
-        while !self.has_ended() && has_closed_its_rings && begin.elapsed() < LINGER {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    /// Returns the program's exit code as a shell reports it, or `None` if the program still runs.
+    pub(super) fn exit_code(&mut self) -> Option<i32> {
+        self.has_ended();
         let (status, _) = self.ended?;
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
@@ -98,7 +90,7 @@ impl Program {
 
     /// Returns a text that says how the program has ended, or `None` while it runs.
     pub(super) fn end_in_words(&mut self) -> Option<String> {
-        let code = self.exit_code(false)?;
+        let code = self.exit_code()?;
         Some(format!("{} has ended with exit code {code}", self.name))
     }
 

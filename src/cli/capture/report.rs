@@ -1,8 +1,9 @@
 //! The messages of a capture, while it runs and at its end.
 
+use super::program::Program;
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::output::is_stdout;
-use crate::cli::paint::{DIM, WARNING};
+use crate::cli::paint::{DIM, ERROR, WARNING};
 use eventring::capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, RingStats};
 use eventring::reader::GapCause;
 use serde_json::json;
@@ -96,7 +97,7 @@ fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
 }
 
 /// Prints the result for people, on stderr.
-pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
+pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),
         // A capture into a pipe or a device has no files in its summary, so the name of the output is shown.
@@ -110,7 +111,11 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
         rings(summary.rings.len()),
         bytes(summary.bytes),
         match summary.reason {
-            EndReason::WritersEnded => "the program has ended",
+            EndReason::WritersEnded if program.is_some() => "the program has ended",
+            EndReason::WritersEnded if summary.rings.len() == 1 => "the ring has ended",
+            EndReason::WritersEnded => "the rings have ended",
+            EndReason::Interrupted if program.is_some_and(Program::is_long_gone) =>
+                "the program has ended; another process still writes its rings",
             EndReason::Duration if is_of_now => "what was recorded until now",
             EndReason::Duration => "the time was over",
             EndReason::Size => "the size was reached",
@@ -152,9 +157,25 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
         }),
     );
     report_table_losses(&summary.stats);
-    for problem in &summary.problems {
-        anstream::eprintln!("{WARNING}{}{WARNING:#}", one_line(problem));
+    let lost_pages: Vec<String> = lost_pages(summary).collect();
+    for problem in summary.problems.iter().filter(|problem| !lost_pages.contains(problem)) {
+        report_problem(false, problem);
     }
+}
+
+/// Prints on stderr which rings have pages that could not be read. This is an error, and decides the exit code.
+pub(super) fn report_lost_pages(summary: &CaptureSummary) {
+    lost_pages(summary).for_each(|problem| report_problem(true, &problem));
+}
+
+fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
+    summary.lost_pages.iter().map(|(name, lost)| format!("{name}: {}", lost.advice()))
+}
+
+/// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
+pub(in crate::cli) fn report_problem(is_error: bool, problem: &str) {
+    let (style, kind) = if is_error { (ERROR, "error:") } else { (WARNING, "warning:") };
+    anstream::eprintln!("{style}{kind}{style:#} {}", one_line(problem));
 }
 
 /// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
