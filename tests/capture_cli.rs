@@ -239,6 +239,24 @@ fn every_bad_input_has_its_line_and_its_code() {
 }
 
 #[test]
+fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
+    let place = Place::new();
+    drop(place.perf(500));
+    let (capture, cut) = (place.path("t.evc"), place.path("cut.evc"));
+    assert_eq!(run(&["capture", &place.path("perf"), "-o", &capture]).code, Some(0));
+    let bytes = std::fs::read(&capture).unwrap();
+    std::fs::write(&cut, &bytes[..100]).unwrap();
+    let folded = ["export", &cut, "--format", "folded"];
+    for verb in [&["summary", &cut][..], &["summary", &cut, "--json"], &["export", &cut, "--format", "chrome"], &folded]
+    {
+        let run = run(verb);
+        assert_eq!(run.code, Some(6), "{verb:?} {run:?}");
+        let error = format!("error: {cut}: truncated: ");
+        assert!(run.err.lines().any(|line| line.starts_with(&error)), "{verb:?} {run:?}");
+    }
+}
+
+#[test]
 fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     let place = Place::new();
     let recorder = place.perf_of_many_files();

@@ -1,10 +1,8 @@
 //! The input of `export` and `summary`: a capture file, or the present content of rings.
 
 use super::advice;
-use super::capture::{report_payload_losses, report_table_losses};
+use super::capture::{report_payload_losses, report_problem, report_table_losses};
 use super::exit::{Exit, Failure};
-use super::format::one_line;
-use super::paint::WARNING;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::capture::{CaptureFile, CaptureOptions, NextRing, ReadFiles, capture_rings_to, nameless_file};
 use eventring::export::PayloadLosses;
@@ -101,8 +99,12 @@ impl Saved {
     /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.
     /// Returns the exit code for all problems.
     pub(super) fn report(&self, name: &Path, problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
-        for problem in self.problems.iter().chain(problems) {
-            anstream::eprintln!("{WARNING}{}: {}{WARNING:#}", name.display(), one_line(problem));
+        let name = name.display();
+        for problem in &self.problems {
+            report_problem(self.lost_pages.is_some(), &format!("{name}: {problem}"));
+        }
+        for problem in problems {
+            report_problem(true, &format!("{name}: {problem}"));
         }
         let by_ring = payload_losses.iter();
         report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));

@@ -1,6 +1,5 @@
 //! Counts and durations of spans, by name.
 
-use super::no_spans;
 use super::payloads::{self, PayloadLosses};
 use super::recording::CaptureRecording;
 use super::timeline::Timeline;
@@ -67,9 +66,7 @@ pub struct SpanSummary {
 /// There is no perf ring, a perf ring has a schema of another version, or the capture would take too much memory.
 pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    if !capture.rings().iter().any(|ring| ring.is_perf()) {
-        return Err(no_spans(capture));
-    }
+    recording.expect_spans()?;
     let timeline = Timeline::of(&recording)?;
     let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
     for span in &timeline.spans {

@@ -163,8 +163,8 @@ impl Rings {
     }
 
     /// Returns the next event or gap, or `None` if none comes within `patience`. Also returns `None` soon after all
-    /// rings have ended. (The ring set alone may notice the end a tenth of a second later. Until then, a whole ring of the
-    /// same name may be made and removed.)
+    /// rings have ended. (The ring set alone may notice the end a tenth of a second later. Until then, a whole ring of
+    /// the same name may be made and removed.)
     fn next_or_end(&mut self, patience: Duration) -> Option<RingItem> {
         let begin = Instant::now();
         loop {
