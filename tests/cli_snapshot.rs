@@ -74,6 +74,20 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
 }
 
 #[test]
+fn a_snapshot_from_a_seqno_that_was_not_handed_out_yet_warns() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let _recorder = recorder_at(&ring, 5);
+    let saved = run(&["snapshot", argument(&ring), "-o", argument(&file), "--from", "500"]);
+    assert_eq!(saved.code, Some(0), "{saved:?}");
+    let warning = "warning: the snapshot is empty: --from is 500, and the last sequence number of the ring is 5\n";
+    assert!(saved.err.starts_with(warning), "{saved:?}");
+    assert_eq!(transactions(&file), [0; 0]);
+    let last = run(&["snapshot", argument(&ring), "-o", argument(&file), "--force", "--from", "5"]);
+    assert!(!last.err.contains("warning"), "{last:?}");
+}
+
+#[test]
 fn a_file_that_exists_is_replaced_only_by_force() {
     let directory = directory();
     let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));

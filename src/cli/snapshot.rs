@@ -73,6 +73,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let target = output::look(&output, args.force)?;
         output::write_whole((&output, target), args.force, &read, |file| to_file(&reader, &output, file, &options))?
     };
+    let last = reader.info().last_seqno;
+    if let Some(from) = args.from.filter(|from| summary.events == 0 && *from > last) {
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} the snapshot is empty: --from is {}, and the last sequence number of the ring is {}",
+            grouped(from),
+            grouped(last)
+        );
+    }
     if args.json {
         let mut out = anstream::stdout();
         writeln!(out, "{}", object(&output, &summary))?;
