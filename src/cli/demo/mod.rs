@@ -31,8 +31,8 @@ const SMALL_SHIFTS: &str = ":15:24";
 /// Record events in one process, read them live in another, and count the recorded, read, lost and torn events
 ///
 /// Several threads of the writing process record execution events with payloads of 0 bytes to 70 KiB. The reading
-/// process follows the ring and checks each event by a checksum over descriptor and payload. Recorded = read + lost,
-/// always.
+/// process follows the ring and checks each event by a checksum over its type, its other extension words and its
+/// payload. Recorded = read + lost, always.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Recording time in seconds

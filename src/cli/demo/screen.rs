@@ -208,7 +208,13 @@ pub(super) fn report(out: &mut impl Write, outcome: &DemoOutcome, ring: &str, ke
         _ => "overwritten before they were read; each one counted",
     };
     row(out, "lost", outcome.lost, or(outcome.lost, WARNING), lost.into())?;
-    row(out, "torn", outcome.torn, or(outcome.torn, ERROR), "by a checksum over descriptor and payload".into())?;
+    row(
+        out,
+        "torn",
+        outcome.torn,
+        or(outcome.torn, ERROR),
+        "by a checksum over type, extension words and payload".into(),
+    )?;
     if outcome.record_errors > 0 {
         row(out, "errors", outcome.record_errors, WARNING, "events that became RECORD_ERROR".into())?;
     }

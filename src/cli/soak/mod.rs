@@ -32,8 +32,8 @@ const PERF_SUFFIX: &str = ".perf";
 /// Test small exec and perf rings under stress, and count the lost and torn events
 ///
 /// Threads record and stall, with payloads of up to some MiB. Readers come and go and are killed. The writer is
-/// stopped, killed and started again. Every event carries a checksum over descriptor and payload. A reader follows each
-/// ring from its first event to its end and must account for every sequence number.
+/// stopped, killed and started again. Checksums show whether events are torn. A reader follows each ring from its first
+/// event to its end and must account for every sequence number.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Duration in seconds
