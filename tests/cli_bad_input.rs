@@ -124,7 +124,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     table.run(&["snapshot", "--expect", "exec", argument(&dir.join("old-exec"))]);
     table.run(&["summary", argument(&test)]);
     table.run(&["watch", argument(&test), "--type", "SALE"]);
-    table.run(&["watch", argument(&test), argument(&test), "--from", "7"]);
+    table.run(&["watch", argument(&test), argument(&dir.join("live")), "--from", "7"]);
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("text"))]);
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("nowhere/file"))]);
     table.run(&["snapshot", argument(&test), "-o", "/proc/file"]);
