@@ -120,10 +120,21 @@ fn losses_before_a_reopen_are_counted() {
 
 #[test]
 fn rings_that_live_for_milliseconds_are_seen_by_reopen() {
+    const RINGS: usize = 8;
+    // On a busy machine, any watch may miss a ring of a few milliseconds. So there are several rounds, and in one of
+    // them the watch must see all rings. A watch that looks every 20 ms sees less than half of the rings of a round.
+    let mut seen = Vec::new();
+    while seen.last() != Some(&RINGS) && seen.len() < 20 {
+        seen.push(short_rings_seen(RINGS));
+    }
+    assert_eq!(seen.last(), Some(&RINGS), "{seen:?}");
+}
+
+/// Makes this many rings, one after the other, each for a few milliseconds. Returns how many of them a watch has seen.
+fn short_rings_seen(rings: usize) -> usize {
     let directory = directory();
     let path = place(&directory, "ring");
     let live = Live::start(&["watch", argument(&path), "--reopen", "--json"]);
-    let rings = 40;
     for _ in 0..rings {
         let recorder = exec_ring(&path);
         record(&recorder, 1);
@@ -133,13 +144,10 @@ fn rings_that_live_for_milliseconds_are_seen_by_reopen() {
     }
     live.interrupt();
     let run = live.end();
-    let seen = run.json_lines().iter().filter(|line| line["seqno"] == 1).count();
-    // A watch that pauses for 20 ms between two looks sees less than half of these rings. On a busy machine, even a
-    // watch with short pauses may miss some.
-    assert!(seen >= rings * 3 / 4, "{seen} of {rings}");
     // The watch cannot know whether it has missed a ring, so its summary is only about the rings that it has seen.
     assert!(run.err.contains(" event"), "{run:?}");
     assert!(run.err.contains(", none lost in the rings that were seen, "), "{run:?}");
+    run.json_lines().iter().filter(|line| line["seqno"] == 1).count()
 }
 
 #[test]
