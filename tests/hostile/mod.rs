@@ -163,8 +163,9 @@ pub fn exercise(reader: &Reader, steps: usize) {
         for _ in 0..steps {
             let item = rings.next();
             let _ = format!("{item:?} {:?}", rings.payload());
-            let _ = format!("{rings:?}");
         }
+        // A hostile header may count a thousand shards, so this text can be long.
+        let _ = format!("{rings:?}");
     }
 }
 
