@@ -4,13 +4,14 @@
 mod program;
 
 use eventring::reader::{Next, Reader, Seek};
-use eventring::recorder::Recorder;
+use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use program::{argument, directory, exec_ring, place, run};
+use program::{argument, directory, exec_ring, place, program, run};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
     let recorder = exec_ring(path);
@@ -140,4 +141,43 @@ fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     let version = eventring::__internals::layout::extension::VERSION_OFFSET;
     kept[version..version + 8].copy_from_slice(&eventring::__internals::layout::extension::VERSION.to_le_bytes());
     assert!(copy == kept, "the bytes differ");
+}
+
+#[test]
+fn a_snapshot_of_a_large_ring_takes_little_memory() {
+    const PAYLOADS_MIB: usize = 256;
+    const MEMORY_KIB_MAX: u64 = 64 << 10;
+    // The output, and with it the temporary files, are on a disk.
+    let (directory, disk) = (directory(), tempfile::tempdir().unwrap());
+    let (ring, file) = (place(&directory, "ring"), place(&disk, "saved"));
+    let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>())
+        .config(&format!("{}:18:29", ring.display()))
+        .prefault(false)
+        .build()
+        .unwrap();
+    let payload: Vec<u8> = (0..2000_u32).map(|n| (n * n >> 7) as u8).collect();
+    let events = (PAYLOADS_MIB << 20) / payload.len();
+    for _ in 0..events {
+        assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], &payload), 0);
+    }
+    let mut child = program(&["snapshot", argument(&ring), "-o", argument(&file), "--level", "1"]).spawn().unwrap();
+    // The largest amount of memory that the program had until it was last asked.
+    let mut memory_kib = 0;
+    let status = loop {
+        if let Ok(status) = fs::read_to_string(format!("/proc/{}/status", child.id()))
+            && let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))
+        {
+            memory_kib = line.trim().trim_end_matches(" kB").parse().unwrap();
+        }
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    assert!(status.success());
+    assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
+    let saved = Reader::open(&file).unwrap();
+    assert_eq!(saved.info().last_seqno, events as u64);
+    // No temporary file is left.
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1);
 }

@@ -57,7 +57,7 @@ pub use events::CaptureEvents;
 pub use options::CaptureOptions;
 // Public for the program `eventring`, which makes its other files (exports and snapshots) in the same way.
 #[doc(hidden)]
-pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile, nameless_file};
+pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile};
 pub use read::CaptureFile;
 #[doc(hidden)]
 pub use read_files::ReadFiles;

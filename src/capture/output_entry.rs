@@ -232,17 +232,6 @@ impl Drop for UnfinishedFile<'_> {
     }
 }
 
-/// Makes a file in `directory`, open for reading and writing, and removes its name. Other users may not open it.
-///
-/// # Errors
-/// The operating system refuses.
-pub fn nameless_file(directory: &Path) -> io::Result<File> {
-    let directory = rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let (file, name) = create_new(&directory, Mode::RUSR | Mode::WUSR)?;
-    rustix::fs::unlinkat(&directory, &name, AtFlags::empty())?;
-    Ok(file)
-}
-
 /// Makes a file with an unpredictable name. So nobody can have put a file or a link under this name before, even in a
 /// directory in which everybody may write.
 fn create_new(directory: &OwnedFd, mode: Mode) -> Result<(File, OsString), Errno> {
@@ -282,15 +271,6 @@ fn io_failed(path: &Path, error: io::Error) -> CaptureError {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
-
-    #[test]
-    fn a_nameless_file_is_nobody_elses_and_leaves_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = nameless_file(directory.path()).unwrap();
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert!(nameless_file(&directory.path().join("missing")).is_err());
-    }
 
     #[test]
     fn an_unfinished_file_is_gone_unless_it_is_published_and_replaces_nothing_unasked() {

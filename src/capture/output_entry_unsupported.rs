@@ -95,11 +95,3 @@ impl UnfinishedFile<'_> {
         match self.never {}
     }
 }
-
-/// Returns the error that this system has no event rings.
-///
-/// # Errors
-/// Always.
-pub fn nameless_file(_: &Path) -> io::Result<File> {
-    Err(unsupported())
-}

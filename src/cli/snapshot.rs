@@ -61,6 +61,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         );
     }
     let output = args.output.clone().unwrap_or_else(|| default_output(&reader));
+    if !output::is_stdout(&output) {
+        // The directory of the output has room for the snapshot, so it is likely to have room for the events, too.
+        let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
+        options = options.temporary_directory(directory.unwrap_or(".".as_ref()));
+    }
     let mut read = ReadFiles::default();
     read.add_ring(&reader);
     let summary = if output::is_stdout(&output) {

@@ -166,6 +166,10 @@ impl Cursor {
         (&self.source, &mut self.next_seqno)
     }
 
+    pub(super) fn source(&self) -> Arc<Source> {
+        Arc::clone(&self.source)
+    }
+
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
         // In a sparse file, a writer may have filled the slot since the file was mapped. In this case, this call

@@ -186,6 +186,12 @@ impl Reader {
         self.info().extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0)
     }
 
+    /// Takes the pages of the ring out of the memory of this process, until they are read again.
+    #[cfg(feature = "snapshot")]
+    pub(super) fn release_pages(&self) {
+        self.source.memory().mapping().release_pages();
+    }
+
     /// Returns the user who owns the file.
     pub(super) fn file_owner(&self) -> u32 {
         self.source.file.owner()

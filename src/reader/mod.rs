@@ -7,6 +7,7 @@
 mod batch;
 mod cursor;
 mod error;
+mod event_batch;
 mod filter;
 mod follow;
 mod gap;
@@ -27,6 +28,7 @@ pub use crate::shm::LostPages;
 pub use batch::ReadyEvent;
 pub use cursor::{Cursor, Next, Seek};
 pub use error::{ReaderError, ReaderErrorKind};
+pub use event_batch::EventBatch;
 pub use filter::EventFilter;
 pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};
@@ -35,6 +37,9 @@ pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
+#[cfg(feature = "snapshot")]
+#[doc(hidden)]
+pub use snapshot::nameless_file;
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 pub use wait::WaitStrategy;

@@ -56,13 +56,31 @@ impl Source {
         }
     }
 
+    /// Returns true if a payload of this size fits the payload buffer.
+    #[inline(always)]
+    pub(super) fn can_have_payload(&self, size: u32) -> bool {
+        u64::from(size) <= self.memory.geometry().payload_buf_bytes() || mutation::active(Mutation::TrustedPayloadSize)
+    }
+
+    /// Returns true if the file is sparse. Then [`Self::payload`] must copy each payload, because it first maps the
+    /// holes that writers have filled.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.memory.is_sparse()
+    }
+
+    /// Fills `out` with the bytes from `offset` on, which may belong to several payloads. Returns the first offset of
+    /// the bytes that have not expired: a payload in `out` is valid if it begins at or after this offset.
+    pub(super) fn copy_payload_bytes(&self, offset: u64, out: &mut [u8]) -> u64 {
+        let valid_from = observe::payload_bytes(&self.memory, offset, out);
+        // The check for truncation comes after the copy, as in `copy_payload`.
+        if self.memory.mapping().was_truncated() { u64::MAX } else { valid_from }
+    }
+
     /// Copies a payload of any size. Returns `Some(true)` if the payload is valid, `Some(false)` if it has expired,
     /// and `None` if it is malformed.
     #[inline(never)]
     fn payload_slow(&self, size: u32, offset: u64, buffer: &mut Vec<u8>) -> Option<bool> {
-        if u64::from(size) > self.memory.geometry().payload_buf_bytes()
-            && !mutation::active(Mutation::TrustedPayloadSize)
-        {
+        if !self.can_have_payload(size) {
             return None;
         }
         if self.memory.is_sparse() && !self.reach_payload(offset, size) {

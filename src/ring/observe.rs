@@ -95,15 +95,28 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
 /// expired. Then the bytes in `out` have no meaning.
 #[inline(always)]
 pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &mut [u8]) -> bool {
+    load_before_check(memory, descriptor.payload_buf_offset, out);
+    payload_is_valid(memory, descriptor)
+}
+
+/// Copies the bytes of the payload buffer from the unwrapped offset `offset` on into `out`. They may belong to several
+/// payloads. Returns the start of the buffer window after the copy: a payload that begins at or after it is valid.
+pub(crate) fn payload_bytes<M: RingMemory>(memory: &M, offset: u64, out: &mut [u8]) -> u64 {
+    load_before_check(memory, offset, out);
+    if mutation::active(Mutation::MissingWindowCheck) { 0 } else { window_start(memory) }
+}
+
+/// Copies payload bytes into `out`. The caller then checks by the buffer window that they have not expired.
+#[inline(always)]
+fn load_before_check<M: RingMemory>(memory: &M, offset: u64, out: &mut [u8]) {
     // No check is needed before the copy, because expired bytes are still mapped memory. The check after the copy
     // decides.
-    memory.load_payload(descriptor.payload_buf_offset, out);
+    memory.load_payload(offset, out);
     if !mutation::active(Mutation::MissingReaderFence) {
         // Pairs with the release fence in `window::move_past`: if a byte that we copied before this fence belongs to a
         // later payload, the load after this fence sees a window that has passed our payload.
         fence(Ordering::Acquire);
     }
-    payload_is_valid(memory, descriptor)
 }
 
 /// Returns true if the payload has not been overwritten yet. A payload of 0 bytes cannot be overwritten.
@@ -111,7 +124,13 @@ pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &
 pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descriptor) -> bool {
     descriptor.payload_size == 0
         || mutation::active(Mutation::MissingWindowCheck)
-        || memory.control(ControlWord::BufferWindowStart).load(reload_order()) <= descriptor.payload_buf_offset
+        || window_start(memory) <= descriptor.payload_buf_offset
+}
+
+/// Returns the first payload offset that has not been overwritten.
+#[inline(always)]
+fn window_start<M: RingMemory>(memory: &M) -> u64 {
+    memory.control(ControlWord::BufferWindowStart).load(reload_order())
 }
 
 /// Returns the last seqno that was handed out, or 0 if none was handed out yet.

@@ -8,7 +8,7 @@
 pub mod script;
 
 use eventring::capture::CaptureFile;
-use eventring::reader::{Cursor, Next, PayloadRead, Reader, RingSet, Seek, SnapshotOptions};
+use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, RingSet, Seek, SnapshotOptions};
 use eventring::schema::SchemaModel;
 use eventring::tracing::{Catalog, decode_record};
 use std::fmt::Write as _;
@@ -155,7 +155,8 @@ pub fn exercise(reader: &Reader, steps: usize) {
         Seek::Seqno(newest),
     ] {
         cursor.seek(seek);
-        walk(&mut cursor, steps, schema.as_deref(), &mut catalog);
+        walk(&mut cursor.clone(), steps, schema.as_deref(), &mut catalog);
+        walk_in_batches(&mut cursor, steps);
     }
     let mut rings = RingSet::options().from_readers([reader.clone(), reader.clone()]);
     for start in [Seek::Newest, Seek::Oldest, Seek::Last(3)] {
@@ -166,6 +167,30 @@ pub fn exercise(reader: &Reader, steps: usize) {
         }
         // A hostile header may count a thousand shards, so this text can be long.
         let _ = format!("{rings:?}");
+    }
+}
+
+/// Copies up to `steps` batches from the position of the cursor on. Checks that each batch is no larger than its limits
+/// allow, and that the cursor advances.
+fn walk_in_batches(cursor: &mut Cursor, steps: usize) {
+    const PAYLOAD_BYTES_MAX: u32 = 5000;
+    let mut batch = EventBatch::new(20_000, PAYLOAD_BYTES_MAX);
+    for _ in 0..steps {
+        let before = cursor.next_seqno();
+        batch.clear();
+        let next = cursor.copy_batch(&mut batch);
+        assert!(batch.len() <= 20_000 / 64 + 1);
+        for (index, event) in batch.descriptors().iter().enumerate() {
+            assert_eq!(event.seqno, before + index as u64);
+            if let PayloadRead::Valid(bytes) = batch.payload(index) {
+                assert!(bytes.len() == event.payload_size as usize && event.payload_size <= PAYLOAD_BYTES_MAX);
+            }
+        }
+        match next {
+            Some(Next::NotReady) => return,
+            Some(Next::Gap(gap)) => assert_eq!(gap.first_seqno, before + batch.len() as u64),
+            _ => assert!(!batch.is_empty()),
+        }
     }
 }
 

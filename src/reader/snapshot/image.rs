@@ -4,9 +4,11 @@ use super::super::error::ReaderError;
 use super::super::handle::Reader;
 use super::collect::Collected;
 use crate::layout::header::{self, FixedHeader};
-use crate::layout::limits::{DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS};
+use crate::layout::limits::{
+    DESCRIPTOR_BYTES, DESCRIPTOR_SHIFTS, DESCRIPTOR_WORDS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS,
+};
 use crate::layout::{Descriptor, Geometry, extension as ext};
-use crate::schema::{ExtWordKind, RECORD_ERROR_CODE};
+use crate::schema::ExtWordKind;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -34,7 +36,7 @@ impl<'r> Image<'r> {
     /// Makes the smallest ring for the events that were collected from `reader`. Its sizes are within the limits that
     /// the original C implementation sets.
     pub(super) fn new(reader: &'r Reader, collected: Collected) -> Result<Self, ReaderError> {
-        let capacity = (collected.descriptors.len() as u64).next_power_of_two().max(1 << DESCRIPTOR_SHIFTS.start());
+        let capacity = collected.seqnos.events().next_power_of_two().max(1 << DESCRIPTOR_SHIFTS.start());
         let payload_bytes = collected.payloads.bytes().next_power_of_two().max(1 << PAYLOAD_SHIFTS.start());
         let context_bytes = reader.info().geometry.context_area_bytes();
         let geometry =
@@ -51,10 +53,10 @@ impl<'r> Image<'r> {
     }
 
     /// Writes the header section, the descriptors, the payloads and the context area.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write(&mut self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.header())?;
         self.write_descriptors(out)?;
-        self.collected.payloads.pieces().try_for_each(|piece| out.write_all(piece))?;
+        self.collected.payloads.read(1, |piece| out.write_all(piece))?;
         write_zeros(out, self.geometry.payload_buf_bytes() - self.collected.payloads.bytes())?;
         self.write_context(out)
     }
@@ -70,7 +72,7 @@ impl<'r> Image<'r> {
             context_area_bytes: self.geometry.context_area_bytes(),
         };
         section[..64].copy_from_slice(&fixed.encode());
-        put(&mut section, header::LAST_SEQNO, self.collected.descriptors.len() as u64);
+        put(&mut section, header::LAST_SEQNO, self.collected.seqnos.events());
         put(&mut section, header::NEXT_PAYLOAD_BYTE, self.collected.payloads.bytes());
         if info.extension.is_some() || self.collected.lost > 0 {
             self.extension(&mut section);
@@ -103,21 +105,26 @@ impl<'r> Image<'r> {
         }
     }
 
-    fn write_descriptors(&self, out: &mut impl Write) -> io::Result<()> {
-        let descriptors = &self.collected.descriptors;
+    fn write_descriptors(&mut self, out: &mut impl Write) -> io::Result<()> {
         let words = self.reader.ext_words();
         let seqnos = words.iter().filter(|(_, word)| word.kind() == ExtWordKind::Seqno).map(|(index, _)| index);
         let seqnos: Vec<usize> = seqnos.collect();
-        for (index, descriptor) in descriptors.iter().enumerate() {
-            let mut renumbered = Descriptor { seqno: index as u64 + 1, ..*descriptor };
-            for index in &seqnos {
-                renumbered.content_ext[*index] = renumber(descriptors, descriptor.content_ext[*index]);
+        let Collected { descriptors, seqnos: numbers, .. } = &mut self.collected;
+        let mut number = 0;
+        descriptors.read(DESCRIPTOR_BYTES as usize, |piece| {
+            let (words, _) = piece.as_chunks::<8>();
+            for words in words.as_chunks::<DESCRIPTOR_WORDS>().0 {
+                number += 1;
+                let mut renumbered =
+                    Descriptor { seqno: number, ..Descriptor::from_words(words.map(u64::from_le_bytes)) };
+                for index in &seqnos {
+                    renumbered.content_ext[*index] = numbers.renumber(renumbered.content_ext[*index]);
+                }
+                renumbered.to_words().into_iter().try_for_each(|word| out.write_all(&word.to_le_bytes()))?;
             }
-            for word in renumbered.to_words() {
-                out.write_all(&word.to_le_bytes())?;
-            }
-        }
-        write_zeros(out, self.geometry.descriptor_section_bytes() - descriptors.len() as u64 * 64)
+            Ok(())
+        })?;
+        write_zeros(out, self.geometry.descriptor_section_bytes() - number * DESCRIPTOR_BYTES)
     }
 
     fn write_context(&self, out: &mut impl Write) -> io::Result<()> {
@@ -135,15 +142,6 @@ impl<'r> Image<'r> {
         }
         Ok(())
     }
-}
-
-/// Returns the new seqno, in the snapshot, of the event that had the number `seqno` in the ring. Returns 0 if the
-/// snapshot does not have this event.
-fn renumber(descriptors: &[Descriptor], seqno: u64) -> u64 {
-    let found = descriptors.binary_search_by_key(&seqno, |descriptor| descriptor.seqno);
-    // A RECORD_ERROR may have been recorded in place of the event that the word names (for example a BLOCK_START).
-    // Then the named event does not exist, and the word becomes 0.
-    found.ok().filter(|index| descriptors[*index].event_type != RECORD_ERROR_CODE).map_or(0, |index| index as u64 + 1)
 }
 
 fn put(section: &mut [u8], offset: usize, value: u64) {

@@ -4,13 +4,18 @@
 //! |---|---|
 //! | `decompress` | decompressing a frame, which is not trusted, to a file that can be mapped |
 //! | `collect` | copying the events of a ring, live or dead |
+//! | `spool` | the copies, in files without a name |
+//! | `numbers` | the new seqnos of the events |
 //! | `image` | laying the events out as a small ring file |
 //! | `write` | compressing this small ring file |
 
 mod collect;
 mod decompress;
 mod image;
+mod numbers;
+mod spool;
 mod write;
 
 pub(super) use decompress::decompress;
+pub use spool::nameless_file;
 pub use write::{SnapshotOptions, SnapshotSummary};

@@ -5,18 +5,25 @@ use super::super::handle::Reader;
 use super::collect;
 use super::image::Image;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Options for a snapshot: which events it takes, and how well it is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
     compression_level: i32,
+    directory: Option<PathBuf>,
     first_seqno: u64,
     last_seqno: u64,
 }
 
 impl Default for SnapshotOptions {
     fn default() -> Self {
-        Self { compression_level: zstd::DEFAULT_COMPRESSION_LEVEL, first_seqno: 1, last_seqno: u64::MAX }
+        Self {
+            compression_level: zstd::DEFAULT_COMPRESSION_LEVEL,
+            directory: None,
+            first_seqno: 1,
+            last_seqno: u64::MAX,
+        }
     }
 }
 
@@ -32,6 +39,14 @@ impl SnapshotOptions {
     #[must_use]
     pub fn compression_level(mut self, level: i32) -> Self {
         self.compression_level = level;
+        self
+    }
+
+    /// Sets the directory of the temporary files, which have no name and together as many bytes as the events. The
+    /// default is [`std::env::temp_dir`], which is memory on some systems.
+    #[must_use]
+    pub fn temporary_directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_path_buf());
         self
     }
 
@@ -92,8 +107,9 @@ impl Reader {
     /// number of lost events. If the events and the options are the same, the bytes of the snapshot are the same, too.
     ///
     /// The ring may be live. The snapshot then ends with the event that is the newest at the time of the call. The
-    /// call waits up to 0.2 seconds for events that are being recorded. It holds all payloads in memory until it has
-    /// written them.
+    /// call waits up to 0.2 seconds for events that are being recorded. It needs some megabytes of memory, however large
+    /// the ring is. Until they are compressed, the events are in temporary files
+    /// ([`SnapshotOptions::temporary_directory`]).
     ///
     /// ```
     /// use eventring::reader::{Reader, SnapshotOptions};
@@ -111,23 +127,25 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if writing to `out` fails (a full disk has an error kind of its own), or if the ring is so
-    /// damaged that its payloads add up to more than twice its payload buffer. Also returns an error if pages of the
-    /// ring's file cannot be read, for example because the file was truncated.
+    /// damaged that its payloads add up to more than twice its payload buffer. Also returns an error if a temporary
+    /// file cannot be written, or if pages of the ring's file cannot be read, for example because the file was
+    /// truncated.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
         // `info` never returns a last seqno above the largest possible one. So the loop over the range ends even if
         // the header is damaged.
         let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
-        let collected = collect::collect(self, options.first_seqno, last_seqno)?;
+        let directory = options.directory.clone().unwrap_or_else(std::env::temp_dir);
+        let collected = collect::collect(self, options.first_seqno, last_seqno, &directory)?;
         if let Some(lost) = self.lost_pages() {
             return Err(ReaderError::lost_pages(lost));
         }
-        let image = Image::new(self, collected)?;
+        let mut image = Image::new(self, collected)?;
         let mut out = Counted { out, bytes: 0 };
-        compress(&image, &mut out, options.compression_level)
+        compress(&mut image, &mut out, options.compression_level)
             .map_err(|error| ReaderError::io("write the snapshot", error))?;
         let collected = image.collected();
-        let events = collected.descriptors.len() as u64;
+        let events = collected.seqnos.events();
         Ok(SnapshotSummary {
             events,
             lost: collected.lost,
@@ -142,7 +160,7 @@ impl Reader {
     }
 }
 
-fn compress(image: &Image<'_>, out: &mut impl Write, level: i32) -> io::Result<()> {
+fn compress(image: &mut Image<'_>, out: &mut impl Write, level: i32) -> io::Result<()> {
     let mut encoder = zstd::Encoder::new(out, level)?;
     encoder.include_checksum(true)?;
     encoder.include_contentsize(true)?;

@@ -164,6 +164,12 @@ impl Mapping {
         }
     }
 
+    /// Takes the descriptor array and the payload buffer out of the memory of this process. They stay in the file, and
+    /// later accesses map their pages again. A reader of a large ring calls this after each part that it has read.
+    pub fn release_pages(&self) {
+        self.reservation.release(self.plan.descriptors, self.plan.context - self.plan.descriptors);
+    }
+
     /// Returns the first byte of the header section.
     #[must_use]
     pub fn header(&self) -> NonNull<u8> {

@@ -99,6 +99,17 @@ impl AddressReservation {
         mapped.map(|_| ()).map_err(no_address_space)
     }
 
+    /// Takes the pages of a range out of the memory of this process. Later accesses find the same content again, because
+    /// the pages are those of a file, or zero pages.
+    pub(super) fn release(&self, offset: usize, bytes: usize) {
+        if bytes > 0 && self.require_inside(offset, bytes).is_ok() {
+            // SAFETY: the range lies within this reservation. Everything that is mapped there is a shared mapping of a
+            // file, whose content DONTNEED does not change, or a private mapping of zero pages, which are zero again.
+            // A failure only means that the pages stay.
+            let _ = unsafe { madvise(self.address(offset), bytes, Advice::LinuxDontNeed) };
+        }
+    }
+
     /// Makes the kernel map the pages of a range now. Later accesses to the range then cause no page fault.
     pub(super) fn prefault(&self, offset: usize, bytes: usize, access: Access) -> Result<(), ShmError> {
         if bytes == 0 {

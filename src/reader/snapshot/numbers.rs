@@ -1,0 +1,69 @@
+//! The new seqnos of events in a snapshot.
+
+use crate::layout::Descriptor;
+use crate::schema::RECORD_ERROR_CODE;
+
+/// The seqnos that the events of a snapshot had in the ring. Neighbouring seqnos take no memory.
+#[derive(Default)]
+pub(super) struct SeqnoRuns {
+    /// Runs of events with neighbouring seqnos: the first seqno, and the number of events before the run.
+    runs: Vec<(u64, u64)>,
+    events: u64,
+    last_seqno: u64,
+    /// The seqnos of RECORD_ERROR events.
+    errors: Vec<u64>,
+}
+
+impl SeqnoRuns {
+    /// Adds the next event. Seqnos rise from event to event.
+    pub(super) fn push(&mut self, descriptor: &Descriptor) {
+        if self.runs.is_empty() || descriptor.seqno != self.last_seqno + 1 {
+            self.runs.push((descriptor.seqno, self.events));
+        }
+        if descriptor.event_type == RECORD_ERROR_CODE {
+            self.errors.push(descriptor.seqno);
+        }
+        self.last_seqno = descriptor.seqno;
+        self.events += 1;
+    }
+
+    /// Returns the number of events.
+    pub(super) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Returns the new seqno of the event that had the number `seqno` in the ring. Returns 0 if the snapshot does not
+    /// have this event.
+    pub(super) fn renumber(&self, seqno: u64) -> u64 {
+        // A RECORD_ERROR may have been recorded in place of the event that the word names (for example a BLOCK_START).
+        // Then the named event does not exist, and the word becomes 0.
+        if self.errors.binary_search(&seqno).is_ok() {
+            return 0;
+        }
+        let run = self.runs.partition_point(|(first, _)| *first <= seqno);
+        let Some((first, before)) = run.checked_sub(1).map(|run| self.runs[run]) else { return 0 };
+        let end = self.runs.get(run).map_or(self.events, |(_, before)| *before);
+        let index = before + (seqno - first);
+        if index < end { index + 1 } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_get_their_place_as_number_and_others_get_none() {
+        let mut runs = SeqnoRuns::default();
+        let event = |seqno, event_type| Descriptor { seqno, event_type, ..Descriptor::default() };
+        for (seqno, event_type) in [(5, 2), (6, RECORD_ERROR_CODE), (7, 2), (20, 2), (31, 2), (32, 2)] {
+            runs.push(&event(seqno, event_type));
+        }
+        assert_eq!(runs.events(), 6);
+        let expected = [(4, 0), (5, 1), (6, 0), (7, 3), (8, 0), (19, 0), (20, 4), (21, 0), (31, 5), (32, 6), (33, 0)];
+        for (seqno, number) in expected {
+            assert_eq!(runs.renumber(seqno), number, "{seqno}");
+        }
+        assert_eq!(SeqnoRuns::default().renumber(1), 0);
+    }
+}
