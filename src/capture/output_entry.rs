@@ -270,7 +270,6 @@ fn io_failed(path: &Path, error: io::Error) -> CaptureError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn an_unfinished_file_is_gone_unless_it_is_published_and_replaces_nothing_unasked() {
