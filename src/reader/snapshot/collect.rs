@@ -64,7 +64,7 @@ pub(super) fn collect(
     while cursor.next_seqno() <= last_seqno {
         batch.clear();
         let next = cursor.copy_batch(&mut batch);
-        collected.take_batch(&cursor, &batch, last_seqno).map_err(no_spool)?;
+        collected.take_batch(&cursor, &batch, last_seqno, payload_bytes_max)?;
         if !batch.is_empty() {
             // What was read is not read again, so it need not stay in the memory of this process.
             reader.release_pages();
@@ -91,12 +91,6 @@ pub(super) fn collect(
                 collected.being_written += passed;
             }
         }
-        if collected.payloads.bytes() > payload_bytes_max {
-            let message = format!(
-                "the ring is damaged: its payloads add up to more than {payload_bytes_max} bytes, twice its payload buffer"
-            );
-            return Err(ReaderError::new(ReaderErrorKind::BadHeader, message));
-        }
     }
     Ok(collected)
 }
@@ -108,7 +102,13 @@ fn no_spool(error: io::Error) -> ReaderError {
 
 impl Collected {
     /// Takes the events of the batch up to `last_seqno`.
-    fn take_batch(&mut self, cursor: &Cursor, batch: &EventBatch, last_seqno: u64) -> io::Result<()> {
+    fn take_batch(
+        &mut self,
+        cursor: &Cursor,
+        batch: &EventBatch,
+        last_seqno: u64,
+        payload_bytes_max: u64,
+    ) -> Result<(), ReaderError> {
         let mut buffer = Vec::new();
         for (index, descriptor) in batch.descriptors().iter().enumerate() {
             if descriptor.seqno > last_seqno {
@@ -118,7 +118,13 @@ impl Collected {
                 _ if batch.is_left_out(index) => cursor.payload(descriptor, &mut buffer),
                 payload => payload,
             };
-            self.take(descriptor, payload)?;
+            self.take(descriptor, payload).map_err(no_spool)?;
+            if self.payloads.bytes() > payload_bytes_max {
+                let message = format!(
+                    "the ring is damaged: its payloads add up to more than {payload_bytes_max} bytes, twice its payload buffer"
+                );
+                return Err(ReaderError::new(ReaderErrorKind::BadHeader, message));
+            }
         }
         Ok(())
     }
