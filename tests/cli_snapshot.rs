@@ -151,11 +151,11 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
     let (directory, disk) = (directory(), tempfile::tempdir().unwrap());
     let (ring, file) = (place(&directory, "ring"), place(&disk, "saved"));
     let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>())
-        .config(&format!("{}:18:29", ring.display()))
+        .config(format!("{}:18:29", ring.display()))
         .prefault(false)
         .build()
         .unwrap();
-    let payload: Vec<u8> = (0..2000_u32).map(|n| (n * n >> 7) as u8).collect();
+    let payload: Vec<u8> = (0..2000_u32).map(|n| ((n * n) >> 7) as u8).collect();
     let events = (PAYLOADS_MIB << 20) / payload.len();
     for _ in 0..events {
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], &payload), 0);

@@ -38,8 +38,5 @@ pub use open::ReaderOptions;
 pub use payload::PayloadRead;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
 #[cfg(feature = "snapshot")]
-#[doc(hidden)]
-pub use snapshot::nameless_file;
-#[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 pub use wait::WaitStrategy;

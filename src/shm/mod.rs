@@ -47,6 +47,8 @@ pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub use sections::Sections;
 #[cfg(feature = "snapshot")]
 pub(crate) use system::memory_file;
+#[cfg(feature = "snapshot")]
+pub use system::nameless_file;
 pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, lock_state,
 };

@@ -435,3 +435,12 @@ pub(crate) fn duplicate(_: impl AsFd) -> io::Result<File> {
 pub(crate) fn memory_file(_: &str) -> io::Result<File> {
     Err(unsupported_io())
 }
+
+/// Fails: files without a name are made only where rings are.
+///
+/// # Errors
+/// Always.
+#[cfg(feature = "snapshot")]
+pub fn nameless_file(_: &std::path::Path) -> io::Result<File> {
+    Err(unsupported_io())
+}

@@ -17,5 +17,4 @@ mod spool;
 mod write;
 
 pub(super) use decompress::decompress;
-pub use spool::nameless_file;
 pub use write::{SnapshotOptions, SnapshotSummary};

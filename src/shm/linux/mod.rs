@@ -7,6 +7,7 @@
 //! | `allocate`, `room`, `memory` | memory for a file, or the reason why there is none |
 //! | `owned` | owning and removing a ring file |
 //! | `memfd` | a ring without a name |
+//! | `nameless` | other files without a name |
 //! | `open` | opening a ring file for reading |
 //! | `trust` | which owners of files are accepted |
 //! | `plan`, `page_size`, `reservation`, `mapping` | mapping a ring file, with the payload buffer twice |
@@ -38,6 +39,8 @@ mod lock;
 mod mapping;
 mod memfd;
 mod memory;
+#[cfg(feature = "snapshot")]
+mod nameless;
 mod open;
 mod owned;
 mod page_size;
@@ -62,6 +65,8 @@ pub use liveness::writer_liveness;
 pub use lock::lock_state;
 pub use mapping::Mapping;
 pub use memfd::create_memfd;
+#[cfg(feature = "snapshot")]
+pub use nameless::nameless_file;
 pub use open::RingFile;
 pub use owned::OwnedRingFile;
 pub(crate) use process::process_number;
