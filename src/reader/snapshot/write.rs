@@ -107,8 +107,8 @@ impl Reader {
     /// number of lost events. If the events and the options are the same, the bytes of the snapshot are the same, too.
     ///
     /// The ring may be live. The snapshot then ends with the event that is the newest at the time of the call. The
-    /// call waits up to 0.2 seconds for events that are being recorded. It needs some megabytes of memory, however large
-    /// the ring is. Until they are compressed, the events are in temporary files
+    /// call waits up to 0.2 seconds for events that are being recorded. It needs some megabytes of memory, however
+    /// large the ring is. Until they are compressed, the events are in temporary files
     /// ([`SnapshotOptions::temporary_directory`]).
     ///
     /// ```

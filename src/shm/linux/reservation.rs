@@ -99,8 +99,8 @@ impl AddressReservation {
         mapped.map(|_| ()).map_err(no_address_space)
     }
 
-    /// Takes the pages of a range out of the memory of this process. Later accesses find the same content again, because
-    /// the pages are those of a file, or zero pages.
+    /// Takes the pages of a range out of the memory of this process. Later accesses find the same content again,
+    /// because the pages are those of a file, or zero pages.
     pub(super) fn release(&self, offset: usize, bytes: usize) {
         if bytes > 0 && self.require_inside(offset, bytes).is_ok() {
             // SAFETY: the range lies within this reservation. Everything that is mapped there is a shared mapping of a
