@@ -111,7 +111,8 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
     println!("scribbled: opened, slowest ms, peak KiB: {printed}");
     let numbers: Vec<u64> = printed.split(' ').map(|number| number.parse().unwrap()).collect();
     assert!(numbers[0] > 0, "{printed}");
-    assert!(numbers[1] < 30_000, "a round took {} ms", numbers[1]);
+    // A round takes seconds. The limit is far above this, because other programs may use the machine, too.
+    assert!(numbers[1] < 300_000, "a round took {} ms", numbers[1]);
     assert!(numbers[2] < 512 << 10, "{} KiB", numbers[2]);
 }
 

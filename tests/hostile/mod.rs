@@ -208,7 +208,7 @@ fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog
                     assert_eq!(bytes.len(), event.payload_size as usize);
                     assert!(bytes.len() as u64 <= cursor.reader().info().geometry.payload_buf_bytes());
                     if let Some(schema) = schema {
-                        let _ = format!("{:#}", schema.decode(event.event_type, bytes));
+                        let _ = schema.decode(event.event_type, bytes).to_string();
                     }
                 }
                 let _ = format!("{:?}", decode_record(catalog, 0, &event, payload));
