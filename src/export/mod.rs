@@ -8,10 +8,15 @@
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
 //! | `kept` | the limit on the memory that an export takes |
+//! | `pass` | reading a recording once, from the first event to the last |
 //! | `timeline` | the first pass over a capture: the beginning, the end and the track row of each span |
 //! | `span_times` | one span of the timeline |
 //! | `span_slices` | the slices of one span, and the slice in which an event lies |
 //! | `self_times` | the time in which a span existed and none of its children did |
+//! | `descriptions` | facts about call sites and threads |
+//! | `stacks` | stacks of names, with their times |
+//! | `walls` | durations and their percentiles |
+//! | `json` | JSON text |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `losses` | the times in which events were lost |
 //! | `payloads` | counts of events that have lost their payload |
@@ -24,21 +29,26 @@
 
 mod args;
 mod chrome;
+mod descriptions;
 mod folded;
+mod json;
 mod jsonl;
 mod kept;
 mod losses;
+mod pass;
 mod payloads;
 mod perfetto;
 mod recording;
 mod self_times;
 mod span_slices;
 mod span_times;
+mod stacks;
 mod summary;
 mod timeline;
 mod trace_builder;
 mod trace_writer;
 mod track_rows;
+mod walls;
 
 pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
@@ -165,17 +175,29 @@ pub fn export(
     if format.has_only_spans() {
         recording.expect_spans()?;
     }
-    let timeline = Timeline::of(&recording)?;
-    let mut summary = timeline.counts.clone();
-    let written = match format {
-        Format::Perfetto => draw(&recording, &timeline, view, &mut perfetto::PerfettoWriter::new(out, capture)),
-        Format::Chrome => draw(&recording, &timeline, view, &mut chrome::ChromeWriter::new(out, timeline.first_nanos)),
-        Format::Folded => folded::write(&recording, &timeline, view, out),
-        Format::Jsonl => jsonl::write(&recording, &timeline, out),
+    let mut summary = match format {
+        Format::Perfetto | Format::Chrome => write_trace(&recording, format, view, out)?,
+        Format::Folded => folded::write(&recording, view, out)?,
+        Format::Jsonl => jsonl::write(&recording, out)?,
     };
-    written.and_then(|()| out.flush()).map_err(|error| CaptureError::io_writing("write the export", error))?;
+    out.flush().map_err(pass::write_error)?;
     summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
+}
+
+fn write_trace(
+    recording: &CaptureRecording<'_>,
+    format: Format,
+    view: View,
+    out: &mut dyn Write,
+) -> Result<ExportSummary, CaptureError> {
+    let timeline = Timeline::of(recording)?;
+    let written = match format {
+        Format::Chrome => draw(recording, &timeline, view, &mut chrome::ChromeWriter::new(out, timeline.first_nanos)),
+        _ => draw(recording, &timeline, view, &mut perfetto::PerfettoWriter::new(out, recording.capture)),
+    };
+    written.map_err(pass::write_error)?;
+    Ok(timeline.counts)
 }
 
 /// Returns the error that a capture has no spans.

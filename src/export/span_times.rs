@@ -26,9 +26,6 @@ pub(super) struct SpanTimes {
     pub(super) busy_nanos: u64,
     /// False if the busy time is not known: the span has no end, and some of its records may have been lost.
     pub(super) is_busy_known: bool,
-    /// The time in which the span existed and none of its children did. An open span counts until the end of the
-    /// recording. `None` if the beginning or the end of the span was lost.
-    pub(super) self_nanos: Option<u64>,
     pub(super) slices: Slices,
     /// The track row among the spans of the process.
     pub(super) row: u32,
@@ -58,16 +55,10 @@ impl SpanTimes {
             seen_nanos: span.last_seen_epoch_nanos,
             busy_nanos,
             is_busy_known: span.is_busy_known,
-            self_nanos: None,
             slices: Slices::new(span.slices.iter().filter_map(slice).collect()),
             row: 0,
             call_site: span.call_site,
         }
-    }
-
-    /// Returns the time from creation to close. Returns `None` if one of the two is not known.
-    pub(super) fn wall_nanos(&self) -> Option<u64> {
-        self.end_nanos.filter(|_| self.is_start_known).map(|end| end.saturating_sub(self.start_nanos))
     }
 
     /// Returns true if the span existed when the recording ended.
@@ -91,9 +82,5 @@ impl SpanTimes {
     /// Returns the name of the span; `span N` if the name was lost.
     pub(super) fn name(&self) -> String {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
-    }
-
-    pub(super) fn target(&self) -> &str {
-        self.call_site.as_ref().map_or("", |call_site| &call_site.target)
     }
 }

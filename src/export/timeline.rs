@@ -4,11 +4,11 @@
 use super::ExportSummary;
 use super::losses::{Loss, LossCollector};
 use super::recording::{CaptureRecording, EntryContent};
+use super::span_slices;
 use super::span_times::SpanTimes;
 use super::track_rows::{self, Interval};
-use super::{self_times, span_slices};
 use crate::capture::CaptureError;
-use crate::tracing::{PerfContent, RingLosses, Span, SpanChange, SpanId, SpanReplay, ThreadKey};
+use crate::tracing::{PerfContent, Span, SpanChange, SpanId, SpanReplay, ThreadKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The key of a span: the process that recorded it, and the span's id in this process.
@@ -28,7 +28,6 @@ pub(super) struct Timeline {
     /// The slices whose end may have been lost, each with the last time at which its thread is known to have been in
     /// the span.
     pub(super) lost_slices: HashMap<SliceKey, u64>,
-    ring_losses: HashMap<u32, RingLosses>,
     pub(super) losses: Vec<Loss>,
     pub(super) counts: ExportSummary,
     /// The times of the first and the last event.
@@ -47,7 +46,7 @@ impl Timeline {
         let mut timeline = Self { first_nanos: u64::MAX, ..Self::default() };
         let counts = &mut timeline.counts;
         let mut entries = recording.entries();
-        for entry in &mut entries {
+        while let Some(entry) = entries.next() {
             let replay = replays.entry(entry.process).or_insert_with(|| SpanReplay::new().without_fields());
             let nanos = match &entry.content {
                 EntryContent::Gap { first_seqno, count, cause } => {
@@ -56,8 +55,9 @@ impl Timeline {
                     counts.lost = counts.lost.saturating_add(*count);
                     continue;
                 }
-                EntryContent::Perf { recorder, record } => {
-                    match (replay.push(*recorder, record), &record.content) {
+                EntryContent::Perf { recorder, record, catalog } => {
+                    let record = record.decode(catalog);
+                    match (replay.push(*recorder, &record), &record.content) {
                         (SpanChange::SliceBegun(_), _) => counts.slices += 1,
                         (_, PerfContent::Event { .. }) => counts.events += 1,
                         (_, PerfContent::Counter { .. }) => counts.counters += 1,
@@ -77,16 +77,13 @@ impl Timeline {
             losses.event(entry.ring, nanos);
             timeline.first_nanos = timeline.first_nanos.min(nanos);
             timeline.last_nanos = timeline.last_nanos.max(nanos);
-        }
-        if let Some(error) = entries.refused() {
-            return Err(error);
+            entries.check_kept(replays.values().map(SpanReplay::kept_bytes).sum())?;
         }
         counts.problems = entries.problems().to_vec();
         counts.payload_losses = entries.payload_losses();
         timeline.first_nanos = timeline.first_nanos.min(timeline.last_nanos);
         timeline.losses = losses.finish(recording, timeline.first_nanos, timeline.last_nanos);
         replays.into_iter().for_each(|(process, replay)| timeline.end(process, replay));
-        self_times::find(&mut timeline);
         timeline.counts.spans = timeline.spans.len() as u64;
         timeline.counts.open_spans = timeline.spans.iter().filter(|span| span.is_open()).count() as u64;
         timeline.counts.lost_ends = timeline.spans.iter().filter(|span| span.is_end_lost).count() as u64;
@@ -107,12 +104,6 @@ impl Timeline {
         self.index_of((span.process, span.parent?))
     }
 
-    /// Returns true if the thread may have recorded some of the events that a ring of the process has lost. `shard`
-    /// names the ring. It is `None` if the ring is no perf ring.
-    pub(super) fn concerns(&self, process: u32, shard: Option<(u32, u32)>, thread: ThreadKey) -> bool {
-        self.ring_losses.get(&process).is_none_or(|losses| losses.concerns(shard, thread))
-    }
-
     /// Takes the spans of a process.
     fn end(&mut self, process: u32, replay: SpanReplay) {
         let last_nanos = self.last_nanos;
@@ -123,7 +114,6 @@ impl Timeline {
                 self.open_slices.insert((process, slice.id));
             }
         }
-        self.ring_losses.insert(process, replay.losses().clone());
         let mut spans = replay.finish(last_nanos);
         spans.sort_unstable_by_key(|span| span.number);
         let first = self.spans.len();

@@ -2,9 +2,8 @@
 
 use super::drawn::Waiting;
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
-use crate::capture::CapturedPayload;
 use crate::export::span_slices::Slice;
-use crate::reader::Descriptor;
+use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::decode_event;
 use crate::tracing::{PerfContent, PerfRecord, SpanId, Thread, ThreadKey};
 use std::io;
@@ -58,7 +57,7 @@ impl TraceBuilder<'_> {
         process: u32,
         ring: u32,
         descriptor: &Descriptor,
-        payload: &CapturedPayload,
+        payload: PayloadRead<'_>,
     ) -> io::Result<()> {
         let recording = self.recording;
         let mut args = Args::default();
@@ -70,8 +69,8 @@ impl TraceBuilder<'_> {
             }
         }
         match payload {
-            CapturedPayload::Valid(bytes) if bytes.is_empty() && recording.model(ring).is_none() => {}
-            CapturedPayload::Valid(bytes) => {
+            PayloadRead::Valid(bytes) if bytes.is_empty() && recording.model(ring).is_none() => {}
+            PayloadRead::Valid(bytes) => {
                 args.push_payload(&decode_event(recording.model(ring), descriptor.event_type, bytes));
             }
             _ => args.push("payload", ArgValue::Text("lost".into())),

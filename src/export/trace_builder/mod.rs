@@ -40,12 +40,15 @@ pub(super) fn draw(
         moved: HashMap::new(),
         free_from: HashMap::new(),
     };
-    for entry in recording.entries() {
+    let mut entries = recording.entries();
+    while let Some(entry) = entries.next() {
         let process = entry.process;
         match &entry.content {
-            EntryContent::Perf { recorder, record } => builder.record(process, *recorder, record)?,
+            EntryContent::Perf { recorder, record, catalog } => {
+                builder.record(process, *recorder, &record.decode(catalog))?;
+            }
             EntryContent::Typed { descriptor, payload } => {
-                builder.typed_event(process, entry.ring, descriptor, payload)?;
+                builder.typed_event(process, entry.ring, descriptor, *payload)?;
             }
             EntryContent::Gap { cause, .. } => builder.replay(process).gap(recording.losing_shard(entry.ring, *cause)),
         }
