@@ -44,7 +44,7 @@ pub(super) enum EntryContent {
 /// The entries of a recording in the order of time.
 pub(super) struct Entries<'r> {
     recording: &'r CaptureRecording<'r>,
-    events: CaptureEvents<'r>,
+    events: CaptureEvents,
     catalogs: HashMap<u32, Catalog>,
     /// The counts of lost payloads, by ring.
     payload_losses: Vec<PayloadLosses>,
