@@ -267,7 +267,7 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
         files.map(|file| file.as_str().unwrap().to_owned()).collect::<Vec<String>>()
     };
     let whole = capture("whole.evc", &[]);
-    let mut parts = capture("parts.evc", &["--rotate-size", "50k"]);
+    let mut parts = capture("parts.evc", &["--rotate-size", "6k"]);
     assert!(parts.len() >= 3, "{parts:?}");
     let summary = |files: &[String]| {
         let mut arguments = vec!["summary", "--json"];
@@ -336,7 +336,7 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     let recorder = place.perf_of_many_files();
     let handed_out = recorder.stats().last_seqno;
     let ring = place.path("perf");
-    let arguments = ["capture", &ring, "-o", &place.path("t.evc"), "--now", "--rotate-size", "50k", "--keep", "2"];
+    let arguments = ["capture", &ring, "-o", &place.path("t.evc"), "--now", "--rotate-size", "6k", "--keep", "2"];
     let printed = run(&arguments);
     assert_eq!(printed.code, Some(0), "{printed:?}");
     let captured = run(&[&arguments[..], &["--json", "--force"]].concat()).json();

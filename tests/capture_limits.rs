@@ -40,9 +40,8 @@ fn record(recorder: &PerfRecorder, events: u64, noise_bytes: usize) {
         });
     };
     body();
-    std::thread::scope(|scope| {
-        scope.spawn(body);
-    });
+    // Without the explicit `join`, the scope would not wait for the last event of the thread.
+    std::thread::scope(|scope| scope.spawn(body).join().unwrap());
 }
 
 struct Ring {

@@ -2,7 +2,6 @@
 
 use super::stats::{CaptureStats, RingStats};
 use super::wire::{Bytes, put_u64};
-use crate::reader::GapCause;
 
 /// The reason why a capture ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +49,9 @@ pub struct CaptureEnd {
     pub reason: EndReason,
     /// The time at which this file ended, in nanoseconds since the epoch.
     pub ended_epoch_nanos: u64,
+    /// The number of events in this file that were compressed at a lower level than the requested one. When a capture
+    /// falls behind the writers, it first compresses less.
+    pub hurried_events: u64,
     /// Counts of each ring's events in this file.
     pub stats: CaptureStats,
 }
@@ -59,6 +61,7 @@ impl CaptureEnd {
         let mut out = Vec::new();
         put_u64(&mut out, self.reason as u64);
         put_u64(&mut out, self.ended_epoch_nanos);
+        put_u64(&mut out, self.hurried_events);
         for ring in &self.stats.rings {
             let counts = [ring.events, ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads];
             let rest = [ring.last_seqno, ring.unread, ring.was_live.into(), ring.record_errors];
@@ -75,26 +78,19 @@ impl CaptureEnd {
 
     /// Returns the size in bytes of the encoded end of a file with this many rings.
     pub(super) fn encoded_bytes(rings: usize) -> usize {
-        16 + rings * 8 * RING_WORDS
+        24 + rings * 8 * RING_WORDS
     }
 
-    /// Decodes the end of a capture file. `version` is the version in the file's header. Returns `None` if the bytes
-    /// are damaged.
-    pub(super) fn decode(bytes: &[u8], version: u32) -> Option<Self> {
+    /// Decodes the end of a capture file. Returns `None` if the bytes are damaged.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
-        let causes = if version == 1 { 3 } else { GapCause::ALL.len() };
         let reason = bytes.u64()?;
         let reason = EndReason::ALL.into_iter().find(|known| *known as u64 == reason)?;
-        let ended_epoch_nanos = bytes.u64()?;
+        let (ended_epoch_nanos, hurried_events) = (bytes.u64()?, bytes.u64()?);
         let mut stats = CaptureStats::default();
         while !bytes.is_empty() {
-            // Files of earlier versions have fewer words for each ring. In version 1, the missing events have only
-            // three causes. Versions 1 and 2 have no count of removed events. Words that the file does not have stay
-            // 0.
             let mut words = [0; RING_WORDS];
-            let (counts, rest) = words.split_at_mut(4 + GapCause::ALL.len());
-            let rest = if version < 3 { &mut rest[..RING_WORDS - 1 - 4 - GapCause::ALL.len()] } else { rest };
-            for word in counts[..4 + causes].iter_mut().chain(rest) {
+            for word in &mut words {
                 *word = bytes.u64()?;
             }
             let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, ..] = words;
@@ -113,13 +109,12 @@ impl CaptureEnd {
                 table_losses: [call_sites, threads, shards, spans],
             });
         }
-        Some(Self { reason, ended_epoch_nanos, stats })
+        Some(Self { reason, ended_epoch_nanos, hurried_events, stats })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::VERSION;
     use super::*;
 
     #[test]
@@ -138,33 +133,11 @@ mod tests {
             table_losses: [11, 12, 13, 14],
         };
         let stats = CaptureStats { rings: vec![ring.clone(), RingStats::default(), ring] };
-        let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, stats };
+        let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, hurried_events: 5, stats };
         let bytes = end.encode();
         assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3));
-        assert_eq!(CaptureEnd::decode(&bytes, VERSION), Some(end.clone()));
-        assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1], VERSION), None);
+        assert_eq!(CaptureEnd::decode(&bytes), Some(end.clone()));
+        assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1]), None);
         assert_eq!((end.stats.events(), end.stats.lost(), end.stats.given_up()), (2, 38, 200));
-    }
-
-    #[test]
-    fn an_end_of_version_1_has_three_causes() {
-        let words: Vec<u64> = [0, 77].into_iter().chain(1..=15).collect();
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let end = CaptureEnd::decode(&bytes, 1).unwrap();
-        let ring = &end.stats.rings[0];
-        assert_eq!((ring.events, ring.omitted_payloads, ring.missing_by_cause), (1, 4, [5, 6, 7, 0, 0]));
-        assert_eq!((ring.last_seqno, ring.table_losses, ring.removed), (8, [12, 13, 14, 15], 0));
-    }
-
-    #[test]
-    fn an_end_of_version_2_says_nothing_of_removed_events() {
-        let words: Vec<u64> = [0, 77].into_iter().chain(1..=17).chain(1..=17).collect();
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let end = CaptureEnd::decode(&bytes, 2).unwrap();
-        assert_eq!(end.stats.rings.len(), 2);
-        for ring in &end.stats.rings {
-            assert_eq!((ring.events, ring.missing_by_cause, ring.last_seqno), (1, [5, 6, 7, 8, 9], 10));
-            assert_eq!((ring.table_losses, ring.removed), ([14, 15, 16, 17], 0));
-        }
     }
 }

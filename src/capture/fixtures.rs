@@ -1,5 +1,6 @@
 //! Captures made by tests, with times of their choice.
 
+use super::columns::{BlockRecords, EncodedBlock, Encoder, PlacedGap, RingLayout};
 use super::end::{CaptureEnd, EndReason};
 use super::format::FileHeader;
 use super::read::CaptureFile;
@@ -19,10 +20,27 @@ use std::fs::File;
 pub(crate) struct CaptureFixture {
     writer: CaptureWriter,
     file: File,
-    rings: Vec<RingStats>,
-    keys: Vec<SortKey>,
+    rings: Vec<FixtureRing>,
     /// The ring into which events of spans are recorded.
     perf_ring: usize,
+}
+
+/// A ring of a fixture: the records that wait to be written, and the counts.
+#[derive(Default)]
+struct FixtureRing {
+    records: BlockRecords,
+    key: SortKey,
+    stats: RingStats,
+    layout: RingLayout,
+}
+
+impl FixtureRing {
+    fn new(index: u32, ring: &CapturedRing) -> Self {
+        let layout = RingLayout::of_ring(ring.content_type, ring.schema_hash, &ring.schema_text);
+        let mut records = BlockRecords { ring: index, ..BlockRecords::default() };
+        records.events.set_limits(1 << 30, 1 << 30);
+        Self { records, layout, ..Self::default() }
+    }
 }
 
 /// The index of the ring that [`CaptureFixture::sharded`] adds: another shard of the recorder of ring 0.
@@ -71,20 +89,24 @@ impl CaptureFixture {
         let file = tempfile::tempfile().unwrap();
         let header =
             FileHeader { part: 0, started_epoch_nanos: 900, started_boot_nanos: 100, started_monotonic_nanos: 90 };
-        let mut writer = CaptureWriter::new(Box::new(file.try_clone().unwrap()), 3, &header).unwrap();
+        let writer = CaptureWriter::new(Box::new(file.try_clone().unwrap()), &header).unwrap();
         let shard = RingRole::Shard { recorder: 0, shard: 0 };
-        writer.ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard)).unwrap();
-        writer.ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single)).unwrap();
-        Self { writer, file, rings: vec![RingStats::default(); 2], keys: vec![SortKey::default(); 2], perf_ring: 0 }
+        let mut made = Self { writer, file, rings: Vec::new(), perf_ring: 0 };
+        made.add_ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard));
+        made.add_ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single));
+        made
+    }
+
+    fn add_ring(&mut self, ring: &CapturedRing) {
+        self.writer.ring(ring).unwrap();
+        self.rings.push(FixtureRing::new(self.rings.len() as u32, ring));
     }
 
     /// Makes a capture whose perf recorder has a second shard.
     pub(crate) fn sharded() -> Self {
         let mut made = Self::new();
         let shard = RingRole::Shard { recorder: 0, shard: 1 };
-        made.writer.ring(&ring("shop.1", CONTENT_TYPE_PERF, PerfEvent::schema_hash(), shard)).unwrap();
-        made.rings.push(RingStats::default());
-        made.keys.push(SortKey::default());
+        made.add_ring(&ring("shop.1", CONTENT_TYPE_PERF, PerfEvent::schema_hash(), shard));
         made
     }
 
@@ -94,7 +116,7 @@ impl CaptureFixture {
     }
 
     pub(crate) fn event(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: &[u8]) {
-        let stats = &mut self.rings[ring];
+        let FixtureRing { records, stats, .. } = &mut self.rings[ring];
         stats.events += 1;
         stats.last_seqno += 1;
         let descriptor = Descriptor {
@@ -105,8 +127,7 @@ impl CaptureFixture {
             payload_buf_offset: 0,
             content_ext,
         };
-        let key = self.keys[ring].event(nanos);
-        self.writer.event(ring as u32, key, &descriptor, PayloadRead::Valid(payload));
+        records.events.push(&descriptor, PayloadRead::Valid(payload));
     }
 
     pub(crate) fn perf(&mut self, event: PerfEvent, nanos: u64, ext: PerfExt, payload: &[u8]) {
@@ -153,9 +174,10 @@ impl CaptureFixture {
     }
 
     pub(crate) fn gap(&mut self, ring: usize, count: u64, cause: GapCause) {
-        let gap = Gap { first_seqno: self.rings[ring].last_seqno + 1, count, cause };
-        self.rings[ring].count_gap(gap);
-        self.writer.gap(ring as u32, self.keys[ring].gap(), gap);
+        let FixtureRing { records, stats, .. } = &mut self.rings[ring];
+        let gap = Gap { first_seqno: stats.last_seqno + 1, count, cause };
+        stats.count_gap(gap);
+        records.gaps.push(PlacedGap { events_before: records.events.len(), gap });
     }
 
     /// Adds a block of entries of tables, as they stand in a file.
@@ -163,20 +185,31 @@ impl CaptureFixture {
         self.writer.tables(bytes, entries).unwrap();
     }
 
-    /// Ends the current block.
+    /// Writes the records that wait as blocks, one for each ring.
     pub(crate) fn end_block(&mut self) {
-        self.writer.flush_events().unwrap();
+        let mut encoder = Encoder::new();
+        encoder.set_level(3).unwrap();
+        for FixtureRing { records, key, layout, .. } in &mut self.rings {
+            let mut block = EncodedBlock::default();
+            if records.all().len() > 0 {
+                encoder.encode(records, &records.all(), layout, &mut block).unwrap();
+                self.writer.events(records, &records.all(), &block, key).unwrap();
+                records.clear();
+            }
+        }
     }
 
     /// Returns the file without an end.
     pub(crate) fn truncated(mut self) -> File {
-        self.writer.flush_events().unwrap();
+        self.end_block();
         self.file
     }
 
     pub(crate) fn file(mut self) -> File {
-        let stats = CaptureStats { rings: self.rings };
-        self.writer.finish(&CaptureEnd { reason: EndReason::WritersEnded, ended_epoch_nanos: 9999, stats }).unwrap();
+        self.end_block();
+        let stats = CaptureStats { rings: self.rings.into_iter().map(|ring| ring.stats).collect() };
+        let end = CaptureEnd { reason: EndReason::WritersEnded, ended_epoch_nanos: 9999, hurried_events: 0, stats };
+        self.writer.finish(&end).unwrap();
         self.file
     }
 

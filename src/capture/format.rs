@@ -1,33 +1,35 @@
 //! The fixed structures of a capture file.
 
+use super::filter_bits::FilterBits;
 use super::wire::{Bytes, put_u32, put_u64};
+use std::hash::Hasher as _;
+use twox_hash::XxHash3_64;
 
 /// The first bytes of every capture file.
 pub(super) const MAGIC: [u8; 8] = *b"EVRCAPT1";
 /// The last bytes of every complete capture file.
 pub(super) const FOOTER_MAGIC: [u8; 8] = *b"EVRCEND1";
-/// The version of the format that is written. Version 1 knows only three causes of gaps. Versions 1 and 2 have no
-/// count of removed events, and no end reason for truncated rings.
-pub(super) const VERSION: u32 = 3;
-/// The oldest version that can be read.
-pub(super) const VERSION_MIN: u32 = 1;
+/// The version of the format. No other version is read: none was published.
+pub(super) const VERSION: u32 = 4;
 /// The size of the file header.
 pub(super) const HEADER_BYTES: u64 = 48;
 /// The size of the footer.
 pub(super) const FOOTER_BYTES: u64 = 32;
 /// The size of a block's header.
-pub(super) const BLOCK_HEADER_BYTES: u64 = 48;
+pub(super) const BLOCK_HEADER_BYTES: u64 = 120;
+/// The place of the checksum in a block's header.
+const CHECKSUM_OFFSET: usize = 56;
 /// The first bytes of every block.
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"EVRB");
-/// The size at which a block of events is written.
-pub(super) const BLOCK_BYTES_TARGET: usize = 1 << 20;
+/// The largest size of the events that are written as one block: descriptors and payloads in memory. A single event may
+/// be larger.
+pub(super) const BLOCK_EVENTS_BYTES: usize = 2 << 20;
+/// The largest number of events in a block, and the largest number of gaps.
+pub(super) const RECORDS_MAX: usize = 1 << 17;
 /// The size of the largest payload that a capture takes. The capture leaves out a larger payload, and counts it.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
-/// The largest size of a block before compression: a full block of events and one payload of the largest size.
-pub(super) const BLOCK_BYTES_MAX: u64 = (PAYLOAD_BYTES_MAX + 2 * BLOCK_BYTES_TARGET) as u64;
-/// The largest size of a compressed block. It is larger than [`BLOCK_BYTES_MAX`], because zstd makes bytes that cannot
-/// be compressed a little longer.
-pub(super) const COMPRESSED_BYTES_MAX: u64 = BLOCK_BYTES_MAX + (BLOCK_BYTES_MAX >> 7) + 1024;
+/// The largest size of a block's content before compression, and of the payloads of a block.
+pub(super) const BLOCK_BYTES_MAX: u64 = (PAYLOAD_BYTES_MAX + (16 << 20)) as u64;
 /// The largest number of rings in a capture.
 pub(super) const RINGS_MAX: usize = 1 << 13;
 
@@ -90,23 +92,68 @@ impl FileHeader {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BlockHeader {
     pub(super) kind: BlockKind,
-    pub(super) compressed_bytes: u64,
-    pub(super) bytes: u64,
+    /// The size of what follows the header.
+    pub(super) stored_bytes: u64,
+    /// The size of the content before compression. For a block of events, the size of all columns before compression.
+    pub(super) plain_bytes: u64,
+    /// The number of events and gaps, or of entries.
     pub(super) records: u64,
+    /// The index of the ring to which the events belong.
+    pub(super) ring: u32,
     /// The smallest and the largest sort time in the block. A record's sort time is the largest time stamp among the
     /// record and the earlier records of its ring.
     pub(super) first_nanos: u64,
     pub(super) last_nanos: u64,
+    /// The first and the last seqno of the block, including those of gaps.
+    pub(super) first_seqno: u64,
+    pub(super) last_seqno: u64,
+    /// XXH3 (64 bits) of the header with 0 in place of the checksum, and of what follows the header.
+    pub(super) checksum: u64,
+    pub(super) filter: FilterBits,
 }
 
 impl BlockHeader {
+    /// Makes the header of a block that holds no events.
+    pub(super) fn new(kind: BlockKind, stored_bytes: usize, plain_bytes: usize, records: u64) -> Self {
+        Self {
+            kind,
+            stored_bytes: stored_bytes as u64,
+            plain_bytes: plain_bytes as u64,
+            records,
+            ring: 0,
+            first_nanos: 0,
+            last_nanos: 0,
+            first_seqno: 0,
+            last_seqno: 0,
+            checksum: 0,
+            filter: FilterBits::default(),
+        }
+    }
+
+    /// Returns the checksum of the header and the parts of the content that follow it.
+    pub(super) fn checksum_with(&self, content: &[&[u8]]) -> u64 {
+        let mut hasher = XxHash3_64::new();
+        hasher.write(&Self { checksum: 0, ..*self }.encode());
+        content.iter().for_each(|part| hasher.write(part));
+        hasher.finish()
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(BLOCK_HEADER_BYTES as usize);
         put_u32(&mut out, BLOCK_MAGIC);
         put_u32(&mut out, self.kind as u32);
-        for word in [self.compressed_bytes, self.bytes, self.records, self.first_nanos, self.last_nanos] {
+        // These numbers fit 32 bits: no block is larger than `BLOCK_BYTES_MAX` and a little.
+        for number in [self.stored_bytes, self.plain_bytes, self.records] {
+            put_u32(&mut out, number as u32);
+        }
+        put_u32(&mut out, self.ring);
+        for word in [self.first_nanos, self.last_nanos, self.first_seqno, self.last_seqno] {
             put_u64(&mut out, word);
         }
+        debug_assert_eq!(out.len(), CHECKSUM_OFFSET);
+        put_u64(&mut out, self.checksum);
+        let FilterBits { types, call_sites, threads } = self.filter;
+        [types].into_iter().chain(call_sites).chain(threads).for_each(|word| put_u64(&mut out, word));
         out
     }
 
@@ -119,13 +166,25 @@ impl BlockHeader {
         }
         let header = Self {
             kind: BlockKind::from_code(bytes.u32()?)?,
-            compressed_bytes: bytes.u64()?,
-            bytes: bytes.u64()?,
-            records: bytes.u64()?,
+            stored_bytes: bytes.u32()?.into(),
+            plain_bytes: bytes.u32()?.into(),
+            records: bytes.u32()?.into(),
+            ring: bytes.u32()?,
             first_nanos: bytes.u64()?,
             last_nanos: bytes.u64()?,
+            first_seqno: bytes.u64()?,
+            last_seqno: bytes.u64()?,
+            checksum: bytes.u64()?,
+            filter: FilterBits {
+                types: bytes.u64()?,
+                call_sites: [bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?],
+                threads: [bytes.u64()?, bytes.u64()?],
+            },
         };
-        (header.compressed_bytes <= COMPRESSED_BYTES_MAX && header.bytes <= BLOCK_BYTES_MAX).then_some(header)
+        // The columns of a block of events are never larger than before compression, and their list is small.
+        let stored_bytes_max = BLOCK_BYTES_MAX + (BLOCK_BYTES_MAX >> 2);
+        let is_sound = header.stored_bytes <= stored_bytes_max && header.plain_bytes <= BLOCK_BYTES_MAX;
+        (is_sound && (header.kind != BlockKind::Events || header.records <= 2 * RECORDS_MAX as u64)).then_some(header)
     }
 }
 
@@ -139,7 +198,7 @@ pub(super) struct BlockRef {
 impl BlockRef {
     /// Returns the offset of the next block or of the footer.
     pub(super) fn end(&self) -> u64 {
-        self.offset + BLOCK_HEADER_BYTES + self.header.compressed_bytes
+        self.offset + BLOCK_HEADER_BYTES + self.header.stored_bytes
     }
 }
 
@@ -194,14 +253,20 @@ pub(super) fn decode_footer(bytes: &[u8], file_bytes: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn block(offset: u64, compressed_bytes: u64) -> BlockRef {
+    fn block(offset: u64, stored_bytes: u64) -> BlockRef {
+        let mut filter = FilterBits::default();
+        filter.add_type(5);
+        filter.add_call_site(7);
+        filter.add_thread(9);
         let header = BlockHeader {
-            kind: BlockKind::Events,
-            compressed_bytes,
-            bytes: 100,
-            records: 2,
+            ring: 3,
             first_nanos: 5,
             last_nanos: 9,
+            first_seqno: 1,
+            last_seqno: 2,
+            checksum: 4,
+            filter,
+            ..BlockHeader::new(BlockKind::Events, stored_bytes as usize, 100, 2)
         };
         BlockRef { offset, header }
     }
@@ -234,7 +299,7 @@ mod tests {
     #[test]
     fn a_block_that_would_decompress_to_too_much_is_no_block() {
         let mut header = block(48, 10).header;
-        header.bytes = BLOCK_BYTES_MAX + 1;
+        header.plain_bytes = BLOCK_BYTES_MAX + 1;
         assert_eq!(BlockHeader::decode(&header.encode()), None);
     }
 }

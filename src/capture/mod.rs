@@ -5,9 +5,19 @@
 //! reads such a file, even a truncated one, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the
 //! bytes.
 //!
+//! Three kinds of threads make a capture, so that a slow disk or a high level of compression costs no events:
+//!
+//! ```text
+//! rings ── copy ──▶ encoding (one or more threads) ──▶ run, output ──▶ files
+//!            ▲                                            │
+//!            └──────────── slots, used again ─────────────┘
+//! ```
+//!
 //! | file | idea |
 //! |---|---|
 //! | `format` | constants, file header, block header, footer |
+//! | `filter_bits` | bits in a block's header: which types, call sites and threads it cannot have |
+//! | `columns/` | the content of a block of events |
 //! | `wire` | decoding numbers and texts from untrusted bytes |
 //! | `ring` | the description of a ring: identity, sizes, schema, clock |
 //! | `record` | a record of a capture: an event or a gap |
@@ -18,24 +28,36 @@
 //! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
 //! | `read_files` | the files that this program reads, and so never writes over |
 //! | `parts` | the files of a rotated capture: their names, and removing the oldest |
-//! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
 //! | `sources` | the rings that are captured, also those that are made during the capture |
+//! | `copy`, `pace` | the copying thread: what it copies, and when |
+//! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
+//! | `stop` | the decided end of a capture, and the check that all events before this end are copied |
+//! | `slots` | what goes from one thread to the next |
+//! | `encoding` | the encoding threads |
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
-//! | `run` | the loop that copies events from rings to files: when to read, when to stop |
-//! | `stop` | the decided end of a capture, and the check that all events before this end are captured |
-//! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
+//! | `run` | the writing thread: rings, progress, the end |
+//! | `output`, `fit` | the file that is being written: its size limits, what fits, the table entries that are not written yet, its end |
+//! | `block` | reading one block, and checking it |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
-//! | `events` | iterating over the events of a capture file in the order of time |
+//! | `events`, `ahead` | the events of a capture file in the order of time, from blocks that are decoded ahead |
 
+mod ahead;
+mod block;
+mod columns;
+mod copy;
+mod encoding;
 mod end;
 mod error;
 mod events;
+mod filter_bits;
+mod fit;
 mod format;
 mod options;
 mod output;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "output_entry_unsupported.rs")]
 mod output_entry;
 mod overlaps;
+mod pace;
 mod parts;
 mod read;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
@@ -43,6 +65,7 @@ mod read_files;
 mod record;
 mod ring;
 mod run;
+mod slots;
 mod sources;
 mod stats;
 mod stop;
@@ -56,6 +79,8 @@ pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
 pub use options::CaptureOptions;
 // Public for the program `eventring`, which makes its other files (exports and snapshots) in the same way.
+#[cfg(feature = "export")]
+pub(crate) use events::{ContentRef, RecordRef};
 #[doc(hidden)]
 pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile};
 pub use read::CaptureFile;

@@ -1,21 +1,21 @@
 //! The output of a capture: the file that is being written, its size limits, the table entries that are not written
 //! yet, and the file's end.
 
+use super::columns::{BlockRecords, EncodedBlock, PlacedGap, RecordRange};
 use super::end::{CaptureEnd, EndReason};
 use super::error::{CaptureError, CaptureErrorKind};
+use super::fit::PartFinder;
 use super::format::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::options::CaptureOptions;
 use super::parts::Parts;
 use super::read_files::ReadFiles;
 use super::sources::{SourceRecorder, SourceRing};
 use super::stats::{CaptureStats, RingStats};
-use super::write::{CaptureWriter, block_bytes_max};
+use super::write::{CaptureWriter, RingCounts, block_bytes_max};
 use crate::shm;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The longest time that events wait until they are written as a block.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// The least free room, in bytes, for another block of events in a file with a size limit. A file with less room is
 /// full. Without this bound, the last blocks before the limit would become smaller and smaller.
 const LAST_BLOCK_BYTES: usize = 1024;
@@ -24,10 +24,15 @@ const LAST_BLOCK_BYTES: usize = 1024;
 pub(super) struct Output<'o> {
     options: &'o CaptureOptions,
     pub(super) parts: Parts,
-    pub(super) writer: CaptureWriter,
+    writer: CaptureWriter,
+    finder: PartFinder,
+    /// The rings that were found so far, by index.
+    pub(super) rings: Vec<SourceRing>,
+    recorders: Vec<SourceRecorder>,
+    /// The recorders whose shard 0 is not in `rings` yet.
+    found_recorders: Vec<SourceRecorder>,
     part: u32,
     part_started: Instant,
-    last_flush: Instant,
     /// The largest allowed size of the current file.
     limit: u64,
     /// True once the current file has an event or a gap.
@@ -39,6 +44,10 @@ pub(super) struct Output<'o> {
     table_entries: u64,
     /// Bytes of all tables in the current file, before compression.
     table_bytes: usize,
+    /// The events of the current file that were compressed at a lower level than the requested one.
+    hurried_events: u64,
+    /// Such events of the files before the current one.
+    pub(super) finished_hurried_events: u64,
     /// Bytes of the files before the current one.
     pub(super) finished_bytes: u64,
     /// The counts of all finished files together. The events of files that the capture has removed are subtracted.
@@ -55,23 +64,28 @@ impl<'o> Output<'o> {
     pub(super) fn begin(
         mut parts: Parts,
         options: &'o CaptureOptions,
-        rings: &[SourceRing],
+        rings: Vec<SourceRing>,
+        recorders: Vec<SourceRecorder>,
     ) -> Result<Self, CaptureError> {
         let part = u32::from(options.rotates());
-        let now = Instant::now();
         let mut output = Self {
-            writer: begin_file(&mut parts, options, part, rings)?,
+            writer: begin_file(&mut parts, part, &rings)?,
+            finder: PartFinder::new(options.level)?,
             options,
             parts,
+            rings,
+            recorders,
+            found_recorders: Vec::new(),
             part,
-            part_started: now,
-            last_flush: now,
+            part_started: Instant::now(),
             limit: u64::MAX,
             has_records: false,
             described: 0,
             tables: Vec::new(),
             table_entries: 0,
             table_bytes: 0,
+            hurried_events: 0,
+            finished_hurried_events: 0,
             finished_bytes: 0,
             finished: CaptureStats::default(),
             removable: VecDeque::new(),
@@ -79,7 +93,7 @@ impl<'o> Output<'o> {
             removed_bytes: 0,
         };
         output.set_limit();
-        output.describe_at_begin(rings)?;
+        output.describe_at_begin()?;
         Ok(output)
     }
 
@@ -90,182 +104,192 @@ impl<'o> Output<'o> {
 
     /// Writes the descriptions of all rings to the new file, even if they exceed its size limit. Without them, the
     /// file could not be read.
-    fn describe_at_begin(&mut self, rings: &[SourceRing]) -> Result<(), CaptureError> {
-        rings.iter().try_for_each(|ring| self.writer.ring(&ring.described))?;
-        self.described = rings.len();
+    fn describe_at_begin(&mut self) -> Result<(), CaptureError> {
+        self.rings.iter().try_for_each(|ring| self.writer.ring(&ring.described))?;
+        self.described = self.rings.len();
         Ok(())
     }
 
-    /// Writes the descriptions of the rings that the current file does not describe yet. Returns false if there is no
-    /// room for them in the files.
-    pub(super) fn describe(
-        &mut self,
-        rings: &mut [SourceRing],
-        recorders: &mut [SourceRecorder],
-    ) -> Result<bool, CaptureError> {
-        while let Some(ring) = rings.get(self.described) {
-            let bytes = ring.described.encode().len();
-            if !self.make_room(bytes, rings, recorders)? {
-                return Ok(false);
-            }
-            // If `make_room` has begun a new file, that file describes all `rings` already, and nothing is left to
-            // write.
-            if let Some(ring) = rings.get(self.described) {
-                self.writer.ring(&ring.described)?;
-                self.described += 1;
-            }
-        }
-        Ok(true)
+    /// Adds perf recorders that were found during the capture. Their rings are added next.
+    pub(super) fn recorders_found(&mut self, recorders: Vec<SourceRecorder>) {
+        self.found_recorders.extend(recorders);
     }
 
-    /// Makes sure that this many more bytes fit into the current file, and begins a new file if they do not fit.
-    /// Returns false if no file may take the bytes, because all files together would exceed their limit.
-    #[inline]
-    pub(super) fn make_room(
-        &mut self,
-        bytes: usize,
-        rings: &mut [SourceRing],
-        recorders: &mut [SourceRecorder],
-    ) -> Result<bool, CaptureError> {
-        if self.limit != u64::MAX {
-            self.collect_tables(rings, recorders)?;
-            if !self.has_room(bytes, rings.len()) && !self.find_room(bytes, rings, recorders)? {
-                return Ok(false);
-            }
-        }
-        self.has_records = true;
-        Ok(true)
-    }
-
-    #[cold]
-    fn find_room(
-        &mut self,
-        bytes: usize,
-        rings: &mut [SourceRing],
-        recorders: &mut [SourceRecorder],
-    ) -> Result<bool, CaptureError> {
-        // Before waiting events are written, their compressed size is not known, and `has_room` assumes the largest
-        // possible size. The flush writes them. So there may be room enough afterwards.
-        self.flush(rings, recorders)?;
-        if self.has_room(bytes.max(LAST_BLOCK_BYTES), rings.len()) {
-            return Ok(true);
-        }
-        if self.options.rotate_bytes.is_none() {
+    /// Adds a ring that was found during the capture. Returns false if there is no room for its description in the
+    /// files.
+    pub(super) fn add_ring(&mut self, ring: SourceRing) -> Result<bool, CaptureError> {
+        let bytes = ring.described.encode().len();
+        let index = self.rings.len() as u32;
+        self.rings.push(ring);
+        let found = self.found_recorders.extract_if(.., |recorder| recorder.shard0 == index);
+        self.recorders.extend(found);
+        self.collect_tables()?;
+        if !self.has_room(bytes) && !self.rotate_for(bytes)? {
             return Ok(false);
         }
-        // If the current file has no record yet, a new file would have no more room than the current one. So no new
-        // file is begun.
-        if self.has_records && !self.rotate(bytes, rings, recorders)? {
+        // A new file describes all rings already.
+        if self.described < self.rings.len() {
+            self.writer.ring(&self.rings[self.described].described)?;
+            self.described += 1;
+        }
+        Ok(true)
+    }
+
+    /// Writes the records of a ring. `block` holds all of them. If they do not fit into the current file, writes the
+    /// part that fits, and the rest into further files. Returns false if not all fit into the files.
+    pub(super) fn write(&mut self, records: &BlockRecords, block: &mut EncodedBlock) -> Result<bool, CaptureError> {
+        let mut part = records.all();
+        loop {
+            self.collect_tables()?;
+            let room = self.room();
+            if block.bytes() as u64 > room {
+                let is_large_enough = room >= LAST_BLOCK_BYTES as u64;
+                let layout = &self.rings[records.ring as usize].layout;
+                let fitting =
+                    if is_large_enough { self.finder.fit(records, &part, layout, room, block)? } else { None };
+                match fitting {
+                    Some(fitting) => part = fitting,
+                    None => {
+                        let one = self.finder.first(records, &part, layout, block)?;
+                        if !self.rotate_for(block.bytes())? {
+                            return Ok(false);
+                        }
+                        if block.bytes() as u64 <= self.room() {
+                            // The new file may have room for more than one event.
+                            let rest = records.part(one.events.start..records.events.len());
+                            let layout = &self.rings[records.ring as usize].layout;
+                            self.finder.encode(records, &rest, layout, block)?;
+                            part = rest;
+                            continue;
+                        }
+                        part = one;
+                    }
+                }
+            }
+            self.write_part(records, &part, block)?;
+            if part.gaps.end == records.gaps.len() && part.events.end == records.events.len() {
+                return Ok(true);
+            }
+            part = records.part(part.events.end..records.events.len());
+            let layout = &self.rings[records.ring as usize].layout;
+            self.finder.encode(records, &part, layout, block)?;
+        }
+    }
+
+    /// Writes a part of `records`, which has room, and counts it.
+    fn write_part(
+        &mut self,
+        records: &BlockRecords,
+        part: &RecordRange,
+        block: &EncodedBlock,
+    ) -> Result<(), CaptureError> {
+        self.write_tables()?;
+        let ring = &mut self.rings[records.ring as usize];
+        self.writer.events(records, part, block, &mut ring.key)?;
+        ring.stats.count(records, part);
+        self.has_records = true;
+        if block.is_hurried {
+            self.hurried_events += part.events.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns how many bytes a block of events may have, without its header, so that the finished file stays within
+    /// its size limit.
+    fn room(&self) -> u64 {
+        if self.limit == u64::MAX { u64::MAX } else { self.limit.saturating_sub(self.bytes_if_finished(1) - 1) }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes_if_finished(bytes) <= self.limit
+    }
+
+    fn counts(&self) -> RingCounts {
+        let missing = self.rings.iter().filter(|ring| ring.missing.is_some()).count();
+        RingCounts { all: self.rings.len(), missing }
+    }
+
+    fn bytes_if_finished(&self, bytes: usize) -> u64 {
+        self.writer.bytes_if_finished(self.tables.len(), bytes, self.counts())
+    }
+
+    /// Begins a new file for a block of this size that has no room in the current one. Returns false if no file may
+    /// take the block: all files together would exceed their limit, or only one file is written. If the current file
+    /// is empty, a new one would have no more room: then the block goes into the current file.
+    fn rotate_for(&mut self, bytes: usize) -> Result<bool, CaptureError> {
+        if self.options.rotate_bytes.is_none() || (self.has_records && !self.rotate(bytes)?) {
             return Ok(false);
         }
         let max = self.options.max_bytes.unwrap_or(u64::MAX);
-        Ok(self.finished_bytes.saturating_add(self.bytes_if_finished(bytes, rings.len())) <= max)
+        Ok(self.finished_bytes.saturating_add(self.bytes_if_finished(bytes)) <= max)
     }
 
-    /// Returns true if the finished file would stay within its size limit with this many more bytes of events.
-    fn has_room(&self, bytes: usize, rings: usize) -> bool {
-        self.bytes_if_finished(bytes, rings) <= self.limit
-    }
-
-    fn bytes_if_finished(&self, bytes: usize, rings: usize) -> u64 {
-        self.writer.bytes_if_finished(self.tables.len(), bytes, rings)
-    }
-
-    /// Returns the largest possible size of a new file that holds all descriptions, all tables and one record of this
+    /// Returns the largest possible size of a new file that holds all descriptions, all tables and one block of this
     /// many bytes.
-    fn new_file_bytes(&self, bytes: usize, rings: &[SourceRing]) -> u64 {
-        let descriptions = rings.iter().map(|ring| block_bytes_max(ring.described.encode().len()));
+    fn new_file_bytes(&self, bytes: usize) -> u64 {
+        let descriptions = self.rings.iter().map(|ring| block_bytes_max(ring.described.encode().len()));
         let tables = block_bytes_max(self.table_bytes + self.tables.len());
-        let fresh = CaptureWriter::bytes_if_fresh(bytes, rings.len());
+        let fresh = CaptureWriter::bytes_if_fresh(bytes, self.counts());
         HEADER_BYTES + descriptions.sum::<u64>() + tables + fresh
     }
 
     /// Ends the current file and begins another one. Returns false, and changes nothing, if all files together would
     /// then exceed their limit.
-    fn rotate(
-        &mut self,
-        bytes: usize,
-        rings: &mut [SourceRing],
-        recorders: &mut [SourceRecorder],
-    ) -> Result<bool, CaptureError> {
-        let this = self.finished_bytes.saturating_add(self.bytes_if_finished(0, rings.len()));
-        let all = this.saturating_add(self.new_file_bytes(bytes, rings));
+    fn rotate(&mut self, bytes: usize) -> Result<bool, CaptureError> {
+        let this = self.finished_bytes.saturating_add(self.bytes_if_finished(0));
+        let all = this.saturating_add(self.new_file_bytes(bytes));
         if self.options.max_bytes.is_some_and(|max| all > max) {
             return Ok(false);
         }
-        self.finish_part(rings, recorders, EndReason::Rotated)?;
+        self.finish_part(EndReason::Rotated)?;
         self.part += 1;
-        self.writer = begin_file(&mut self.parts, self.options, self.part, rings)?;
+        self.writer = begin_file(&mut self.parts, self.part, &self.rings)?;
         self.part_started = Instant::now();
-        (self.has_records, self.table_bytes) = (false, 0);
+        (self.has_records, self.table_bytes, self.hurried_events) = (false, 0, 0);
         self.set_limit();
-        recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
-        for ring in rings.iter_mut() {
+        self.recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
+        for ring in &mut self.rings {
             let last_seqno = ring.stats.last_seqno;
             ring.described.first_seqno = last_seqno.saturating_add(1);
             ring.stats = RingStats { last_seqno, removed: ring.stats.removed, ..RingStats::default() };
         }
-        self.count_removed(rings);
-        self.describe_at_begin(rings)?;
-        self.collect_tables(rings, recorders)?;
+        self.count_removed();
+        self.describe_at_begin()?;
+        self.collect_tables()?;
         Ok(true)
     }
 
     /// Moves the events of removed files from the captured to the removed counts. Files are removed when a new file is
     /// begun.
-    fn count_removed(&mut self, rings: &mut [SourceRing]) {
+    fn count_removed(&mut self) {
         while self.removed_files < self.parts.removed() {
             let Some((stats, bytes)) = self.removable.pop_front() else { return };
             self.removed_files += 1;
             self.removed_bytes += bytes;
             self.finished.take_away(&stats);
-            for (ring, removed) in rings.iter_mut().zip(&stats.rings) {
+            for (ring, removed) in self.rings.iter_mut().zip(&stats.rings) {
                 ring.stats.removed = ring.stats.removed.saturating_add(removed.events);
             }
         }
     }
 
-    /// Writes the waiting events if they have waited for [`FLUSH_INTERVAL`], and begins a new file if the current file
-    /// is old enough. Returns false if the new file would make all files together too large.
-    pub(super) fn tick(
-        &mut self,
-        now: Instant,
-        rings: &mut [SourceRing],
-        recorders: &mut [SourceRecorder],
-    ) -> Result<bool, CaptureError> {
-        if now.duration_since(self.last_flush) >= FLUSH_INTERVAL {
-            self.flush(rings, recorders)?;
-        }
+    /// Begins a new file if the current file is old enough. Returns false if the new file would make all files together
+    /// too large.
+    pub(super) fn tick(&mut self, now: Instant) -> Result<bool, CaptureError> {
         let is_old = self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
-        if is_old { self.rotate(LAST_BLOCK_BYTES, rings, recorders) } else { Ok(true) }
+        if is_old { self.rotate(LAST_BLOCK_BYTES) } else { Ok(true) }
     }
 
-    /// Collects the new entries of the recorders' tables.
-    fn collect_tables(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
-        for recorder in recorders {
-            if let Some(shard0) = &rings[recorder.shard0 as usize].reader {
+    /// Collects the new entries of the recorders' tables. Entries that the next events refer to are then in the file
+    /// before these events.
+    fn collect_tables(&mut self) -> Result<(), CaptureError> {
+        for recorder in &mut self.recorders {
+            if let Some(shard0) = &self.rings[recorder.shard0 as usize].reader {
                 self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0);
             }
-            // The entries of all recorders together may be too large for one block, so they are written as several
-            // blocks.
-            if self.tables.len() > PAYLOAD_BYTES_MAX / 2 {
-                self.write_tables()?;
-            }
         }
-        Ok(())
-    }
-
-    /// Writes the waiting table entries, and then the waiting events, which refer to these entries.
-    pub(super) fn flush(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
-        self.last_flush = Instant::now();
-        // Without a size limit, the new table entries are collected here. With a limit, `make_room` collects them
-        // before each record, because it must make sure that there is room for them. There may be no room for entries
-        // that are newer than the last record. So they are not collected here.
-        if self.limit == u64::MAX {
-            self.collect_tables(rings, recorders)?;
-        }
-        self.write_tables()?;
-        self.writer.flush_events()
+        // The entries of all recorders together may be too large for one block.
+        if self.tables.len() > PAYLOAD_BYTES_MAX / 2 { self.write_tables() } else { Ok(()) }
     }
 
     fn write_tables(&mut self) -> Result<(), CaptureError> {
@@ -279,27 +303,32 @@ impl<'o> Output<'o> {
     }
 
     /// Ends the current file.
-    pub(super) fn finish_part(
-        &mut self,
-        rings: &mut [SourceRing],
-        recorders: &mut [SourceRecorder],
-        reason: EndReason,
-    ) -> Result<(), CaptureError> {
-        for (index, ring) in rings[..self.described].iter_mut().enumerate() {
-            if let Some(gap) = ring.missing.take() {
-                ring.write_gap(&mut self.writer, index as u32, gap);
+    pub(super) fn finish_part(&mut self, reason: EndReason) -> Result<(), CaptureError> {
+        if self.limit == u64::MAX {
+            self.collect_tables()?;
+        }
+        self.write_tables()?;
+        for index in 0..self.described {
+            if let Some(gap) = self.rings[index].missing.take() {
+                let gaps = vec![PlacedGap { events_before: 0, gap }];
+                let records = BlockRecords { ring: index as u32, gaps, ..BlockRecords::default() };
+                let mut block = EncodedBlock::default();
+                self.finder.encode(&records, &records.all(), &self.rings[index].layout, &mut block)?;
+                self.write_part(&records, &records.all(), &block)?;
             }
+            let ring = &mut self.rings[index];
             if let Some(reader) = &ring.reader {
                 ring.stats.close(reader);
             }
         }
-        self.flush(rings, recorders)?;
-        let rings = rings[..self.described].iter().map(|ring| ring.stats.clone()).collect();
+        let rings = self.rings[..self.described].iter().map(|ring| ring.stats.clone()).collect();
         let stats = CaptureStats { rings };
         self.finished.add(&stats);
-        let end = CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), stats };
+        let hurried_events = self.hurried_events;
+        let end = CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), hurried_events, stats };
         self.writer.finish(&end)?;
         self.finished_bytes += self.writer.bytes();
+        self.finished_hurried_events += hurried_events;
         if self.options.keep_files.is_some() {
             self.removable.push_back((end.stats, self.writer.bytes()));
         }
@@ -325,12 +354,7 @@ impl<'o> Output<'o> {
     }
 }
 
-fn begin_file(
-    parts: &mut Parts,
-    options: &CaptureOptions,
-    part: u32,
-    rings: &[SourceRing],
-) -> Result<CaptureWriter, CaptureError> {
+fn begin_file(parts: &mut Parts, part: u32, rings: &[SourceRing]) -> Result<CaptureWriter, CaptureError> {
     let header = FileHeader {
         part,
         started_epoch_nanos: now_epoch_nanos(),
@@ -340,8 +364,7 @@ fn begin_file(
     let mut read = ReadFiles::default();
     rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| read.add_ring(reader));
     let out = parts.next(part, &read)?;
-    let writer = CaptureWriter::new(out, options.level, &header);
-    writer.map_err(|error| match parts.current() {
+    CaptureWriter::new(out, &header).map_err(|error| match parts.current() {
         Some(path) => error.at(path),
         None => error,
     })

@@ -1,7 +1,7 @@
 //! A check that refuses payloads which share bytes with other payloads of their ring. Without it, a small damaged or
 //! hostile ring could fill the disk: each of a million descriptors could name the same huge payload.
 
-use crate::reader::{Descriptor, PayloadRead, Reader};
+use crate::reader::{EventBatch, Reader};
 
 /// The range and the total size of the payloads that were taken from one ring. In a sound ring, no two payloads share a
 /// byte, so their total size is at most the length of their range. A payload that would break this rule is refused. All
@@ -21,22 +21,19 @@ pub(super) struct PayloadExtent {
 }
 
 impl PayloadExtent {
-    /// Returns `payload` itself, or [`PayloadRead::Malformed`] if no sound ring can have this payload.
-    #[inline]
-    pub(super) fn check<'p>(
-        &mut self,
-        descriptor: &Descriptor,
-        payload: PayloadRead<'p>,
-        reader: Option<&Reader>,
-    ) -> PayloadRead<'p> {
-        let bytes = payload.valid().map_or(0, <[u8]>::len) as u64;
-        if bytes == 0 || self.admits(descriptor.payload_buf_offset, bytes, || reader.map_or(0, end_max)) {
-            return payload;
+    /// Marks the payloads of `events` that no sound ring can have. `reader` is the reader of their ring.
+    pub(super) fn check(&mut self, events: &mut EventBatch, reader: &Reader) {
+        for index in 0..events.len() {
+            let bytes = events.payload(index).valid().map_or(0, <[u8]>::len) as u64;
+            let offset = events.descriptors()[index].payload_buf_offset;
+            if bytes > 0 && !self.admits(offset, bytes, || end_max(reader)) {
+                self.refused += 1;
+                events.refuse_payload(index);
+            }
         }
-        self.refused += 1;
-        PayloadRead::Malformed
     }
 
+    #[inline]
     fn admits(&mut self, offset: u64, bytes: u64, look: impl FnOnce() -> u64) -> bool {
         let Some(end) = offset.checked_add(bytes) else { return false };
         if end > self.end_max {

@@ -1,11 +1,12 @@
 //! Opening a capture file. If the file is truncated, its readable part is opened.
 
+use super::block;
 use super::end::CaptureEnd;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::events::CaptureEvents;
 use super::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, MAGIC, RINGS_MAX,
-    VERSION, VERSION_MIN, decode_footer, decode_index,
+    VERSION, decode_footer, decode_index,
 };
 use super::ring::{CapturedRing, RingRole};
 use super::tables;
@@ -14,6 +15,7 @@ use crate::tracing::Catalog;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A capture file, opened for reading.
 ///
@@ -21,8 +23,7 @@ use std::path::Path;
 /// from the file.
 #[derive(Debug)]
 pub struct CaptureFile {
-    file: File,
-    version: u32,
+    file: Arc<File>,
     header: FileHeader,
     file_bytes: u64,
     blocks: Vec<BlockRef>,
@@ -91,15 +92,15 @@ impl CaptureFile {
             let message = "not a capture: it does not begin with EVRCAPT1; `eventring capture` makes one from rings";
             return Err(CaptureError::new(CaptureErrorKind::NotACapture, message));
         };
-        if !(VERSION_MIN..=VERSION).contains(&version) {
+        if version != VERSION {
+            let which = if version > VERSION { "a later" } else { "an earlier" };
             let message = format!(
-                "a capture of version {version}, expected {VERSION_MIN} to {VERSION}; a later eventring can read it"
+                "a capture of version {version}, expected {VERSION}; {which} eventring has made it, and can read it"
             );
             return Err(CaptureError::new(CaptureErrorKind::WrongVersion, message));
         }
         let mut capture = Self {
-            file,
-            version,
+            file: Arc::new(file),
             header,
             file_bytes,
             blocks: Vec::new(),
@@ -196,7 +197,7 @@ impl CaptureFile {
         if index.header.kind != BlockKind::Index || index.end() != footer_offset {
             return None;
         }
-        decode_index(&self.block_bytes(&index).ok()?, index_offset)
+        decode_index(&block::content(&self.file, &index).ok()?, index_offset)
     }
 
     /// Finds the blocks of a truncated file, one after the other.
@@ -228,27 +229,6 @@ impl CaptureFile {
         Ok(block.filter(|block| block.end() <= self.file_bytes))
     }
 
-    /// Reads and decompresses a block. The result has exactly the size that the block's header states. No header may
-    /// state more than [`BLOCK_BYTES_MAX`](super::format::BLOCK_BYTES_MAX).
-    pub(super) fn block_bytes(&self, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
-        let damaged = |problem: String| {
-            let message = format!("the block at byte {} is damaged: {problem}", block.offset);
-            CaptureError::new(CaptureErrorKind::Damaged, message)
-        };
-        // Both sizes in the header were checked when it was decoded: they are bounded, and the compressed bytes lie
-        // within the file.
-        let mut compressed = vec![0; block.header.compressed_bytes as usize];
-        shm::read_exact_at(&self.file, &mut compressed, block.offset + BLOCK_HEADER_BYTES)
-            .map_err(|error| CaptureError::io("read it", error))?;
-        let bytes = zstd::bulk::decompress(&compressed, block.header.bytes as usize);
-        let bytes = bytes.map_err(|error| damaged(error.to_string()))?;
-        if bytes.len() as u64 != block.header.bytes {
-            let stated = block.header.bytes;
-            return Err(damaged(format!("it decompresses to {} bytes, expected {stated}", bytes.len())));
-        }
-        Ok(bytes)
-    }
-
     /// Reads the rings, the tables and the end.
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
         // The uncompressed blocks of rings, tables and ends may together have 8 MiB, and 8 bytes more for each byte of
@@ -267,10 +247,10 @@ impl CaptureFile {
         let blocks = self.blocks.clone();
         for kind in [BlockKind::Ring, BlockKind::Tables, BlockKind::End] {
             for block in blocks.iter().filter(|block| block.header.kind == kind) {
-                bytes_left = bytes_left.checked_sub(block.header.bytes).ok_or_else(|| {
+                bytes_left = bytes_left.checked_sub(block.header.plain_bytes).ok_or_else(|| {
                     damaged("what it says about rings, more than a file of its size can have at most,")
                 })?;
-                match (kind, self.block_bytes(block)) {
+                match (kind, block::content(&self.file, block)) {
                     (BlockKind::Ring, bytes) => {
                         let ring = CapturedRing::decode(&bytes?);
                         let ring = ring.filter(|_| self.rings.len() < RINGS_MAX);
@@ -284,8 +264,7 @@ impl CaptureFile {
                         }
                     }
                     (_, Ok(bytes)) => {
-                        self.end = CaptureEnd::decode(&bytes, self.version)
-                            .filter(|end| end.stats.rings.len() == self.rings.len());
+                        self.end = CaptureEnd::decode(&bytes).filter(|end| end.stats.rings.len() == self.rings.len());
                         if self.end.is_none() {
                             self.problems.push("its account of events and losses is damaged; copy the file anew from where it was made".into());
                         }
@@ -316,9 +295,9 @@ impl CaptureFile {
 
     /// Returns an iterator over all events and gaps of all rings, in the order of time.
     #[must_use]
-    pub fn events(&self) -> CaptureEvents<'_> {
+    pub fn events(&self) -> CaptureEvents {
         let files = std::iter::once(self).chain(&self.later);
-        let blocks = files.flat_map(|file| file.blocks.iter().map(move |block| (file, *block)));
+        let blocks = files.flat_map(|file| file.blocks.iter().map(move |block| (file.file.clone(), *block)));
         CaptureEvents::new(blocks.filter(|(_, block)| block.header.kind == BlockKind::Events), self.rings.len())
     }
 
@@ -330,7 +309,7 @@ impl CaptureFile {
 
     /// Returns the files of the capture.
     pub(super) fn files(&self) -> impl Iterator<Item = &File> {
-        std::iter::once(&self.file).chain(self.later.iter().map(|part| &part.file))
+        std::iter::once(&*self.file).chain(self.later.iter().map(|part| &*part.file))
     }
 
     /// Returns the end of the capture: why it ended, and its counts. Returns `None` if the end is missing or damaged.

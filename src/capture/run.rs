@@ -1,35 +1,39 @@
-//! The loop of a capture, which copies events from rings to files. It decides when to read the rings and when to stop.
+//! The thread that called [`capture`]: it writes what the other threads have copied and encoded, asks the caller for
+//! rings, shows the progress, and decides when the capture ends.
 
+use super::copy::Copier;
+use super::encoding::{self, Encoded};
 use super::end::EndReason;
 use super::error::{CaptureError, CaptureErrorKind};
-use super::format::PAYLOAD_BYTES_MAX;
 use super::options::CaptureOptions;
 use super::output::Output;
 use super::parts::{Parts, PathParts};
-use super::record::{GAP_BYTES, event_bytes};
-use super::sources::{SourceRing, Sources};
+use super::slots::{CopyEnd, Message, Request, Slot};
+use super::sources::{FoundRings, SourceRing, Sources};
 use super::stats::RingStats;
 use super::stop::Stop;
 use super::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::clock::Clock;
-use crate::reader::{Descriptor, LostPages, PayloadRead, Reader, RingItem};
+use crate::reader::{LostPages, Reader};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// The time between two ticks. At each tick, the capture checks the time limits and whether the writers live, and calls
-/// the caller's `progress`.
+/// The time between two ticks. At each tick, the capture checks the time limits, and calls the caller's `progress`.
 const TICK: Duration = Duration::from_millis(100);
-/// The largest number of records that are copied before the clock is read again.
-const RECORDS_PER_LOOK: u32 = 1 << 10;
-/// The number of payload bytes after which the clock is read again.
-const PAYLOAD_BYTES_PER_LOOK: u64 = 64 << 20;
-/// The pause between two reads of the rings while no event comes.
-const IDLE_SLEEP: Duration = Duration::from_micros(500);
+/// The pause between two questions for another ring.
+const RING_PAUSE: Duration = Duration::from_micros(500);
 /// The time for which a capture waits after its end was decided. Events whose recording began before the end may still
 /// come during this time.
 const END_GRACE: Duration = Duration::from_millis(50);
+/// The number of slots for each encoding thread, and the number of further slots: one that is filled, and some that
+/// wait to be encoded or written.
+const SLOTS_PER_ENCODER: usize = 1;
+const MORE_SLOTS: usize = 4;
 
 /// Copies the events of the rings with these names or paths into a file, even if their programs are dead. All shards
 /// of a perf recorder are taken, even those that it makes during the capture. If a shard was removed before it could
@@ -107,7 +111,8 @@ pub fn capture_rings(
         written: Default::default(),
         removed: 0,
     });
-    Capture::begin(next_ring, parts, options)?.run(progress)
+    let (capture, sources) = Capture::begin(next_ring, parts, options)?;
+    capture.run(sources, progress)
 }
 
 /// Captures as [`capture_rings`] does, but into a writer that the caller has opened. The output is not rotated.
@@ -121,29 +126,26 @@ pub fn capture_rings_to(
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
     let options = CaptureOptions { rotate_bytes: None, rotate_every: None, ..options.clone() };
-    Capture::begin(next_ring, Parts::Writer(Some(Box::new(out))), &options)?.run(progress)
+    let (capture, sources) = Capture::begin(next_ring, Parts::Writer(Some(Box::new(out))), &options)?;
+    capture.run(sources, progress)
 }
 
+/// The writing end of a capture.
 struct Capture<'o> {
     options: &'o CaptureOptions,
     /// `None` if no more rings will come.
     next_ring: Option<&'o mut dyn FnMut() -> NextRing>,
-    sources: Sources,
     output: Output<'o>,
+    problems: Vec<String>,
+    refused_payloads: Vec<u64>,
     started: Instant,
 }
 
-/// The result of the attempt to copy one event or gap.
-enum Copied {
-    Record {
-        /// The payload's size, as the descriptor names it.
-        payload_bytes: u64,
-    },
-    Nothing,
-    /// An event that was recorded after the end of the capture.
-    AfterTheEnd,
-    /// The files have no room for the event or gap.
-    Full,
+/// The channels of the writing thread.
+struct Channels {
+    requests: Sender<Request>,
+    free: Sender<Box<Slot>>,
+    encoded: Receiver<Encoded>,
 }
 
 impl<'o> Capture<'o> {
@@ -151,9 +153,9 @@ impl<'o> Capture<'o> {
         next_ring: &'o mut dyn FnMut() -> NextRing,
         parts: Parts,
         options: &'o CaptureOptions,
-    ) -> Result<Self, CaptureError> {
-        if !(1..=22).contains(&options.level) {
-            let message = format!("the compression level is {}, expected 1 to 22; choose one of these", options.level);
+    ) -> Result<(Self, Sources), CaptureError> {
+        if !(0..=22).contains(&options.level) {
+            let message = format!("the compression level is {}, expected 0 to 22; choose one of these", options.level);
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
         let mut sources = Sources::new(options.only_new);
@@ -168,130 +170,140 @@ impl<'o> Capture<'o> {
             let message = "there is no ring to capture, expected one at least; name the rings";
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
-        sources.add_first_shards()?;
-        let output = Output::begin(parts, options, &sources.rings)?;
+        sources.find_shards()?;
+        let FoundRings { rings, recorders, problems } = std::mem::take(&mut sources.found);
+        let output = Output::begin(parts, options, rings, recorders)?;
         let next_ring = may_come_more.then_some(next_ring);
-        Ok(Self { options, next_ring, sources, output, started: Instant::now() })
-    }
-
-    /// Adds the rings that `next_ring` has for now.
-    fn take_new_rings(&mut self) {
-        while let Some(next_ring) = &mut self.next_ring {
-            match next_ring() {
-                NextRing::Ring(reader) => self.sources.add_later(reader),
-                NextRing::NotYet => return,
-                NextRing::NoMore => self.next_ring = None,
-            }
-        }
+        let started = Instant::now();
+        Ok((Self { options, next_ring, output, problems, refused_payloads: Vec::new(), started }, sources))
     }
 
     fn run(
         mut self,
+        sources: Sources,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<CaptureSummary, CaptureError> {
-        let lost_pages = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::lost_pages);
-        let mut reason = self.copy(progress).map_err(|error| self.output.named(error))?;
-        if reason == EndReason::WritersEnded
-            && let Some(lost) = self.sources.rings.iter().find_map(lost_pages)
-        {
-            let is_truncated = lost == LostPages::Truncated;
-            reason = if is_truncated { EndReason::Truncated } else { EndReason::Unreadable };
+        let reason = self.copy(sources, progress).map_err(|error| self.output.named(error))?;
+        self.finish(reason, progress)
+    }
+
+    /// Runs the other threads, and writes what they send.
+    fn copy(
+        &mut self,
+        sources: Sources,
+        progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+    ) -> Result<EndReason, CaptureError> {
+        let level = self.options.level;
+        let (requests, for_copier) = mpsc::channel();
+        let (free, free_slots) = mpsc::channel();
+        let (copied, for_encoders) = mpsc::channel();
+        let (encoded_out, encoded) = mpsc::channel();
+        let encoders = encoding::threads();
+        for _ in 0..SLOTS_PER_ENCODER * encoders + MORE_SLOTS {
+            let _ = free.send(Box::<Slot>::default());
         }
-        let elapsed = self.started.elapsed();
-        let finished = self.output.finish_part(&mut self.sources.rings, &mut self.sources.recorders, reason);
-        finished.map_err(|error| self.output.named(error))?;
-        let _ = progress(&self.progress());
-        let named = |ring: &SourceRing| lost_pages(ring).map(|lost| (ring.described.name.clone(), lost));
-        let lost_pages: Vec<(String, LostPages)> = self.sources.rings.iter().filter_map(named).collect();
-        let mut problems = self.sources.problems;
-        problems.extend(lost_pages.iter().map(|(name, lost)| format!("{name}: {}", lost.advice())));
-        let overlapping = self.sources.rings.iter().filter(|ring| ring.payloads.refused > 0);
-        problems.extend(overlapping.map(|ring| {
-            format!(
-                "the ring {} is damaged: {} of its payloads share bytes with others or lie after its buffer, and are left out; their descriptors \
-                 are kept",
-                ring.described.name, ring.payloads.refused
-            )
-        }));
-        let rings = self.sources.rings.iter().map(|ring| ring.described.name.clone());
-        Ok(CaptureSummary {
-            reason,
-            elapsed,
-            // The list ends before the first ring for whose description no file had room. Such rings were not captured.
-            rings: rings.take(self.output.finished.rings.len()).collect(),
-            stats: self.output.finished,
-            bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
-            removed_files: self.output.removed_files,
-            removed_bytes: self.output.removed_bytes,
-            files: self.output.parts.into_files(),
-            problems,
-            lost_pages,
+        let copier = Copier::new(sources, for_copier, free_slots, copied, level);
+        let for_encoders = Mutex::new(for_encoders);
+        std::thread::scope(|scope| {
+            let spawn = |name: &str| std::thread::Builder::new().name(name.into());
+            let no_thread = |error| CaptureError::io("start a thread", error);
+            // When this function returns, its ends of the channels are dropped, and the threads end.
+            let channels = Channels { requests, free, encoded };
+            for _ in 0..encoders {
+                let (messages, out) = (&for_encoders, encoded_out.clone());
+                spawn("capture-encode")
+                    .spawn_scoped(scope, move || encoding::run(messages, &out, level))
+                    .map_err(no_thread)?;
+            }
+            drop(encoded_out);
+            spawn("capture-copy").spawn_scoped(scope, move || copier.run()).map_err(no_thread)?;
+            self.write_all(channels, progress)
         })
     }
 
-    /// Copies records until there is a reason to stop.
-    fn copy(
+    /// Writes what comes until the capture ends.
+    fn write_all(
         &mut self,
+        channels: Channels,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<EndReason, CaptureError> {
         let mut next_tick = Instant::now();
-        let mut stop: Option<Stop> = None;
+        let mut waiting: BTreeMap<u64, Message> = BTreeMap::new();
+        let mut next_number = 0;
+        let mut is_stopping = false;
+        self.ask_for_rings(&channels.requests);
         loop {
-            self.take_new_rings();
-            let mut is_idle = false;
-            let mut bytes = 0;
-            for _ in 0..RECORDS_PER_LOOK {
-                match self.copy_record(stop.as_ref().map(|stop| stop.epoch_nanos))? {
-                    Copied::Record { payload_bytes } => {
-                        bytes += payload_bytes;
-                        if bytes > PAYLOAD_BYTES_PER_LOOK {
-                            break;
-                        }
-                    }
-                    Copied::Nothing => {
-                        is_idle = true;
-                        break;
-                    }
-                    Copied::AfterTheEnd => return Ok(stop.map_or(EndReason::Duration, |stop| stop.reason)),
-                    Copied::Full => return Ok(EndReason::Size),
-                }
-            }
             let now = Instant::now();
             if now >= next_tick {
                 next_tick = now + TICK;
-                if is_idle {
-                    self.sources.set.check_liveness();
-                    // A writer may have recorded its last events after the rings were read and before this check found
-                    // that the writer has ended. So the rings are read once more before the capture may end.
-                    is_idle = false;
-                }
-                if !self.output.tick(now, &mut self.sources.rings, &mut self.sources.recorders)? {
+                if !self.output.tick(now)? {
                     return Ok(EndReason::Size);
                 }
                 let wants_end = progress(&self.progress()).is_break();
-                let reason = self.reason_to_end(now, wants_end);
-                stop = stop.or_else(|| reason.map(|reason| Stop::new(reason, now_epoch_nanos(), now + END_GRACE)));
-                // Events whose recording began before the end may come until the deadline. So the capture does not end
-                // before the deadline.
-                if let Some(stop) = &mut stop
-                    && stop.is_reached(&self.sources.rings)
-                    && now >= stop.deadline
-                {
-                    return Ok(stop.reason);
+                if let Some(reason) = self.reason_to_end(now, wants_end).filter(|_| !is_stopping) {
+                    is_stopping = true;
+                    let stop = Stop::new(reason, now_epoch_nanos(), now + END_GRACE);
+                    let _ = channels.requests.send(Request::Stop(stop));
                 }
             }
-            if is_idle {
-                if self.next_ring.is_none() && self.sources.set.has_ended() {
-                    return Ok(EndReason::WritersEnded);
+            let pause = if self.next_ring.is_some() { RING_PAUSE } else { next_tick.saturating_duration_since(now) };
+            match channels.encoded.recv_timeout(pause) {
+                Ok((number, message)) => {
+                    waiting.insert(number, message?);
                 }
-                if let Some(stop) = &stop
-                    && now >= stop.deadline
-                {
-                    return Ok(stop.reason);
+                Err(RecvTimeoutError::Timeout) => self.ask_for_rings(&channels.requests),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(CaptureError::new(CaptureErrorKind::Io, "a thread of the capture has ended early"));
                 }
-                std::thread::sleep(IDLE_SLEEP);
+            }
+            while let Some(message) = waiting.remove(&next_number) {
+                next_number += 1;
+                match message {
+                    Message::Found(found) => {
+                        if !self.add(found)? {
+                            return Ok(EndReason::Size);
+                        }
+                    }
+                    Message::Records(mut slot) => {
+                        let Slot { records, block, .. } = &mut *slot;
+                        if !self.output.write(records, block)? {
+                            return Ok(EndReason::Size);
+                        }
+                        let _ = channels.free.send(slot.emptied());
+                    }
+                    Message::End(CopyEnd { result, refused_payloads }) => {
+                        self.refused_payloads = refused_payloads;
+                        return result;
+                    }
+                }
             }
         }
+    }
+
+    /// Adds the rings that `next_ring` has for now.
+    fn ask_for_rings(&mut self, requests: &Sender<Request>) {
+        while let Some(next_ring) = &mut self.next_ring {
+            match next_ring() {
+                NextRing::Ring(reader) => {
+                    let _ = requests.send(Request::Add(reader));
+                }
+                NextRing::NotYet => return,
+                NextRing::NoMore => self.next_ring = None,
+            }
+        }
+        let _ = requests.send(Request::NoMoreRings);
+    }
+
+    /// Adds rings that were found. Returns false if the files have no room for their descriptions.
+    fn add(&mut self, found: FoundRings) -> Result<bool, CaptureError> {
+        self.problems.extend(found.problems);
+        self.output.recorders_found(found.recorders);
+        for ring in found.rings {
+            if !self.output.add_ring(ring)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn reason_to_end(&self, now: Instant, wants_end: bool) -> Option<EndReason> {
@@ -304,73 +316,67 @@ impl<'o> Capture<'o> {
         }
     }
 
-    fn copy_record(&mut self, end_epoch_nanos: Option<u64>) -> Result<Copied, CaptureError> {
-        let item = self.sources.set.next();
-        self.sources.take_new()?;
-        let Sources { set, rings, recorders, .. } = &mut self.sources;
-        if !self.output.describe(rings, recorders)? {
-            return Ok(Copied::Full);
+    /// Ends the last file, and returns the result of the capture.
+    fn finish(
+        mut self,
+        mut reason: EndReason,
+        progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+    ) -> Result<CaptureSummary, CaptureError> {
+        let lost_pages = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::lost_pages);
+        if reason == EndReason::WritersEnded
+            && let Some(lost) = self.output.rings.iter().find_map(lost_pages)
+        {
+            let is_truncated = lost == LostPages::Truncated;
+            reason = if is_truncated { EndReason::Truncated } else { EndReason::Unreadable };
         }
-        let payload_bytes = match item {
-            None => return Ok(Copied::Nothing),
-            Some(RingItem::Gap { ring, gap }) => {
-                // The gap of a shard that could not be opened is written at the end of the file.
-                if rings[ring].reader.is_some() {
-                    if !self.output.make_room(2 * GAP_BYTES, rings, recorders)? {
-                        return Ok(Copied::Full);
-                    }
-                    rings[ring].write_gap(&mut self.output.writer, ring as u32, gap);
-                }
-                0
-            }
-            Some(RingItem::Event { ring: index, event }) => {
-                if end_epoch_nanos.is_some_and(|end| event.record_epoch_nanos > end) {
-                    return Ok(Copied::AfterTheEnd);
-                }
-                let ring = &mut rings[index];
-                let payload = ring.payloads.check(&event, set.payload(), ring.reader.as_ref());
-                // Room is needed for the event and for a gap before it.
-                if !self.output.make_room(event_bytes(payload) + GAP_BYTES, rings, recorders)? {
-                    return Ok(Copied::Full);
-                }
-                let ring = &mut rings[index];
-                let key = ring.key.event(event.record_epoch_nanos);
-                self.output.writer.event(index as u32, key, &event, payload);
-                count_event(&mut ring.stats, &event, payload);
-                event.payload_size.into()
-            }
-        };
-        if self.output.writer.is_block_full() {
-            self.output.flush(rings, recorders)?;
-        }
-        Ok(Copied::Record { payload_bytes })
+        let elapsed = self.started.elapsed();
+        let finished = self.output.finish_part(reason);
+        finished.map_err(|error| self.output.named(error))?;
+        let _ = progress(&self.progress());
+        let rings = &self.output.rings;
+        let named = |ring: &SourceRing| lost_pages(ring).map(|lost| (ring.described.name.clone(), lost));
+        let lost_pages: Vec<(String, LostPages)> = rings.iter().filter_map(named).collect();
+        let mut problems = self.problems;
+        problems.extend(lost_pages.iter().map(|(name, lost)| format!("{name}: {}", lost.advice())));
+        let refused = rings.iter().zip(&self.refused_payloads).filter(|(_, refused)| **refused > 0);
+        problems.extend(refused.map(|(ring, refused)| {
+            format!(
+                "the ring {} is damaged: {refused} of its payloads share bytes with others or lie after its buffer, and are left out; their descriptors \
+                 are kept",
+                ring.described.name
+            )
+        }));
+        let names = rings.iter().map(|ring| ring.described.name.clone());
+        Ok(CaptureSummary {
+            reason,
+            elapsed,
+            // The list ends before the first ring for whose description no file had room. Such rings were not captured.
+            rings: names.take(self.output.finished.rings.len()).collect(),
+            stats: self.output.finished,
+            hurried_events: self.output.finished_hurried_events,
+            bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
+            removed_files: self.output.removed_files,
+            removed_bytes: self.output.removed_bytes,
+            files: self.output.parts.into_files(),
+            problems,
+            lost_pages,
+        })
     }
 
     fn progress(&self) -> CaptureProgress {
         let all = |count: &dyn Fn(&RingStats) -> u64| {
-            let now = self.sources.rings.iter().map(|ring| count(&ring.stats));
+            let now = self.output.rings.iter().map(|ring| count(&ring.stats));
             now.chain(self.output.finished.rings.iter().map(count)).fold(0, u64::saturating_add)
         };
-        let removed = self.sources.rings.iter().map(|ring| ring.stats.removed).fold(0, u64::saturating_add);
+        let removed = self.output.rings.iter().map(|ring| ring.stats.removed).fold(0, u64::saturating_add);
         CaptureProgress {
             elapsed: self.started.elapsed(),
-            rings: self.sources.rings.len(),
+            rings: self.output.rings.len(),
             events: all(&|stats| stats.events).saturating_add(removed),
             lost: all(&RingStats::lost),
             bytes: self.output.bytes(),
             files: self.output.files(),
         }
-    }
-}
-
-fn count_event(stats: &mut RingStats, descriptor: &Descriptor, payload: PayloadRead<'_>) {
-    stats.events += 1;
-    stats.last_seqno = descriptor.seqno;
-    match payload {
-        PayloadRead::Valid(bytes) if bytes.len() > PAYLOAD_BYTES_MAX => stats.omitted_payloads += 1,
-        PayloadRead::Valid(_) => {}
-        PayloadRead::Expired => stats.expired_payloads += 1,
-        PayloadRead::Malformed => stats.malformed_payloads += 1,
     }
 }
 

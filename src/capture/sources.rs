@@ -1,5 +1,6 @@
 //! The rings that a capture reads.
 
+use super::columns::RingLayout;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::RINGS_MAX;
 use super::overlaps::PayloadExtent;
@@ -7,26 +8,59 @@ use super::record::SortKey;
 use super::ring::{CapturedRing, RingRole};
 use super::stats::RingStats;
 use super::tables::CaptureTables;
-use super::write::CaptureWriter;
 use crate::layout::header::CONTENT_TYPE_PERF;
-use crate::reader::{Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
+use crate::reader::{Cursor, Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
 use crate::schema::perf::PerfEvent;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
 
-/// All rings of a capture.
+/// All rings of a capture, on the thread that copies their events.
 pub(super) struct Sources {
-    pub(super) set: RingSet,
+    /// The rings, and the search for further shards. The cursors of the set are not used: the copying thread reads each
+    /// ring by itself.
+    set: RingSet,
     /// The rings of the set, by the same indices.
-    pub(super) rings: Vec<SourceRing>,
-    pub(super) recorders: Vec<SourceRecorder>,
+    pub(super) rings: Vec<CopiedRing>,
+    /// The descriptions of the rings that are not further shards of a recorder, by index.
+    first_shards: BTreeMap<u32, CapturedRing>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
-    /// The number of shard errors in the ring set's list that are already in `problems`.
+    /// The number of shard errors in the ring set's list that are already in the problems.
     known_shard_errors: usize,
+    pub(super) found: FoundRings,
+}
+
+/// What was found since it was last taken: rings for the output of the capture, and problems.
+#[derive(Default)]
+pub(super) struct FoundRings {
+    pub(super) rings: Vec<SourceRing>,
+    pub(super) recorders: Vec<SourceRecorder>,
     /// Failures that do not end the capture, for example shards that could not be opened.
     pub(super) problems: Vec<String>,
 }
 
-/// A ring, and how far it has been captured.
+/// A ring, as the copying thread sees it.
+pub(super) struct CopiedRing {
+    /// `None` for a shard that could not be opened.
+    pub(super) input: Option<RingInput>,
+    pub(super) layout: Arc<RingLayout>,
+}
+
+/// A ring that is copied, and how far.
+pub(super) struct RingInput {
+    pub(super) reader: Reader,
+    pub(super) cursor: Cursor,
+    pub(super) payloads: PayloadExtent,
+    /// The time at which the ring was copied last.
+    pub(super) copied: Instant,
+    /// The offset at which the newest payload that was copied ends.
+    pub(super) payload_end: u64,
+    /// The ring's last seqno when it was last looked at.
+    pub(super) last_seqno: u64,
+}
+
+/// A ring, as the output of the capture sees it: its description and its counts.
 pub(super) struct SourceRing {
     /// `None` for a shard that could not be opened.
     pub(super) reader: Option<Reader>,
@@ -36,7 +70,7 @@ pub(super) struct SourceRing {
     pub(super) missing: Option<Gap>,
     pub(super) key: SortKey,
     pub(super) stats: RingStats,
-    pub(super) payloads: PayloadExtent,
+    pub(super) layout: Arc<RingLayout>,
 }
 
 /// A perf recorder.
@@ -45,11 +79,9 @@ pub(super) struct SourceRecorder {
     pub(super) tables: CaptureTables,
 }
 
-impl SourceRing {
-    /// Writes and counts a gap.
-    pub(super) fn write_gap(&mut self, writer: &mut CaptureWriter, ring: u32, gap: Gap) {
-        writer.gap(ring, self.key.gap(), gap);
-        self.stats.count_gap(gap);
+impl FoundRings {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rings.is_empty() && self.recorders.is_empty() && self.problems.is_empty()
     }
 }
 
@@ -60,11 +92,11 @@ impl Sources {
         Self {
             set: RingSet::options().from_readers([]),
             rings: Vec::new(),
-            recorders: Vec::new(),
+            first_shards: BTreeMap::new(),
             writers: Vec::new(),
             only_new,
             known_shard_errors: 0,
-            problems: Vec::new(),
+            found: FoundRings::default(),
         }
     }
 
@@ -73,23 +105,31 @@ impl Sources {
         self.add_ring(reader, if self.only_new { Seek::Newest } else { Seek::Oldest })
     }
 
-    /// Adds the shards that exist at the start.
-    pub(super) fn add_first_shards(&mut self) -> Result<(), CaptureError> {
+    /// Adds the shards that were made since the last call.
+    ///
+    /// # Errors
+    /// There are more rings than a capture holds.
+    pub(super) fn find_shards(&mut self) -> Result<(), CaptureError> {
         self.set.find_shards();
         self.take_new()
+    }
+
+    /// Returns true if a recorder may still make shards, or has made shards that were not found yet.
+    pub(super) fn may_grow(&self) -> bool {
+        self.set.may_grow()
     }
 
     /// Adds a ring that was made during the capture, with all of its events. If the ring cannot be captured, it is
     /// left out, and the error is added to `problems`.
     pub(super) fn add_later(&mut self, reader: Reader) {
         if let Err(error) = self.add_ring(reader, Seek::Oldest) {
-            self.problems.push(error.to_string());
+            self.found.problems.push(error.to_string());
         }
     }
 
     fn add_ring(&mut self, reader: Reader, start: Seek) -> Result<(), CaptureError> {
         // Rings are compared by file and not by path, because a later ring may have the path of an earlier one.
-        let is_it = |ring: &SourceRing| ring.reader.as_ref().is_some_and(|known| known.file_id() == reader.file_id());
+        let is_it = |ring: &CopiedRing| ring.input.as_ref().is_some_and(|it| it.reader.file_id() == reader.file_id());
         if self.rings.iter().any(is_it) {
             return Ok(());
         }
@@ -101,14 +141,14 @@ impl Sources {
         }
         let ring = self.set.add(reader, start) as u32;
         if is_perf {
-            self.recorders.push(SourceRecorder { shard0: ring, tables: CaptureTables::default() });
+            self.found.recorders.push(SourceRecorder { shard0: ring, tables: CaptureTables::default() });
         }
         self.take_new()
     }
 
     /// Adds an entry to `rings` for each ring that was added to the set since the last call.
     #[inline]
-    pub(super) fn take_new(&mut self) -> Result<(), CaptureError> {
+    fn take_new(&mut self) -> Result<(), CaptureError> {
         let has_new = self.set.rings().len() > self.rings.len();
         if has_new || self.set.shard_errors().len() > self.known_shard_errors { self.take_new_slow() } else { Ok(()) }
     }
@@ -118,64 +158,90 @@ impl Sources {
         while self.rings.len() < self.set.rings().len() {
             self.check_number()?;
             let ring = self.describe(self.rings.len());
-            self.rings.push(ring);
+            self.found.rings.push(ring);
         }
         for ShardError { recorder, shard, error, .. } in &self.set.shard_errors()[self.known_shard_errors..] {
-            let name = &self.rings[*recorder].described.name;
-            self.problems.push(format!("{name}: shard {shard} is left out: {error}"));
+            let name = self.first_shards.get(&(*recorder as u32)).map_or("", |ring| &ring.name);
+            self.found.problems.push(format!("{name}: shard {shard} is left out: {error}"));
         }
         self.known_shard_errors = self.set.shard_errors().len();
         Ok(())
     }
 
-    /// Describes the ring of the set with this index.
+    /// Describes the ring of the set with this index, and adds it to `rings`.
     fn describe(&mut self, index: usize) -> SourceRing {
         let ring = &self.set.rings()[index];
         let recorder = ring.recorder().unwrap_or(index) as u32;
-        let is_perf = self.recorders.iter().any(|known| known.shard0 == recorder);
-        let (Some(reader), Some(cursor)) = (ring.reader().cloned(), ring.cursor()) else {
+        let (Some(reader), Some(cursor)) = (ring.reader().cloned(), ring.cursor().cloned()) else {
             return self.describe_missed(index, recorder);
         };
         // The capture begins at seqno 1, or at the next seqno if only new events are wanted. If the first events were
         // overwritten, the cursor reports them as a gap.
         let first_seqno = cursor.next_seqno();
-        let role = match (is_perf, ring.recorder()) {
+        let info = reader.info();
+        let role = match (info.content_type == CONTENT_TYPE_PERF, ring.recorder()) {
             (false, _) => RingRole::Single,
             (true, Some(_)) => RingRole::Shard { recorder, shard: ring.shard() },
             (true, None) => {
-                let shard = reader.info().extension.map_or(0, |extension| extension.shard_index) as u32;
+                let shard = info.extension.map_or(0, |extension| extension.shard_index) as u32;
                 RingRole::Shard { recorder, shard }
             }
         };
         let process = self.process_of(&reader, role);
+        let described = CapturedRing::describe(&reader, process, role, first_seqno);
+        if ring_is_first(recorder, index) {
+            self.first_shards.insert(index as u32, described.clone());
+        }
+        let layout = self.layout_of(recorder, index, &described);
+        let input = RingInput {
+            reader: reader.clone(),
+            cursor,
+            payloads: PayloadExtent::default(),
+            copied: Instant::now(),
+            payload_end: 0,
+            last_seqno: 0,
+        };
+        self.rings.push(CopiedRing { input: Some(input), layout: layout.clone() });
         SourceRing {
-            described: CapturedRing::describe(&reader, process, role, first_seqno),
+            described,
             reader: Some(reader),
             missing: None,
             key: SortKey::default(),
             stats: RingStats { last_seqno: first_seqno.saturating_sub(1), ..RingStats::default() },
-            payloads: PayloadExtent::default(),
+            layout,
         }
     }
 
-    /// Describes a shard that could not be opened.
+    /// Returns the layout of a ring. All shards of a recorder have that of their shard 0.
+    fn layout_of(&self, recorder: u32, index: usize, described: &CapturedRing) -> Arc<RingLayout> {
+        match self.rings.get(recorder as usize).filter(|_| !ring_is_first(recorder, index)) {
+            Some(shard0) => shard0.layout.clone(),
+            None => {
+                Arc::new(RingLayout::of_ring(described.content_type, described.schema_hash, &described.schema_text))
+            }
+        }
+    }
+
+    /// Describes a shard that could not be opened, and adds it to `rings`.
     fn describe_missed(&mut self, index: usize, recorder: u32) -> SourceRing {
         let ring = &self.set.rings()[index];
-        let described = self.rings[recorder as usize].described.missed_shard(recorder, ring.shard());
+        let described = self.first_shards[&recorder].missed_shard(recorder, ring.shard());
         if ring.missed_seqnos().is_none() {
             let name = &described.name;
-            self.problems.push(format!(
+            self.found.problems.push(format!(
                 "{name}: the shard could not be opened, and nobody knows how many events it held; they count as 1. A program that keeps its rings \
                  (EVENTRING_KEEP=1), or ends in good order, says how many"
             ));
         }
+        let layout = self.layout_of(recorder, index, &described);
+        self.rings.push(CopiedRing { input: None, layout: layout.clone() });
         SourceRing {
             reader: None,
             described,
             missing: Some(Gap { first_seqno: 1, count: ring.stats().lost, cause: GapCause::NeverOpened }),
             key: SortKey::default(),
             stats: RingStats::default(),
-            payloads: PayloadExtent::default(),
+            layout,
         }
     }
 
@@ -193,9 +259,9 @@ impl Sources {
     /// A ring with an unknown writer gets an index that no other ring has.
     fn process_of(&mut self, reader: &Reader, role: RingRole) -> u32 {
         if let RingRole::Shard { recorder, .. } = role
-            && let Some(shard0) = self.rings.get(recorder as usize)
+            && let Some(shard0) = self.first_shards.get(&recorder)
         {
-            return shard0.described.process;
+            return shard0.process;
         }
         let writer = reader.info().extension.map(|extension| extension.writer).filter(|writer| writer.pid != 0);
         if let Some(known) = self.writers.iter().position(|known| writer.is_some() && *known == writer) {
@@ -204,4 +270,9 @@ impl Sources {
         self.writers.push(writer);
         (self.writers.len() - 1) as u32
     }
+}
+
+/// Returns true if a ring is the shard 0 of its recorder, or no shard.
+fn ring_is_first(recorder: u32, index: usize) -> bool {
+    recorder as usize == index
 }

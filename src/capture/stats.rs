@@ -1,6 +1,7 @@
 //! Counts of a capture: how many events of each ring it took, and how many it lost.
 
-use crate::reader::{Gap, GapCause, Reader, RingState};
+use super::columns::{BlockRecords, RecordRange};
+use crate::reader::{Gap, GapCause, PayloadRead, Reader, RingState};
 use crate::tracing::CatalogLosses;
 
 /// Counts of one ring's events: captured, removed, lost, given up. In a capture's [summary](super::CaptureSummary),
@@ -62,6 +63,24 @@ impl RingStats {
     #[must_use]
     pub fn missing_by(&self, cause: GapCause) -> u64 {
         self.missing_by_cause[cause as usize]
+    }
+
+    /// Counts a part of `records`.
+    pub(super) fn count(&mut self, records: &BlockRecords, part: &RecordRange) {
+        self.events += part.events.len() as u64;
+        for index in part.events.clone() {
+            match records.events.payload(index) {
+                PayloadRead::Valid(_) => {}
+                PayloadRead::Malformed => self.malformed_payloads += 1,
+                PayloadRead::Expired if records.events.is_left_out(index) => self.omitted_payloads += 1,
+                PayloadRead::Expired => self.expired_payloads += 1,
+            }
+        }
+        records.gaps[part.gaps.clone()].iter().for_each(|placed| self.count_gap(placed.gap));
+        // A gap at the end of the part has set the last seqno already.
+        if let Some(last) = records.events.descriptors()[part.events.clone()].last() {
+            self.last_seqno = self.last_seqno.max(last.seqno);
+        }
     }
 
     pub(super) fn count_gap(&mut self, gap: Gap) {

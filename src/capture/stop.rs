@@ -1,8 +1,7 @@
-//! The moment at which a capture that shall end is complete.
+//! The moment at which the copying of a capture that shall end is complete.
 
 use super::end::EndReason;
-use super::sources::SourceRing;
-use crate::reader::Reader;
+use super::sources::{CopiedRing, RingInput};
 use std::time::Instant;
 
 /// The decided end of a capture. Events that were recorded before this end are still taken.
@@ -11,43 +10,72 @@ pub(super) struct Stop {
     pub(super) epoch_nanos: u64,
     /// The time after which the capture ends as soon as the rings bring no more events.
     pub(super) deadline: Instant,
-    /// For each ring, the last seqno to wait for.
+    /// For each ring, the last seqno to wait for. It is 0 if nothing is waited for.
     last_seqnos: Vec<u64>,
+    /// For each ring, true if it has brought an event that was recorded after the end.
+    are_over: Vec<bool>,
 }
 
 impl Stop {
     pub(super) fn new(reason: EndReason, epoch_nanos: u64, deadline: Instant) -> Self {
-        Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new() }
+        Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new(), are_over: Vec::new() }
     }
 
-    /// Returns true if the capture has taken, from every ring, all events whose seqnos were handed out before the first
-    /// call of this function. Usually the capture ends sooner, at the first event with a time stamp after the end. But
-    /// a writer may give all its events time stamps in the past. Then no event has a time stamp after the end, and this
-    /// check ends the capture.
-    pub(super) fn is_reached(&mut self, rings: &[SourceRing]) -> bool {
+    /// Notes the rings that are not known yet.
+    pub(super) fn see(&mut self, rings: &[CopiedRing]) {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
-        self.last_seqnos.extend(new_rings.map(|ring| {
-            let Some(info) = ring.reader.as_ref().map(Reader::info) else { return 0 };
-            // The `last_seqno` of a damaged header can be any number, so it is bounded. The ring set can still return
-            // at most as many events of the ring as the ring has slots, and one more event that it has read already.
-            let most = info.geometry.descriptor_capacity() + 1;
-            info.last_seqno.min(given(ring).saturating_add(most))
-        }));
-        rings.iter().zip(&self.last_seqnos).all(|(ring, last)| given(ring) >= *last)
+        self.last_seqnos.extend(new_rings.map(|ring| ring.input.as_ref().map_or(0, last_to_wait_for)));
+        self.are_over.resize(rings.len(), false);
+    }
+
+    /// Returns true if no more events of this ring are taken.
+    pub(super) fn is_over(&self, ring: usize) -> bool {
+        self.are_over.get(ring).is_some_and(|is_over| *is_over)
+    }
+
+    /// Notes that the ring has brought an event that was recorded after the end.
+    pub(super) fn end_ring(&mut self, ring: usize) {
+        if let Some(is_over) = self.are_over.get_mut(ring) {
+            *is_over = true;
+        }
+    }
+
+    /// Returns true if all rings have brought an event that was recorded after the end, or have ended.
+    pub(super) fn is_all_over(&self, rings: &[CopiedRing]) -> bool {
+        let mut inputs = rings.iter().enumerate();
+        inputs.all(|(index, ring)| ring.input.as_ref().is_none_or(|input| self.is_over(index) || has_ended(input)))
+    }
+
+    /// Returns true if the capture has taken, from every ring, all events whose seqnos were handed out before the end.
+    /// Usually a ring is over sooner, at its first event with a time stamp after the end. But a writer may give all its
+    /// events time stamps in the past. Then no event has a time stamp after the end, and this check ends the capture.
+    pub(super) fn is_reached(&self, rings: &[CopiedRing]) -> bool {
+        rings.iter().enumerate().zip(&self.last_seqnos).all(|((index, ring), last)| {
+            let is_taken = |input: &RingInput| input.cursor.next_seqno() > *last;
+            self.is_over(index) || ring.input.as_ref().is_none_or(is_taken)
+        })
     }
 }
 
-/// Returns the seqno up to which the ring set has returned all events and gaps of the ring.
-fn given(ring: &SourceRing) -> u64 {
-    // `last_seqno` includes the events that were overwritten before the capture began, because the ring set returns the
-    // first gap of every ring before it returns any event.
-    ring.stats.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
+/// Returns true if the ring is known to have ended and all of its events were taken.
+pub(super) fn has_ended(input: &RingInput) -> bool {
+    input.cursor.is_known_to_be_finished()
+}
+
+/// Returns the last seqno that the ring has handed out.
+fn last_to_wait_for(input: &RingInput) -> u64 {
+    let info = input.reader.info();
+    // The `last_seqno` of a damaged header can be any number, so it is bounded: a ring brings at most as many further
+    // events as it has slots.
+    let most = info.geometry.descriptor_capacity();
+    info.last_seqno.min(input.cursor.next_seqno().saturating_add(most))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::sources::Sources;
     use super::*;
+    use crate::reader::{EventBatch, Reader};
     use crate::recorder::{ContentDescription, Recorder};
     use std::time::Duration;
 
@@ -65,15 +93,20 @@ mod tests {
         let mut sources = Sources::new(false);
         sources.add_first(Reader::open(path).unwrap()).unwrap();
         let mut stop = Stop::new(EndReason::Duration, u64::MAX, Instant::now() + Duration::from_secs(3600));
+        stop.see(&sources.rings);
         assert!(!stop.is_reached(&sources.rings));
-        // The first call of `is_reached` has set the end to seqno 10. The ten events that are recorded now come after
-        // it (seqnos 11 to 20), so `is_reached` does not wait for them.
+        // `see` has set the end to seqno 10. The ten events that are recorded now come after it (seqnos 11 to 20), so
+        // `is_reached` does not wait for them.
         record();
+        // A batch of one byte is full after each event.
+        let mut one = EventBatch::new(1, 100);
         for taken in 1..10 {
-            sources.rings[0].stats.last_seqno = taken;
+            one.clear();
+            sources.rings[0].input.as_mut().unwrap().cursor.copy_batch(&mut one);
             assert!(!stop.is_reached(&sources.rings), "{taken}");
         }
-        sources.rings[0].stats.last_seqno = 10;
+        one.clear();
+        sources.rings[0].input.as_mut().unwrap().cursor.copy_batch(&mut one);
         assert!(stop.is_reached(&sources.rings));
     }
 }

@@ -48,6 +48,9 @@ pub struct CaptureSummary {
     pub rings: Vec<String>,
     /// The counts of each ring's events: in the files, removed with files, or lost.
     pub stats: CaptureStats,
+    /// The number of events that were compressed at a lower level than the requested one, because the capture would
+    /// have lost events otherwise. Events in removed files are counted, too.
+    pub hurried_events: u64,
     /// Bytes of the files that are left.
     pub bytes: u64,
     /// The number of files that the capture has removed, see

@@ -1,15 +1,20 @@
 //! Writing one capture file.
 
+use super::columns::{BlockRecords, EncodedBlock, RecordRange};
 use super::end::CaptureEnd;
 use super::error::CaptureError;
 use super::format::{
-    BLOCK_BYTES_TARGET, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES,
-    encode_footer, encode_index,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, encode_footer,
+    encode_index,
 };
-use super::record::{GAP_BYTES, put_event, put_gap};
+use super::record::SortKey;
 use super::ring::CapturedRing;
-use crate::reader::{Descriptor, Gap, PayloadRead};
 use std::io::Write;
+
+/// The level at which blocks without events are compressed.
+const DESCRIPTIONS_LEVEL: i32 = 3;
+/// The largest size of a block with one gap and no event, without its header.
+const GAP_BLOCK_BYTES_MAX: usize = 100;
 
 /// A writer of the blocks of one file. A block can be read as soon as it is written, even if the writer fails or the
 /// program dies later.
@@ -18,42 +23,36 @@ pub(super) struct CaptureWriter {
     compressor: zstd::bulk::Compressor<'static>,
     offset: u64,
     blocks: Vec<BlockRef>,
-    events: Vec<u8>,
-    records: u64,
-    first_nanos: u64,
-    last_nanos: u64,
+}
+
+/// The numbers of rings on which the size of a finished file depends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingCounts {
+    pub(super) all: usize,
+    /// The shards that could not be opened, whose gaps are not written yet.
+    pub(super) missing: usize,
 }
 
 impl CaptureWriter {
-    pub(super) fn new(out: Box<dyn Write>, level: i32, header: &FileHeader) -> Result<Self, CaptureError> {
-        let compressor = zstd::bulk::Compressor::new(level).and_then(|mut compressor| {
-            compressor.include_checksum(true)?;
-            Ok(compressor)
-        });
-        let mut writer = Self {
-            out,
-            compressor: compressor.map_err(|error| CaptureError::io("begin to compress", error))?,
-            offset: 0,
-            blocks: Vec::new(),
-            events: Vec::new(),
-            records: 0,
-            first_nanos: u64::MAX,
-            last_nanos: 0,
-        };
+    pub(super) fn new(out: Box<dyn Write>, header: &FileHeader) -> Result<Self, CaptureError> {
+        let compressor = zstd::bulk::Compressor::new(DESCRIPTIONS_LEVEL);
+        let compressor = compressor.map_err(|error| CaptureError::io("begin to compress", error))?;
+        let mut writer = Self { out, compressor, offset: 0, blocks: Vec::new() };
         writer.write(&header.encode())?;
         Ok(writer)
     }
 
-    /// Returns the largest possible size of the finished file with `rings` rings, if `table_bytes` bytes of tables and
-    /// `event_bytes` bytes of events are added to it.
-    pub(super) fn bytes_if_finished(&self, table_bytes: usize, event_bytes: usize, rings: usize) -> u64 {
-        let tables = if table_bytes == 0 { 0 } else { block_bytes_max(table_bytes) };
-        self.offset + tables + tail_bytes_max(self.events.len() + event_bytes, rings, self.blocks.len())
+    /// Returns the largest possible size of the finished file with these rings, if `table_bytes` bytes of tables and
+    /// a block of events of `block_bytes` bytes (without its header) are added to it.
+    pub(super) fn bytes_if_finished(&self, table_bytes: usize, block_bytes: usize, rings: RingCounts) -> u64 {
+        let more = [table_bytes, block_bytes].into_iter().filter(|bytes| *bytes > 0);
+        let more: u64 = more.map(block_bytes_max).sum();
+        self.offset + more + tail_bytes_max(rings, self.blocks.len())
     }
 
-    /// Returns the largest possible size of the events, the end and the index of a new file.
-    pub(super) fn bytes_if_fresh(event_bytes: usize, rings: usize) -> u64 {
-        tail_bytes_max(event_bytes, rings, rings)
+    /// Returns the largest possible size of a block of events, the end and the index of a new file.
+    pub(super) fn bytes_if_fresh(block_bytes: usize, rings: RingCounts) -> u64 {
+        block_bytes_max(block_bytes) + tail_bytes_max(rings, rings.all)
     }
 
     /// Returns the present size of the file.
@@ -61,75 +60,76 @@ impl CaptureWriter {
         self.offset
     }
 
-    /// Returns true if [`Self::flush_events`] should be called now.
-    pub(super) fn is_block_full(&self) -> bool {
-        self.events.len() >= BLOCK_BYTES_TARGET
-    }
-
     pub(super) fn ring(&mut self, ring: &CapturedRing) -> Result<(), CaptureError> {
-        self.block(BlockKind::Ring, &ring.encode(), 1, (0, 0))
+        self.block(BlockKind::Ring, &ring.encode(), 1)
     }
 
     pub(super) fn tables(&mut self, bytes: &[u8], entries: u64) -> Result<(), CaptureError> {
-        self.block(BlockKind::Tables, bytes, entries, (0, 0))
+        self.block(BlockKind::Tables, bytes, entries)
     }
 
-    pub(super) fn event(&mut self, ring: u32, key: u64, descriptor: &Descriptor, payload: PayloadRead<'_>) {
-        put_event(&mut self.events, ring, descriptor, payload);
-        self.count(key);
+    /// Writes a part of `records`, which was encoded as `block`. `key` is the sort key of their ring.
+    pub(super) fn events(
+        &mut self,
+        records: &BlockRecords,
+        part: &RecordRange,
+        block: &EncodedBlock,
+        key: &mut SortKey,
+    ) -> Result<(), CaptureError> {
+        let descriptors = &records.events.descriptors()[part.events.clone()];
+        let gaps = &records.gaps[part.gaps.clone()];
+        let is_gap_first = gaps.first().is_some_and(|gap| gap.events_before == part.events.start);
+        let first_nanos = match descriptors.first().filter(|_| !is_gap_first) {
+            Some(first) => key.event(first.record_epoch_nanos),
+            None => key.gap(),
+        };
+        let newest = descriptors.iter().map(|descriptor| descriptor.record_epoch_nanos).max();
+        let last_nanos = newest.map_or(first_nanos, |newest| key.event(newest));
+        let seqnos = || {
+            let of_gaps = gaps
+                .iter()
+                .map(|gap| (gap.gap.first_seqno, gap.gap.first_seqno.saturating_add(gap.gap.count.saturating_sub(1))));
+            let ends = [descriptors.first(), descriptors.last()].into_iter().flatten();
+            of_gaps.chain(ends.map(|descriptor| (descriptor.seqno, descriptor.seqno)))
+        };
+        let header = BlockHeader {
+            ring: records.ring,
+            first_nanos,
+            last_nanos,
+            first_seqno: seqnos().map(|(first, _)| first).min().unwrap_or(0),
+            last_seqno: seqnos().map(|(_, last)| last).max().unwrap_or(0),
+            filter: block.filter,
+            plain_bytes: block.column_bytes,
+            ..BlockHeader::new(BlockKind::Events, block.bytes(), 0, part.len() as u64)
+        };
+        self.write_block(header, &[&block.head, &block.data])
     }
 
-    pub(super) fn gap(&mut self, ring: u32, key: u64, gap: Gap) {
-        put_gap(&mut self.events, ring, gap);
-        self.count(key);
-    }
-
-    fn count(&mut self, key: u64) {
-        self.records += 1;
-        self.first_nanos = self.first_nanos.min(key);
-        self.last_nanos = self.last_nanos.max(key);
-    }
-
-    /// Writes the events that wait as a block.
-    pub(super) fn flush_events(&mut self) -> Result<(), CaptureError> {
-        if self.records == 0 {
-            return Ok(());
-        }
-        let events = std::mem::take(&mut self.events);
-        self.block(BlockKind::Events, &events, self.records, (self.first_nanos, self.last_nanos))?;
-        self.events = events;
-        self.events.clear();
-        (self.records, self.first_nanos, self.last_nanos) = (0, u64::MAX, 0);
-        Ok(())
-    }
-
-    /// Writes the events that wait, the end, the index and the footer.
+    /// Writes the end, the index and the footer.
     pub(super) fn finish(&mut self, end: &CaptureEnd) -> Result<(), CaptureError> {
-        self.flush_events()?;
-        self.block(BlockKind::End, &end.encode(), 1, (0, 0))?;
+        self.block(BlockKind::End, &end.encode(), 1)?;
         let index_offset = self.offset;
         let index = encode_index(&self.blocks);
-        // The index fits one block, which may have 64 MiB: 100 GiB of events are about 100,000 blocks, and their index
-        // has about 6 MB.
-        self.block(BlockKind::Index, &index, self.blocks.len() as u64, (0, 0))?;
+        // The index fits one block, which may have 80 MiB: 100 GiB of events are about 100,000 blocks, and their index
+        // has about 13 MB.
+        self.block(BlockKind::Index, &index, self.blocks.len() as u64)?;
         let file_bytes = self.offset + FOOTER_BYTES;
         self.write(&encode_footer(index_offset, file_bytes))?;
         self.out.flush().map_err(|error| CaptureError::io_writing("write the capture", error))
     }
 
-    fn block(&mut self, kind: BlockKind, bytes: &[u8], records: u64, range: (u64, u64)) -> Result<(), CaptureError> {
+    /// Writes a block without events. It is compressed if that makes it smaller.
+    fn block(&mut self, kind: BlockKind, bytes: &[u8], records: u64) -> Result<(), CaptureError> {
         let compressed = self.compressor.compress(bytes).map_err(|error| CaptureError::io("compress", error))?;
-        let header = BlockHeader {
-            kind,
-            compressed_bytes: compressed.len() as u64,
-            bytes: bytes.len() as u64,
-            records,
-            first_nanos: range.0,
-            last_nanos: range.1,
-        };
+        let stored = if compressed.len() < bytes.len() { &compressed } else { bytes };
+        self.write_block(BlockHeader::new(kind, stored.len(), bytes.len(), records), &[stored])
+    }
+
+    fn write_block(&mut self, header: BlockHeader, content: &[&[u8]]) -> Result<(), CaptureError> {
+        let header = BlockHeader { checksum: header.checksum_with(content), ..header };
         self.blocks.push(BlockRef { offset: self.offset, header });
         self.write(&header.encode())?;
-        self.write(&compressed)
+        content.iter().try_for_each(|part| self.write(part))
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
@@ -139,20 +139,20 @@ impl CaptureWriter {
     }
 }
 
-/// Returns the largest possible size of a block with this many uncompressed bytes.
+/// Returns the largest possible size of a block whose content has this many bytes before compression. What compression
+/// would make larger is not compressed.
 pub(super) fn block_bytes_max(bytes: usize) -> u64 {
-    // The 4 further bytes are zstd's checksum, which `compress_bound` does not include.
-    BLOCK_HEADER_BYTES + zstd::zstd_safe::compress_bound(bytes) as u64 + 4
+    BLOCK_HEADER_BYTES + bytes as u64
 }
 
-/// Returns the largest possible size of all that is still to be written: the last block of events, the gaps of shards
-/// that could not be opened, the end, the index and the footer.
-fn tail_bytes_max(event_bytes: usize, rings: usize, blocks: usize) -> u64 {
-    // The index has an entry for each existing block, and for four blocks that may follow: tables, events, the gaps of
+/// Returns the largest possible size of all that follows the last block of events: the gaps of shards that could not be
+/// opened, the end, the index and the footer.
+fn tail_bytes_max(rings: RingCounts, blocks: usize) -> u64 {
+    // The index has an entry for each existing block, and for the blocks that may follow: tables, events, the gaps of
     // shards that could not be opened, and the end.
-    let index_bytes = (blocks + 4) * (8 + BLOCK_HEADER_BYTES as usize);
-    let blocks = [event_bytes, rings * GAP_BYTES, CaptureEnd::encoded_bytes(rings), index_bytes];
-    blocks.map(block_bytes_max).iter().sum::<u64>() + FOOTER_BYTES
+    let index_bytes = (blocks + rings.missing + 3) * (8 + BLOCK_HEADER_BYTES as usize);
+    let blocks = [CaptureEnd::encoded_bytes(rings.all), index_bytes].map(block_bytes_max);
+    blocks.iter().sum::<u64>() + rings.missing as u64 * block_bytes_max(GAP_BLOCK_BYTES_MAX) + FOOTER_BYTES
 }
 
 const _: () = assert!(HEADER_BYTES == 48, "blocks begin after the header");

@@ -69,7 +69,7 @@ pub(super) enum EntryContent<'e> {
 /// The entries of a recording in the order of time. Each entry borrows its payload until the next entry is read.
 pub(super) struct Entries<'r> {
     recording: &'r CaptureRecording<'r>,
-    events: CaptureEvents<'r>,
+    events: CaptureEvents,
     /// The event that was read last.
     current: Option<CapturedRecord>,
     /// The names of each recorder's call sites and threads, in the order of [`CaptureRecording::recorders`].

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 #[derive(Clone, Copy)]
 pub struct ReadyEvent<'c> {
     descriptor: Descriptor,
-    source: &'c Source,
+    pub(super) source: &'c Source,
 }
 
 impl ReadyEvent<'_> {

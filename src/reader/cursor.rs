@@ -166,10 +166,6 @@ impl Cursor {
         (&self.source, &mut self.next_seqno)
     }
 
-    pub(super) fn source(&self) -> Arc<Source> {
-        Arc::clone(&self.source)
-    }
-
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
         // In a sparse file, a writer may have filled the slot since the file was mapped. In this case, this call
@@ -209,7 +205,7 @@ impl Cursor {
     }
 
     /// Makes the next call of [`Self::next`] load the header if it finds no event, to find out why there is none.
-    pub(super) fn look_closely(&mut self) {
+    pub(crate) fn look_closely(&mut self) {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
@@ -305,7 +301,7 @@ impl Cursor {
 
     /// Returns true if the ring is known to have ended and the cursor has passed its last event. Makes no system call,
     /// so it may return false although the ring has ended.
-    pub(super) fn is_known_to_be_finished(&self) -> bool {
+    pub(crate) fn is_known_to_be_finished(&self) -> bool {
         self.source.is_finished() && self.lag() == 0
     }
 

@@ -14,22 +14,57 @@ const JOINED_GAP_BYTES: u64 = 64;
 /// reader checks which bytes have expired meanwhile: fewer bytes expire if this is done often.
 const JOINED_BYTES_MAX: u64 = 1 << 16;
 
-/// The place of a payload in a batch whose copy has expired.
-const EXPIRED: u32 = u32::MAX;
-/// The place of a payload that the ring cannot have.
-const MALFORMED: u32 = u32::MAX - 1;
-/// The place of a payload that is larger than the batch takes.
-const LEFT_OUT: u32 = u32::MAX - 2;
-/// The largest number of payload bytes in a batch. All places are smaller than the special values above.
+/// The largest number of payload bytes in a batch. All offsets are smaller than the special values of
+/// [`PayloadPlace`].
 const BATCH_BYTES_MAX: usize = 1 << 31;
+
+/// The place of a payload in a batch: its offset, or the reason why the batch does not have it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PayloadPlace(u32);
+
+#[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "captures make batches, too"))]
+impl PayloadPlace {
+    /// The payload was overwritten before the copy ended.
+    pub(crate) const EXPIRED: Self = Self(u32::MAX);
+    /// The ring cannot have such a payload.
+    pub(crate) const MALFORMED: Self = Self(u32::MAX - 1);
+    /// The payload is larger than the batch takes.
+    pub(crate) const LEFT_OUT: Self = Self(u32::MAX - 2);
+    /// The payload was not wanted.
+    const UNREAD: Self = Self(u32::MAX - 3);
+
+    /// Returns the place at an offset in the bytes of the batch.
+    pub(crate) const fn at(offset: u32) -> Self {
+        Self(offset)
+    }
+
+    /// Returns true if the batch has the payload.
+    #[inline(always)]
+    pub(crate) const fn is_valid(self) -> bool {
+        self.0 < Self::UNREAD.0
+    }
+
+    /// Returns the offset of a payload that the batch has.
+    #[inline(always)]
+    pub(crate) const fn offset(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Marks a payload that the batch could have as not wanted.
+    pub(crate) fn leave_unread(&mut self) {
+        if self.is_valid() {
+            *self = Self::UNREAD;
+        }
+    }
+}
 
 /// Copies of events of one ring: their descriptors and payloads, in the order of seqnos. [`Cursor::copy_batch`] fills
 /// a batch, which keeps its memory for the next use.
 #[derive(Clone, Default)]
 pub struct EventBatch {
     descriptors: Vec<Descriptor>,
-    /// For each descriptor, the place of its payload in `bytes`, or one of the special values.
-    places: Vec<u32>,
+    /// For each descriptor, the place of its payload in `bytes`.
+    places: Vec<PayloadPlace>,
     /// The copied bytes. Only the first `used_bytes` belong to the batch; the memory after them is kept for later use.
     bytes: Vec<u8>,
     used_bytes: usize,
@@ -83,13 +118,14 @@ impl EventBatch {
     #[must_use]
     #[inline]
     pub fn payload(&self, index: usize) -> PayloadRead<'_> {
-        match self.places[index] {
-            EXPIRED | LEFT_OUT => PayloadRead::Expired,
-            MALFORMED => PayloadRead::Malformed,
-            place => {
-                let bytes = self.descriptors[index].payload_size as usize;
-                PayloadRead::Valid(&self.bytes[place as usize..][..bytes])
-            }
+        let place = self.places[index];
+        if place.is_valid() {
+            let bytes = self.descriptors[index].payload_size as usize;
+            PayloadRead::Valid(&self.bytes[place.offset()..][..bytes])
+        } else if place == PayloadPlace::MALFORMED {
+            PayloadRead::Malformed
+        } else {
+            PayloadRead::Expired
         }
     }
 
@@ -99,7 +135,7 @@ impl EventBatch {
     /// Panics if there is no such event.
     #[must_use]
     pub fn is_left_out(&self, index: usize) -> bool {
-        self.places[index] == LEFT_OUT
+        self.places[index] == PayloadPlace::LEFT_OUT
     }
 
     /// Removes all events. The memory stays for the next use.
@@ -123,41 +159,74 @@ impl EventBatch {
         place
     }
 
+    /// Sets the limits that [`Self::new`] sets.
+    #[cfg(feature = "capture")]
+    pub(crate) fn set_limits(&mut self, bytes_max: usize, payload_bytes_max: u32) {
+        self.bytes_max = bytes_max.min(BATCH_BYTES_MAX);
+        self.payload_bytes_max = payload_bytes_max.min(BATCH_BYTES_MAX as u32);
+    }
+
+    /// Returns the memory that the batch has taken, in bytes.
+    #[cfg(feature = "capture")]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + (size_of::<Descriptor>() + size_of::<PayloadPlace>()) * self.descriptors.capacity()
+    }
+
+    /// Makes a batch from its parts. Each valid place, with the size in the descriptor, lies in `bytes`.
+    #[cfg(feature = "capture")]
+    pub(crate) fn from_parts(descriptors: Vec<Descriptor>, places: Vec<PayloadPlace>, bytes: Vec<u8>) -> Self {
+        let used_bytes = bytes.len();
+        Self { descriptors, places, bytes, used_bytes, ..Self::default() }
+    }
+
+    /// Marks the payload of the event with this index as one that the ring cannot have.
+    #[cfg(feature = "capture")]
+    pub(crate) fn refuse_payload(&mut self, index: usize) {
+        self.places[index] = PayloadPlace::MALFORMED;
+    }
+
+    /// Removes all events after the first `events`.
+    #[cfg(feature = "capture")]
+    pub(crate) fn truncate(&mut self, events: usize) {
+        self.descriptors.truncate(events);
+        self.places.truncate(events);
+    }
+
     /// Adds an event whose payload is not in the batch.
-    fn push_without_payload(&mut self, descriptor: &Descriptor, place: u32) {
+    fn push_without_payload(&mut self, descriptor: &Descriptor, place: PayloadPlace) {
         self.descriptors.push(*descriptor);
         self.places.push(place);
     }
 
     /// Adds an event with a payload that the caller has copied already.
-    pub(super) fn push(&mut self, descriptor: &Descriptor, payload: PayloadRead<'_>) {
+    pub(crate) fn push(&mut self, descriptor: &Descriptor, payload: PayloadRead<'_>) {
         let place = match payload {
-            PayloadRead::Valid(bytes) if bytes.len() > self.payload_bytes_max as usize => LEFT_OUT,
+            PayloadRead::Valid(bytes) if bytes.len() > self.payload_bytes_max as usize => PayloadPlace::LEFT_OUT,
             PayloadRead::Valid(bytes) => {
                 let place = self.make_room(bytes.len());
                 self.bytes[place..][..bytes.len()].copy_from_slice(bytes);
-                place as u32
+                PayloadPlace::at(place as u32)
             }
-            PayloadRead::Expired => EXPIRED,
-            PayloadRead::Malformed => MALFORMED,
+            PayloadRead::Expired => PayloadPlace::EXPIRED,
+            PayloadRead::Malformed => PayloadPlace::MALFORMED,
         };
         self.push_without_payload(descriptor, place);
     }
 
     /// Adds a ready event. Its payload is copied later, together with its neighbours, by [`Self::copy_joined`].
     #[inline(always)]
-    fn add(&mut self, event: &ReadyEvent<'_>, joined: &mut Joined, source: &Source) {
-        let descriptor = event.descriptor();
+    fn add(&mut self, event: &ReadyEvent<'_>, joined: &mut Joined) {
+        let (descriptor, source) = (event.descriptor(), event.source);
         let bytes = u64::from(descriptor.payload_size);
         let start = descriptor.payload_buf_offset;
         let Some(end) = start.checked_add(bytes).filter(|_| source.can_have_payload(descriptor.payload_size)) else {
-            return self.push_without_payload(descriptor, MALFORMED);
+            return self.push_without_payload(descriptor, PayloadPlace::MALFORMED);
         };
         if bytes == 0 {
-            return self.push_without_payload(descriptor, self.used_bytes as u32);
+            return self.push_without_payload(descriptor, PayloadPlace::at(self.used_bytes as u32));
         }
         if descriptor.payload_size > self.payload_bytes_max {
-            return self.push_without_payload(descriptor, LEFT_OUT);
+            return self.push_without_payload(descriptor, PayloadPlace::LEFT_OUT);
         }
         let Range { start: first, end: last } = joined.offsets;
         let is_neighbour = start >= last && start - last <= JOINED_GAP_BYTES && end - first <= JOINED_BYTES_MAX;
@@ -167,7 +236,7 @@ impl EventBatch {
         }
         joined.offsets.end = end;
         // The place is relative to the first of the joined payloads until they are copied.
-        self.push_without_payload(descriptor, (start - joined.offsets.start) as u32);
+        self.push_without_payload(descriptor, PayloadPlace::at((start - joined.offsets.start) as u32));
     }
 
     /// Copies the joined payloads, and marks those that have expired by the end of the copy.
@@ -181,11 +250,11 @@ impl EventBatch {
         let valid_from = source.copy_payload_bytes(start, &mut self.bytes[place..][..bytes]);
         let events = self.descriptors[joined.first_event..].iter().zip(&mut self.places[joined.first_event..]);
         for (descriptor, relative) in events {
-            if descriptor.payload_size == 0 || *relative >= LEFT_OUT {
+            if descriptor.payload_size == 0 || !relative.is_valid() {
                 continue;
             }
             let is_valid = descriptor.payload_buf_offset >= valid_from;
-            *relative = if is_valid { place as u32 + *relative } else { EXPIRED };
+            *relative = if is_valid { PayloadPlace::at(place as u32 + relative.0) } else { PayloadPlace::EXPIRED };
         }
         joined.offsets = end..end;
         joined.first_event = self.descriptors.len();
@@ -215,20 +284,19 @@ impl Cursor {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn copy_batch(&mut self, batch: &mut EventBatch) -> Option<Next> {
-        let source = self.source();
+        let is_sparse = self.parts().0.is_sparse();
         let mut joined = Joined { offsets: 0..0, first_event: batch.len() };
         let mut buffer = Vec::new();
-        let is_sparse = source.is_sparse();
         let next = self.each_ready(|event| {
             if is_sparse {
                 // The bytes of a sparse file may have to be mapped first, for each payload.
                 batch.push(event.descriptor(), event.payload(&mut buffer));
             } else {
-                batch.add(&event, &mut joined, &source);
+                batch.add(&event, &mut joined);
             }
             if batch.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        batch.copy_joined(&mut joined, &source);
+        batch.copy_joined(&mut joined, self.parts().0);
         next
     }
 }

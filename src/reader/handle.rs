@@ -5,6 +5,10 @@ use super::error::ReaderError;
 use super::info::{self, RingInfo, RingState};
 use super::open::ReaderOptions;
 use super::source::Source;
+#[cfg(feature = "capture")]
+use crate::layout::Geometry;
+#[cfg(feature = "capture")]
+use crate::ring::memory::RingMemory as _;
 use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
 use crate::shm::{self, LostPages};
 use std::borrow::Cow;
@@ -113,7 +117,7 @@ impl Reader {
 
     /// Returns true if the ring is known to have ended. Makes no system call, so it may return false although the ring
     /// has ended.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.source.is_finished()
     }
 
@@ -188,8 +192,20 @@ impl Reader {
 
     /// Takes the pages of the ring out of the memory of this process, until they are read again.
     #[cfg(feature = "snapshot")]
-    pub(super) fn release_pages(&self) {
+    pub(crate) fn release_pages(&self) {
         self.source.memory().mapping().release_pages();
+    }
+
+    /// Returns the sizes of the ring's sections.
+    #[cfg(feature = "capture")]
+    pub(crate) fn geometry(&self) -> Geometry {
+        *self.source.memory().geometry()
+    }
+
+    /// Returns the unwrapped offset at which the next payload will begin, or later. The call costs one load.
+    #[cfg(feature = "capture")]
+    pub(crate) fn next_payload_byte(&self) -> u64 {
+        info::next_payload_byte(&self.source.memory)
     }
 
     /// Returns the user who owns the file.

@@ -139,6 +139,12 @@ pub(super) fn is_exiting(memory: &MappedMemory) -> bool {
     memory.has_holes() && memory.header_value(ext::STATE) == ext::STATE_EXITING
 }
 
+/// Returns the unwrapped offset at which the next payload will begin, or later.
+#[cfg(feature = "capture")]
+pub(super) fn next_payload_byte(memory: &MappedMemory) -> u64 {
+    memory.header_value(header::NEXT_PAYLOAD_BYTE)
+}
+
 /// Returns how many shards the ring's recorder has made, or 0 if the ring is not sharded.
 pub(super) fn shard_count(memory: &MappedMemory) -> u64 {
     if !memory.has_holes() {

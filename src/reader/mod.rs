@@ -29,6 +29,8 @@ pub use batch::ReadyEvent;
 pub use cursor::{Cursor, Next, Seek};
 pub use error::{ReaderError, ReaderErrorKind};
 pub use event_batch::EventBatch;
+#[cfg(feature = "capture")]
+pub(crate) use event_batch::PayloadPlace;
 pub use filter::EventFilter;
 pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};

@@ -159,6 +159,9 @@ pub struct ExtWords([Option<ExtWord>; WORDS]);
 impl ExtWords {
     /// The names of a schema that names no words.
     pub const NONE: Self = Self([None, None, None, None]);
+    /// The index of the word with the span id.
+    #[cfg(feature = "capture")]
+    pub(crate) const SPAN_INDEX: usize = SPAN.0;
     /// The names for a schema that names only word 3, `span`.
     pub const SPAN: Self = Self([None, None, None, Some(ExtWord::new(SPAN.1, ExtWordKind::Number))]);
 

@@ -94,6 +94,39 @@ impl SchemaModel {
         }
     }
 
+    /// Returns the widths in bytes of the fields of an event's fixed struct, in their order. Padding between fields has
+    /// an entry of its own, so the sum is the size of the struct. Fields of nested structs stand for themselves.
+    /// Returns an empty list if the event is not known or has no fixed struct.
+    #[cfg(feature = "capture")]
+    pub(crate) fn field_widths(&self, code: u16) -> Vec<usize> {
+        let mut widths = Vec::new();
+        if let Some(payload) = self.event(code).and_then(|event| event.payload) {
+            self.add_widths(payload, &mut widths);
+        }
+        widths
+    }
+
+    #[cfg(feature = "capture")]
+    fn add_widths(&self, index: usize, widths: &mut Vec<usize>) {
+        let model = &self.structs[index];
+        let mut end = 0;
+        let mut fields: Vec<&FieldModel> = model.fields.iter().collect();
+        fields.sort_by_key(|field| field.offset);
+        for field in fields {
+            // No reader of captures wants more columns than this.
+            if widths.len() > MAX_FIELDS {
+                return;
+            }
+            widths.extend(Some(field.offset - end).filter(|padding| *padding > 0));
+            match &field.ty {
+                TypeModel::Struct(inner) => self.add_widths(*inner, widths),
+                ty => widths.extend(Some(self.bytes_of(ty)).filter(|bytes| *bytes > 0)),
+            }
+            end = field.offset + self.bytes_of(&field.ty);
+        }
+        widths.extend(Some(model.bytes - end).filter(|padding| *padding > 0));
+    }
+
     pub(super) fn depth_of(&self, ty: &TypeModel) -> usize {
         match ty {
             TypeModel::Scalar(_) | TypeModel::Enum(_) => 0,

@@ -90,7 +90,7 @@ impl RingSet {
     }
 
     /// Returns true if a recorder of the set may still make shards, or has made shards that were not found yet.
-    pub(super) fn may_grow(&self) -> bool {
+    pub(crate) fn may_grow(&self) -> bool {
         self.recorders.iter().any(|recorder| !recorder.finder.has_ended())
     }
 }

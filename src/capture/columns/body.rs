@@ -1,0 +1,202 @@
+//! The bytes of a block: its head, the list of its columns, and the columns. All numbers of the head and the list are
+//! varints.
+//!
+//! Head: the extension words that hold ids (a bit each), the number of events, the number of gaps, the number of groups;
+//! then for each group its event type, the number of its events, the number of its fields, and the width of each field.
+//! A group is all events of one type.
+//!
+//! List: the number of columns; then for each column its code, its group, its form, its size in bytes times two, plus
+//! one if it is compressed, and if it is, its compressed size.
+
+use super::layout::{FIELDS_BYTES_MAX, FIELDS_MAX};
+use super::varint::{put_varint, take_varint};
+use crate::capture::format::{BLOCK_BYTES_MAX, RECORDS_MAX};
+
+/// The codes of columns. A column of a group stands once for each group.
+pub(super) mod code {
+    /// The group of each event: its number in the head.
+    pub(in super::super) const GROUP: u64 = 1;
+    /// The sequence number of each event.
+    pub(in super::super) const SEQNO: u64 = 2;
+    /// The time of each event.
+    pub(in super::super) const NANOS: u64 = 3;
+    /// The ids that are written as a whole, in the order of the events, and of the words of an event.
+    pub(in super::super) const NEW_IDS: u64 = 4;
+    /// For each event, the code of the id in extension word 0. Words 1 to 3 have the following codes.
+    pub(in super::super) const IDS: u64 = 8;
+    /// The events without a valid payload: their places among the events.
+    pub(in super::super) const STATE_EVENTS: u64 = 16;
+    /// The payload state of each of these events.
+    pub(in super::super) const STATES: u64 = 17;
+    /// For each gap, the number of events before it.
+    pub(in super::super) const GAP_EVENTS: u64 = 20;
+    /// The first seqno of each gap.
+    pub(in super::super) const GAP_SEQNOS: u64 = 21;
+    /// The number of seqnos of each gap.
+    pub(in super::super) const GAP_COUNTS: u64 = 22;
+    /// The cause of each gap.
+    pub(in super::super) const GAP_CAUSES: u64 = 23;
+    /// Of a group: the payload size of each event.
+    pub(in super::super) const SIZE: u64 = 32;
+    /// Of a group: extension word 0 of each event, unless it holds ids. Words 1 to 3 have the following codes.
+    pub(in super::super) const WORDS: u64 = 36;
+    /// Of a group: the bytes of all valid payloads after their fields, one payload after the other.
+    pub(in super::super) const BYTES: u64 = 40;
+    /// Of a group: the first field of each event. The further fields have the following codes.
+    pub(in super::super) const FIELDS: u64 = 64;
+}
+
+/// The form of a column that holds bytes, and no numbers.
+pub(super) const BYTES_FORM: u8 = 0;
+
+/// The payload states of events without a valid payload, as in the column `STATES`.
+pub(super) mod state {
+    /// The payload was overwritten before it could be copied.
+    pub(in super::super) const EXPIRED: u8 = 1;
+    /// The ring cannot have the payload that the descriptor names.
+    pub(in super::super) const MALFORMED: u8 = 2;
+    /// The payload is too large for a capture.
+    pub(in super::super) const OMITTED: u8 = 3;
+}
+
+/// The head of a block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct BodyHead {
+    pub(super) id_words: [bool; 4],
+    pub(super) events: usize,
+    pub(super) gaps: usize,
+    pub(super) groups: Vec<GroupHead>,
+}
+
+/// The head of a group.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct GroupHead {
+    pub(super) event_type: u16,
+    pub(super) events: usize,
+    /// The widths of the fields that are columns.
+    pub(super) fields: Vec<usize>,
+}
+
+/// A column in the list of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ColumnEntry {
+    pub(super) code: u64,
+    /// The group's number, or 0 for a column of all events.
+    pub(super) group: u64,
+    pub(super) form: u8,
+    /// Size in bytes.
+    pub(super) bytes: usize,
+    /// Size in bytes as it stands in the block. Smaller than `bytes` if the column is compressed.
+    pub(super) stored_bytes: usize,
+    pub(super) is_compressed: bool,
+}
+
+impl BodyHead {
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let words = self.id_words.iter().enumerate();
+        let id_words = words.fold(0, |bits, (word, has_ids)| bits | u64::from(*has_ids) << word);
+        for number in [id_words, self.events as u64, self.gaps as u64, self.groups.len() as u64] {
+            put_varint(out, number);
+        }
+        for group in &self.groups {
+            put_varint(out, group.event_type.into());
+            put_varint(out, group.events as u64);
+            put_varint(out, group.fields.len() as u64);
+            group.fields.iter().for_each(|width| put_varint(out, *width as u64));
+        }
+    }
+
+    pub(super) fn take(bytes: &mut &[u8]) -> Option<Self> {
+        let id_words = take_varint(bytes).filter(|bits| *bits < 16)?;
+        let mut take_count = |max: usize| usize::try_from(take_varint(bytes)?).ok().filter(|count| *count <= max);
+        let (events, gaps) = (take_count(RECORDS_MAX)?, take_count(RECORDS_MAX)?);
+        let groups = take_count(events)?;
+        let groups = (0..groups).map(|_| GroupHead::take(bytes)).collect::<Option<Vec<_>>>()?;
+        let id_words = [0, 1, 2, 3].map(|word| id_words >> word & 1 == 1);
+        let grouped = groups.iter().fold(0_usize, |sum, group| sum.saturating_add(group.events));
+        (grouped == events).then_some(Self { id_words, events, gaps, groups })
+    }
+}
+
+impl GroupHead {
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        let event_type = u16::try_from(take_varint(bytes)?).ok()?;
+        let mut take_size = |max: usize| usize::try_from(take_varint(bytes)?).ok().filter(|size| *size <= max);
+        let (events, fields) = (take_size(RECORDS_MAX)?, take_size(FIELDS_MAX)?);
+        let fields = (0..fields).map(|_| take_size(FIELDS_BYTES_MAX)).collect::<Option<Vec<_>>>()?;
+        let fields_bytes = fields.iter().sum::<usize>();
+        (fields_bytes <= FIELDS_BYTES_MAX && !fields.contains(&0)).then_some(Self { event_type, events, fields })
+    }
+
+    pub(super) fn fields_bytes(&self) -> usize {
+        self.fields.iter().sum()
+    }
+}
+
+impl ColumnEntry {
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        for number in [self.code, self.group, self.form.into()] {
+            put_varint(out, number);
+        }
+        put_varint(out, (self.bytes as u64) << 1 | u64::from(self.is_compressed));
+        if self.is_compressed {
+            put_varint(out, self.stored_bytes as u64);
+        }
+    }
+
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        let (code, group) = (take_varint(bytes)?, take_varint(bytes)?);
+        let form = u8::try_from(take_varint(bytes)?).ok()?;
+        let size = take_varint(bytes)?;
+        let is_compressed = size & 1 == 1;
+        let to_size = |size: u64| usize::try_from(size).ok().filter(|size| *size as u64 <= BLOCK_BYTES_MAX);
+        let size = to_size(size >> 1)?;
+        let stored_bytes = if is_compressed { to_size(take_varint(bytes)?)? } else { size };
+        Some(Self { code, group, form, bytes: size, stored_bytes, is_compressed })
+    }
+
+    /// Takes the list of columns.
+    pub(super) fn take_list(bytes: &mut &[u8]) -> Option<Vec<Self>> {
+        // An entry has four bytes at least.
+        let count = usize::try_from(take_varint(bytes)?).ok().filter(|count| *count <= bytes.len() / 4)?;
+        (0..count).map(|_| Self::take(bytes)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_and_entries_come_back_and_shortened_ones_are_refused() {
+        let group = GroupHead { event_type: 300, events: 7, fields: vec![8, 4, 32] };
+        let head = BodyHead { id_words: [true, false, false, true], events: 7, gaps: 2, groups: vec![group] };
+        let entry = ColumnEntry { code: 70, group: 3, form: 0x45, bytes: 5000, stored_bytes: 300, is_compressed: true };
+        let mut bytes = Vec::new();
+        head.put(&mut bytes);
+        let head_bytes = bytes.len();
+        put_varint(&mut bytes, 1);
+        entry.put(&mut bytes);
+        let mut rest = &bytes[..];
+        assert_eq!(BodyHead::take(&mut rest), Some(head));
+        assert_eq!((ColumnEntry::take_list(&mut rest), rest), (Some(vec![entry]), &[][..]));
+        for end in 0..head_bytes {
+            assert_eq!(BodyHead::take(&mut &bytes[..end]), None, "{end}");
+        }
+        for end in head_bytes..bytes.len() {
+            assert_eq!(ColumnEntry::take_list(&mut &bytes[head_bytes..end]), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_head_whose_groups_do_not_add_up_is_refused() {
+        let group = |events| GroupHead { event_type: 1, events, fields: Vec::new() };
+        let taken = |events, groups| {
+            let mut bytes = Vec::new();
+            BodyHead { events, groups, ..BodyHead::default() }.put(&mut bytes);
+            BodyHead::take(&mut &bytes[..]).is_some()
+        };
+        assert!(taken(3, vec![group(1), group(2)]));
+        assert!(!taken(3, vec![group(1), group(1)]) && !taken(RECORDS_MAX + 1, vec![group(RECORDS_MAX + 1)]));
+    }
+}

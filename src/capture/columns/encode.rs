@@ -1,0 +1,310 @@
+//! Making the columns of a block from its events and gaps.
+
+use super::body::{BYTES_FORM, BodyHead, ColumnEntry, code, state};
+use super::group::{Group, GroupFinder};
+use super::ids::IdWriter;
+use super::ints::{IntsScratch, put_ints};
+use super::layout::RingLayout;
+use super::records::{BlockRecords, RecordRange};
+use super::varint::put_varint;
+use crate::capture::filter_bits::FilterBits;
+use crate::reader::{Descriptor, PayloadRead};
+use crate::schema::perf::PerfExt;
+use std::io;
+
+/// The smallest column that is compressed. zstd adds more to smaller ones than it saves.
+const COMPRESSED_BYTES_MIN: usize = 64;
+
+/// A maker of blocks. It keeps its memory from one block to the next.
+pub(in crate::capture) struct Encoder {
+    ids: IdWriter,
+    finder: GroupFinder,
+    groups: Vec<Group>,
+    columns: Columns,
+    values: Vec<u64>,
+    new_ids: Vec<u64>,
+    codes: [Vec<u8>; 4],
+}
+
+/// A block, ready to be written: `head` and then `data`.
+#[derive(Default)]
+pub(in crate::capture) struct EncodedBlock {
+    /// The head and the list of columns.
+    pub(in crate::capture) head: Vec<u8>,
+    /// The columns.
+    pub(in crate::capture) data: Vec<u8>,
+    /// The size of all columns before compression.
+    pub(in crate::capture) column_bytes: u64,
+    /// The event types, call sites and threads of the block.
+    pub(in crate::capture) filter: FilterBits,
+    /// True if the block was compressed at a lower level than the requested one.
+    pub(in crate::capture) is_hurried: bool,
+}
+
+/// The columns that are made.
+struct Columns {
+    entries: Vec<ColumnEntry>,
+    data: Vec<u8>,
+    column_bytes: u64,
+    /// The bytes of a column before compression.
+    plain: Vec<u8>,
+    ints: IntsScratch,
+    compressor: Option<zstd::bulk::Compressor<'static>>,
+    level: i32,
+}
+
+impl Encoder {
+    /// Makes an encoder that does not compress.
+    pub(in crate::capture) fn new() -> Self {
+        Self {
+            ids: IdWriter::new(),
+            finder: GroupFinder::default(),
+            groups: Vec::new(),
+            columns: Columns {
+                entries: Vec::new(),
+                data: Vec::new(),
+                column_bytes: 0,
+                plain: Vec::new(),
+                ints: IntsScratch::default(),
+                compressor: None,
+                level: 0,
+            },
+            values: Vec::new(),
+            new_ids: Vec::new(),
+            codes: Default::default(),
+        }
+    }
+
+    /// Sets the compression level of zstd for the next blocks; 0 for none.
+    pub(in crate::capture) fn set_level(&mut self, level: i32) -> io::Result<()> {
+        let columns = &mut self.columns;
+        if level == 0 {
+            columns.compressor = None;
+        } else if let Some(compressor) = &mut columns.compressor {
+            if level != columns.level {
+                compressor.set_compression_level(level)?;
+            }
+        } else {
+            columns.compressor = Some(zstd::bulk::Compressor::new(level)?);
+        }
+        columns.level = level;
+        Ok(())
+    }
+
+    /// Makes a block of a part of `records`. Writes it to `block`, whose memory is used again.
+    pub(in crate::capture) fn encode(
+        &mut self,
+        records: &BlockRecords,
+        part: &RecordRange,
+        layout: &RingLayout,
+        block: &mut EncodedBlock,
+    ) -> io::Result<()> {
+        let descriptors = &records.events.descriptors()[part.events.clone()];
+        std::mem::swap(&mut self.columns.data, &mut block.data);
+        self.columns.clear();
+        (block.filter, block.is_hurried) = (FilterBits::default(), false);
+        self.find_groups(records, part, layout, &mut block.filter);
+        let values = &mut self.values;
+        if self.groups.len() > 1 {
+            values.clear();
+            values.resize(descriptors.len(), 0);
+            for (number, group) in self.groups.iter().enumerate().skip(1) {
+                group.events.iter().for_each(|event| values[*event as usize] = number as u64);
+            }
+            self.columns.put_values(code::GROUP, 0, values)?;
+        }
+        for (code, property) in [
+            (code::SEQNO, (|descriptor| descriptor.seqno) as fn(&Descriptor) -> u64),
+            (code::NANOS, |descriptor| descriptor.record_epoch_nanos),
+        ] {
+            values.clear();
+            values.extend(descriptors.iter().map(property));
+            self.columns.put_values(code, 0, values)?;
+        }
+        self.put_ids(descriptors, layout)?;
+        self.put_states(records, part)?;
+        self.put_gaps(records, part)?;
+        for (number, group) in self.groups.iter().enumerate() {
+            group.put(number as u64, records, part, layout, &mut self.columns, &mut self.values)?;
+        }
+        let head = BodyHead {
+            id_words: layout.id_words,
+            events: part.events.len(),
+            gaps: part.gaps.len(),
+            groups: self.groups.iter().map(|group| group.head(layout)).collect(),
+        };
+        block.head.clear();
+        head.put(&mut block.head);
+        put_varint(&mut block.head, self.columns.entries.len() as u64);
+        self.columns.entries.iter().for_each(|entry| entry.put(&mut block.head));
+        block.column_bytes = self.columns.column_bytes;
+        std::mem::swap(&mut self.columns.data, &mut block.data);
+        Ok(())
+    }
+
+    /// Sorts the events into groups by their type.
+    fn find_groups(
+        &mut self,
+        records: &BlockRecords,
+        part: &RecordRange,
+        layout: &RingLayout,
+        filter: &mut FilterBits,
+    ) {
+        self.finder.clear();
+        let mut used = 0;
+        for (event, index) in part.events.clone().enumerate() {
+            let descriptor = &records.events.descriptors()[index];
+            let number = self.finder.number(descriptor.event_type);
+            if number == used {
+                used += 1;
+                if self.groups.len() < used {
+                    self.groups.push(Group::default());
+                }
+                self.groups[number].begin(descriptor.event_type, layout.fields(descriptor.event_type).iter().sum());
+                filter.add_type(descriptor.event_type);
+            }
+            self.groups[number].add(event as u32, records.events.payload(index));
+            if layout.is_perf {
+                let ext = PerfExt::from_words(descriptor.content_ext);
+                filter.add_call_site(ext.call_site_id);
+                filter.add_thread(ext.thread_id);
+            }
+        }
+        self.groups.truncate(used);
+    }
+
+    fn put_ids(&mut self, descriptors: &[Descriptor], layout: &RingLayout) -> io::Result<()> {
+        if layout.id_words == [false; 4] {
+            return Ok(());
+        }
+        self.ids.clear();
+        self.new_ids.clear();
+        self.codes.iter_mut().for_each(Vec::clear);
+        for descriptor in descriptors {
+            for word in (0..4).filter(|word| layout.id_words[*word]) {
+                let code = self.ids.code(descriptor.content_ext[word], &mut self.new_ids);
+                self.codes[word].push(code);
+            }
+        }
+        self.columns.put_values(code::NEW_IDS, 0, &self.new_ids)?;
+        for word in (0..4).filter(|word| layout.id_words[*word]) {
+            let codes = &self.codes[word];
+            self.columns.put_with(code::IDS + word as u64, 0, |plain, _| {
+                plain.extend_from_slice(codes);
+                BYTES_FORM
+            })?;
+        }
+        Ok(())
+    }
+
+    fn put_states(&mut self, records: &BlockRecords, part: &RecordRange) -> io::Result<()> {
+        self.values.clear();
+        let mut states = Vec::new();
+        for (event, index) in part.events.clone().enumerate() {
+            let state = match records.events.payload(index) {
+                PayloadRead::Valid(_) => continue,
+                PayloadRead::Malformed => state::MALFORMED,
+                PayloadRead::Expired if records.events.is_left_out(index) => state::OMITTED,
+                PayloadRead::Expired => state::EXPIRED,
+            };
+            self.values.push(event as u64);
+            states.push(state);
+        }
+        if states.is_empty() {
+            return Ok(());
+        }
+        self.columns.put_values(code::STATE_EVENTS, 0, &self.values)?;
+        self.columns.put_with(code::STATES, 0, |plain, _| {
+            plain.extend_from_slice(&states);
+            BYTES_FORM
+        })
+    }
+
+    fn put_gaps(&mut self, records: &BlockRecords, part: &RecordRange) -> io::Result<()> {
+        let gaps = &records.gaps[part.gaps.clone()];
+        if gaps.is_empty() {
+            return Ok(());
+        }
+        let before = |gap: usize| (gaps[gap].events_before - part.events.start) as u64;
+        let columns: [(u64, &dyn Fn(usize) -> u64); 4] = [
+            (code::GAP_EVENTS, &before),
+            (code::GAP_SEQNOS, &|gap| gaps[gap].gap.first_seqno),
+            (code::GAP_COUNTS, &|gap| gaps[gap].gap.count),
+            // The cause's code is its index in `GapCause::ALL`.
+            (code::GAP_CAUSES, &|gap| gaps[gap].gap.cause as u64),
+        ];
+        for (code, value) in columns {
+            self.values.clear();
+            self.values.extend((0..gaps.len()).map(value));
+            self.columns.put_values(code, 0, &self.values)?;
+        }
+        Ok(())
+    }
+}
+
+impl EncodedBlock {
+    /// Returns the size in bytes of the block without its header.
+    pub(in crate::capture) fn bytes(&self) -> usize {
+        self.head.len() + self.data.len()
+    }
+}
+
+impl Columns {
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.data.clear();
+        self.column_bytes = 0;
+    }
+}
+
+/// What makes columns: the columns of all events, or those of a group.
+pub(super) trait PutColumns {
+    /// Adds a column of numbers.
+    fn put_values(&mut self, code: u64, group: u64, values: &[u64]) -> io::Result<()> {
+        self.put_with(code, group, |out, ints| put_ints(values, out, ints))
+    }
+
+    /// Adds a column. `put` appends its bytes and returns its form.
+    fn put_with(
+        &mut self,
+        code: u64,
+        group: u64,
+        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> u8,
+    ) -> io::Result<()>;
+}
+
+impl PutColumns for Columns {
+    fn put_with(
+        &mut self,
+        code: u64,
+        group: u64,
+        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> u8,
+    ) -> io::Result<()> {
+        let start = self.data.len();
+        let Some(compressor) = &mut self.compressor else {
+            let form = put(&mut self.data, &mut self.ints);
+            let bytes = self.data.len() - start;
+            self.column_bytes += bytes as u64;
+            self.entries.push(ColumnEntry { code, group, form, bytes, stored_bytes: bytes, is_compressed: false });
+            return Ok(());
+        };
+        self.plain.clear();
+        let form = put(&mut self.plain, &mut self.ints);
+        let bytes = self.plain.len();
+        self.column_bytes += bytes as u64;
+        let mut is_compressed = false;
+        if bytes >= COMPRESSED_BYTES_MIN {
+            self.data.resize(start + zstd::zstd_safe::compress_bound(bytes), 0);
+            let compressed_bytes = compressor.compress_to_buffer(&self.plain, &mut self.data[start..])?;
+            is_compressed = compressed_bytes < bytes;
+            self.data.truncate(start + compressed_bytes);
+        }
+        if !is_compressed {
+            self.data.truncate(start);
+            self.data.extend_from_slice(&self.plain);
+        }
+        let stored_bytes = self.data.len() - start;
+        self.entries.push(ColumnEntry { code, group, form, bytes, stored_bytes, is_compressed });
+        Ok(())
+    }
+}

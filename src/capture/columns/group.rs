@@ -1,0 +1,138 @@
+//! A group: the events of a block that have one type, and their columns.
+
+use super::body::{BYTES_FORM, GroupHead, code};
+use super::encode::PutColumns;
+use super::layout::RingLayout;
+use super::records::{BlockRecords, RecordRange};
+use crate::reader::PayloadRead;
+use std::io;
+
+/// The events of one type.
+#[derive(Default)]
+pub(super) struct Group {
+    event_type: u16,
+    /// The places of the events among the events of the block.
+    pub(super) events: Vec<u32>,
+    /// The size of the fields that become columns.
+    fields_bytes: usize,
+    /// True if every event has a valid payload that has all fields. Otherwise no field becomes a column.
+    has_fields: bool,
+}
+
+/// A finder of the number of an event type's group. The types of a block get numbers in the order in which they come.
+pub(super) struct GroupFinder {
+    types: Vec<u16>,
+    /// The number of the group of a type with this low byte, if it was the last one looked up.
+    recent: [u16; 256],
+}
+
+impl Default for GroupFinder {
+    fn default() -> Self {
+        Self { types: Vec::new(), recent: [0; 256] }
+    }
+}
+
+impl GroupFinder {
+    pub(super) fn clear(&mut self) {
+        self.types.clear();
+    }
+
+    /// Returns the number of a type's group. A new type gets the next number.
+    #[inline]
+    pub(super) fn number(&mut self, event_type: u16) -> usize {
+        let recent = &mut self.recent[usize::from(event_type) % 256];
+        if self.types.get(usize::from(*recent)) == Some(&event_type) {
+            return usize::from(*recent);
+        }
+        let number = self.types.iter().position(|known| *known == event_type).unwrap_or_else(|| {
+            self.types.push(event_type);
+            self.types.len() - 1
+        });
+        *recent = number as u16;
+        number
+    }
+}
+
+impl Group {
+    pub(super) fn begin(&mut self, event_type: u16, fields_bytes: usize) {
+        self.event_type = event_type;
+        self.events.clear();
+        self.fields_bytes = fields_bytes;
+        self.has_fields = fields_bytes > 0;
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, event: u32, payload: PayloadRead<'_>) {
+        self.events.push(event);
+        self.has_fields &= payload.valid().is_some_and(|bytes| bytes.len() >= self.fields_bytes);
+    }
+
+    pub(super) fn head(&self, layout: &RingLayout) -> GroupHead {
+        GroupHead { event_type: self.event_type, events: self.events.len(), fields: self.fields(layout).to_vec() }
+    }
+
+    fn fields<'l>(&self, layout: &'l RingLayout) -> &'l [usize] {
+        if self.has_fields { layout.fields(self.event_type) } else { &[] }
+    }
+
+    /// Makes the columns of the group.
+    pub(super) fn put(
+        &self,
+        number: u64,
+        records: &BlockRecords,
+        part: &RecordRange,
+        layout: &RingLayout,
+        columns: &mut impl PutColumns,
+        values: &mut Vec<u64>,
+    ) -> io::Result<()> {
+        let descriptors = &records.events.descriptors()[part.events.clone()];
+        let of_group = || self.events.iter().map(|event| &descriptors[*event as usize]);
+        values.clear();
+        values.extend(of_group().map(|descriptor| u64::from(descriptor.payload_size)));
+        columns.put_values(code::SIZE, number, values)?;
+        for word in (0..4).filter(|word| !layout.id_words[*word]) {
+            // The words of most events are 0, and such a column is not written.
+            if of_group().any(|descriptor| descriptor.content_ext[word] != 0) {
+                values.clear();
+                values.extend(of_group().map(|descriptor| descriptor.content_ext[word]));
+                columns.put_values(code::WORDS + word as u64, number, values)?;
+            }
+        }
+        let payloads = || {
+            let indices = self.events.iter().map(|event| part.events.start + *event as usize);
+            indices.filter_map(|index| records.events.payload(index).valid())
+        };
+        let fields_bytes = if self.has_fields { self.fields_bytes } else { 0 };
+        let mut offset = 0;
+        for (field, width) in self.fields(layout).iter().copied().enumerate() {
+            let code = code::FIELDS + field as u64;
+            let of_field = payloads().map(|payload| &payload[offset..][..width]);
+            if width <= 8 {
+                values.clear();
+                values.extend(of_field.map(number_of));
+                columns.put_values(code, number, values)?;
+            } else {
+                columns.put_with(code, number, |out, _| {
+                    of_field.for_each(|bytes| out.extend_from_slice(bytes));
+                    BYTES_FORM
+                })?;
+            }
+            offset += width;
+        }
+        if payloads().any(|payload| payload.len() > fields_bytes) {
+            columns.put_with(code::BYTES, number, |out, _| {
+                payloads().for_each(|payload| out.extend_from_slice(&payload[fields_bytes..]));
+                BYTES_FORM
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a field of at most eight bytes as a number, little endian.
+#[inline]
+fn number_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}

@@ -1,0 +1,277 @@
+//! The thread that copies events out of the rings. It only copies and validates, so that it is always faster than the
+//! writers. Other threads encode, compress and write.
+
+use super::end::EndReason;
+use super::error::CaptureError;
+use super::format::{BLOCK_EVENTS_BYTES, PAYLOAD_BYTES_MAX, RECORDS_MAX};
+use super::pace::{Backlog, Pace};
+use super::slots::{CopyEnd, Message, Request, Slot};
+use super::sources::Sources;
+use super::stop::{Stop, has_ended};
+use crate::reader::{EventBatch, Next};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+/// The time between two checks whether the writers live.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(100);
+/// The pause between two passes over the rings after the end was decided.
+const PAUSE_AT_END: Duration = Duration::from_micros(500);
+/// The smallest memory of a block. With many rings, blocks become smaller, because a reader keeps one block of each
+/// ring in memory.
+const BLOCK_EVENTS_BYTES_MIN: usize = 64 << 10;
+/// The memory of one block of each ring together.
+const ALL_BLOCKS_BYTES: usize = 64 << 20;
+
+/// The copying thread.
+pub(super) struct Copier {
+    sources: Sources,
+    requests: Receiver<Request>,
+    /// Slots that come back empty.
+    free: Receiver<Box<Slot>>,
+    out: Sender<(u64, Message)>,
+    /// The number of the next message.
+    number: u64,
+    /// The requested level of compression.
+    level: i32,
+    /// True if rings may still be added.
+    awaits_rings: bool,
+    stop: Option<Stop>,
+    pace: Pace,
+    /// A slot that was taken and not used.
+    spare: Option<Box<Slot>>,
+}
+
+/// The other threads are gone: the capture has failed or has ended for another reason.
+struct Gone;
+
+/// The reason why a pass over the rings ends the copying early.
+enum CopyError {
+    Gone,
+    Failed(CaptureError),
+}
+
+impl From<Gone> for CopyError {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl Copier {
+    pub(super) fn new(
+        sources: Sources,
+        requests: Receiver<Request>,
+        free: Receiver<Box<Slot>>,
+        out: Sender<(u64, Message)>,
+        level: i32,
+    ) -> Self {
+        Self {
+            sources,
+            requests,
+            free,
+            out,
+            number: 0,
+            level,
+            awaits_rings: true,
+            stop: None,
+            pace: Pace::default(),
+            spare: None,
+        }
+    }
+
+    /// Copies until there is a reason to stop, and sends the end.
+    pub(super) fn run(mut self) {
+        let result = match self.copy() {
+            Ok(reason) => Ok(reason),
+            Err(CopyError::Failed(error)) => Err(error),
+            Err(CopyError::Gone) => return,
+        };
+        let refused = |input: &super::sources::RingInput| input.payloads.refused;
+        let rings = self.sources.rings.iter();
+        let refused_payloads = rings.map(|ring| ring.input.as_ref().map_or(0, refused)).collect();
+        let _ = self.send(Message::End(CopyEnd { result, refused_payloads }));
+    }
+
+    fn copy(&mut self) -> Result<EndReason, CopyError> {
+        let mut next_check = Instant::now() + LIVENESS_INTERVAL;
+        loop {
+            self.sources.find_shards().map_err(CopyError::Failed)?;
+            self.send_found()?;
+            if let Some(stop) = &mut self.stop {
+                stop.see(&self.sources.rings);
+            }
+            let has_copied = self.copy_all()?;
+            let now = Instant::now();
+            if now >= next_check {
+                next_check = now + LIVENESS_INTERVAL;
+                self.check_liveness();
+            }
+            if let Some(reason) = self.reason_to_end(now, has_copied) {
+                return Ok(reason);
+            }
+            let pause = if self.stop.is_some() { PAUSE_AT_END } else { self.pace.pause() };
+            match self.requests.recv_timeout(pause) {
+                Ok(request) => self.take(request),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(CopyError::Gone),
+            }
+            loop {
+                match self.requests.try_recv() {
+                    Ok(request) => self.take(request),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return Err(CopyError::Gone),
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, request: Request) {
+        match request {
+            Request::Add(reader) => self.sources.add_later(reader),
+            Request::NoMoreRings => self.awaits_rings = false,
+            Request::Stop(stop) => self.stop = Some(stop),
+        }
+    }
+
+    fn reason_to_end(&self, now: Instant, has_copied: bool) -> Option<EndReason> {
+        let rings = &self.sources.rings;
+        if let Some(stop) = &self.stop {
+            // Events whose recording began before the end may come until the deadline. So the capture does not end
+            // before the deadline, unless every ring has brought a later event.
+            let is_due = now >= stop.deadline;
+            let is_done = stop.is_all_over(rings) || (is_due && (!has_copied || stop.is_reached(rings)));
+            if is_done {
+                return Some(stop.reason);
+            }
+        }
+        let have_ended = || rings.iter().all(|ring| ring.input.as_ref().is_none_or(has_ended));
+        // The rings are checked before `may_grow`. If all rings of a recorder have ended, the recorder makes no more
+        // shards, so `may_grow` cannot become true after this check.
+        (!self.awaits_rings && have_ended() && !self.sources.may_grow()).then_some(EndReason::WritersEnded)
+    }
+
+    fn check_liveness(&self) {
+        self.sources.rings.iter().filter_map(|ring| ring.input.as_ref()).for_each(|input| {
+            input.reader.state();
+        });
+    }
+
+    /// Copies the rings that have many new events, or old ones. Returns true if any event or gap was copied.
+    fn copy_all(&mut self) -> Result<bool, Gone> {
+        let mut has_copied = false;
+        let now = Instant::now();
+        for index in 0..self.sources.rings.len() {
+            if self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+                continue;
+            }
+            let Some(input) = &mut self.sources.rings[index].input else { continue };
+            let backlog = Backlog::of(input);
+            let is_last = self.stop.is_some() || input.reader.is_finished();
+            if self.pace.is_due(&backlog, is_last || now.duration_since(input.copied) >= Pace::WAIT_MAX) {
+                has_copied |= self.copy_ring(index, &backlog)?;
+            }
+        }
+        self.pace.end_pass(self.sources.rings.iter().filter_map(|ring| ring.input.as_ref()));
+        Ok(has_copied)
+    }
+
+    /// Copies the events that a ring had when `backlog` was found. Returns true if there was any event or gap.
+    fn copy_ring(&mut self, index: usize, backlog: &Backlog) -> Result<bool, Gone> {
+        let mut has_copied = false;
+        let level = backlog.level(self.level);
+        loop {
+            let mut slot = self.take_slot()?;
+            let ring = &mut self.sources.rings[index];
+            let Some(input) = &mut ring.input else { return Ok(has_copied) };
+            let is_idle = slot.records.fill(&mut input.cursor);
+            slot.records.ring = index as u32;
+            slot.layout = ring.layout.clone();
+            slot.level = level;
+            input.payloads.check(&mut slot.records.events, &input.reader);
+            input.see_copied(&slot.records.events);
+            if let Some(stop) = &mut self.stop
+                && slot.records.cut_after(stop.epoch_nanos)
+            {
+                stop.end_ring(index);
+            }
+            let is_done = is_idle || input.cursor.next_seqno() >= backlog.end_seqno;
+            // What was copied is not read again, so it need not stay in the memory of this process.
+            input.reader.release_pages();
+            if slot.records.all().len() == 0 {
+                self.spare = Some(slot);
+                return Ok(has_copied);
+            }
+            has_copied = true;
+            self.send(Message::Records(slot))?;
+            if is_done || self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Returns an empty slot. Waits until one comes back.
+    fn take_slot(&mut self) -> Result<Box<Slot>, Gone> {
+        let mut slot = match self.spare.take() {
+            Some(slot) => slot,
+            None => self.free.recv().map_err(|_| Gone)?,
+        };
+        let bytes = ALL_BLOCKS_BYTES / self.sources.rings.len().max(1);
+        let bytes = bytes.clamp(BLOCK_EVENTS_BYTES_MIN, BLOCK_EVENTS_BYTES);
+        slot.records.clear();
+        slot.records.events.set_limits(bytes, PAYLOAD_BYTES_MAX as u32);
+        Ok(slot)
+    }
+
+    fn send_found(&mut self) -> Result<(), Gone> {
+        if self.sources.found.is_empty() {
+            return Ok(());
+        }
+        let found = std::mem::take(&mut self.sources.found);
+        self.send(Message::Found(found))
+    }
+
+    fn send(&mut self, message: Message) -> Result<(), Gone> {
+        let number = self.number;
+        self.number += 1;
+        self.out.send((number, message)).map_err(|_| Gone)
+    }
+}
+
+impl super::columns::BlockRecords {
+    /// Copies events and gaps until the batch is full, or the ring has no more. Returns true in the second case.
+    fn fill(&mut self, cursor: &mut crate::reader::Cursor) -> bool {
+        // The ring has handed out further seqnos. If the next event is missing, the cursor shall find out why at once.
+        cursor.look_closely();
+        loop {
+            match cursor.copy_batch(&mut self.events) {
+                None => return false,
+                Some(Next::Gap(gap)) => {
+                    let events_before = self.events.len();
+                    self.gaps.push(super::columns::PlacedGap { events_before, gap });
+                    if self.gaps.len() >= RECORDS_MAX {
+                        return false;
+                    }
+                }
+                // `copy_batch` hands out no single events.
+                Some(Next::NotReady | Next::Event(_)) => return true,
+            }
+        }
+    }
+
+    /// Removes the records from the first event on that was recorded after `epoch_nanos`. Returns true if there is one.
+    fn cut_after(&mut self, epoch_nanos: u64) -> bool {
+        let is_later = |descriptor: &crate::reader::Descriptor| descriptor.record_epoch_nanos > epoch_nanos;
+        let Some(first) = self.events.descriptors().iter().position(is_later) else { return false };
+        self.events.truncate(first);
+        self.gaps.retain(|gap| gap.events_before <= first);
+        true
+    }
+}
+
+impl super::sources::RingInput {
+    fn see_copied(&mut self, events: &EventBatch) {
+        self.copied = Instant::now();
+        if let Some(last) = events.descriptors().last() {
+            self.payload_end = last.payload_buf_offset.saturating_add(last.payload_size.into());
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! When the copying thread copies a ring, how long it sleeps, and how much may be compressed. Copying many events at a
+//! time is cheap, but a ring must be copied long before its writer comes round to the events that were not copied yet.
+
+use super::format::BLOCK_EVENTS_BYTES;
+use super::sources::RingInput;
+use std::time::Duration;
+
+/// The number of events that are worth copying.
+const EVENTS_DUE: u64 = 16 << 10;
+/// A ring is copied at the latest when this part of it is full.
+const PART_DUE: u64 = 8;
+/// The shortest and the longest pause between two passes over the rings.
+const PAUSE_MIN: Duration = Duration::from_micros(500);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+/// The highest rates that the pauses allow for. At these rates, a writer fills a quarter of its ring during a pause.
+const EVENTS_PER_SECOND: u64 = 20_000_000;
+const PAYLOAD_BYTES_PER_SECOND: u64 = 8 << 30;
+
+/// What a ring holds that was not copied yet.
+pub(super) struct Backlog {
+    events: u64,
+    payload_bytes: u64,
+    descriptor_capacity: u64,
+    payload_buf_bytes: u64,
+    /// True if the writer has recorded since the ring was last looked at.
+    is_growing: bool,
+    /// The seqno after the last one that was handed out.
+    pub(super) end_seqno: u64,
+}
+
+impl Backlog {
+    /// Looks at the header of a ring.
+    pub(super) fn of(input: &mut RingInput) -> Self {
+        let next_seqno = input.cursor.next_seqno();
+        let events = input.cursor.lag();
+        let end_seqno = next_seqno.saturating_add(events);
+        let is_growing = input.last_seqno != end_seqno && !input.reader.is_finished();
+        input.last_seqno = end_seqno;
+        let geometry = input.reader.geometry();
+        Self {
+            events,
+            payload_bytes: input.reader.next_payload_byte().saturating_sub(input.payload_end),
+            descriptor_capacity: geometry.descriptor_capacity(),
+            payload_buf_bytes: geometry.payload_buf_bytes(),
+            is_growing,
+            end_seqno,
+        }
+    }
+
+    /// Returns the level at which to compress these events. `level` is the requested one. If the ring is so full that
+    /// events may soon be overwritten, the level falls, so that the slots come back sooner.
+    pub(super) fn level(&self, level: i32) -> i32 {
+        let is_over = |part: u64| {
+            self.events > self.descriptor_capacity / 4 * part || self.payload_bytes > self.payload_buf_bytes / 4 * part
+        };
+        match (self.is_growing && is_over(1), is_over(2)) {
+            (true, true) => 0,
+            (true, false) => level.min(1),
+            (false, _) => level,
+        }
+    }
+}
+
+/// The pace of the copying thread.
+pub(super) struct Pace {
+    pause: Duration,
+    /// True if a ring was copied in this pass because it had many events.
+    is_busy: bool,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { pause: PAUSE_MIN, is_busy: false }
+    }
+}
+
+impl Pace {
+    /// The longest time for which events wait until they are copied.
+    pub(super) const WAIT_MAX: Duration = Duration::from_secs(1);
+
+    /// Returns true if a ring with this backlog should be copied now. `is_late` is true if even a single event should
+    /// not wait longer.
+    pub(super) fn is_due(&mut self, backlog: &Backlog, is_late: bool) -> bool {
+        let events_due = EVENTS_DUE.min(backlog.descriptor_capacity / PART_DUE);
+        let bytes_due = (BLOCK_EVENTS_BYTES as u64).min(backlog.payload_buf_bytes / PART_DUE);
+        let is_large = backlog.events >= events_due || backlog.payload_bytes >= bytes_due;
+        self.is_busy |= is_large && backlog.events > 0;
+        backlog.events > 0 && (is_large || is_late)
+    }
+
+    /// Ends a pass over the rings, and sets the pause after it: shorter if rings were due, and longer if none was.
+    pub(super) fn end_pass<'i>(&mut self, rings: impl Iterator<Item = &'i RingInput>) {
+        let longest = |input: &RingInput| {
+            let geometry = input.reader.geometry();
+            let of_events = geometry.descriptor_capacity().saturating_mul(1_000_000_000) / 4 / EVENTS_PER_SECOND;
+            let of_bytes =
+                geometry.payload_buf_bytes().saturating_mul(1000) / 4 / (PAYLOAD_BYTES_PER_SECOND / 1_000_000);
+            Duration::from_nanos(of_events.min(of_bytes))
+        };
+        let pause_max = rings.map(longest).min().unwrap_or(PAUSE_MAX).clamp(PAUSE_MIN, PAUSE_MAX);
+        let pause = if self.is_busy { self.pause / 2 } else { self.pause + self.pause / 4 };
+        self.pause = pause.clamp(PAUSE_MIN, pause_max);
+        self.is_busy = false;
+    }
+
+    pub(super) fn pause(&self) -> Duration {
+        self.pause
+    }
+}
