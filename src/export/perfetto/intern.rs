@@ -66,6 +66,14 @@ impl Interner {
         if text.len() > TEXT_BYTES_MAX {
             return None;
         }
+        let field = match kind {
+            Kind::Category => fields::EVENT_CATEGORIES,
+            Kind::EventName => fields::EVENT_NAMES,
+            Kind::AnnotationName => fields::DEBUG_ANNOTATION_NAMES,
+            Kind::AnnotationValue => fields::DEBUG_ANNOTATION_STRING_VALUES,
+            // Readers name the arguments of a place that is not interned in another way.
+            Kind::File => return Some(self.insert(kind, text)),
+        };
         let hash = self.seed.hash_one(text).wrapping_add(kind as u64);
         let once = &mut self.once[hash as usize % ONCE_MAX];
         if *once != hash {
@@ -73,13 +81,6 @@ impl Interner {
             return None;
         }
         let iid = self.insert(kind, text);
-        let field = match kind {
-            Kind::Category => fields::EVENT_CATEGORIES,
-            Kind::EventName => fields::EVENT_NAMES,
-            Kind::AnnotationName => fields::DEBUG_ANNOTATION_NAMES,
-            Kind::AnnotationValue => fields::DEBUG_ANNOTATION_STRING_VALUES,
-            Kind::File => return Some(iid),
-        };
         let entry = begin(&mut self.new, field);
         uint(&mut self.new, fields::INTERNED_IID, iid);
         bytes(&mut self.new, fields::INTERNED_TEXT, text.as_bytes());
@@ -87,7 +88,7 @@ impl Interner {
         Some(iid)
     }
 
-    /// Returns the number of a place in the source, or `None` as [`iid`](Self::iid) does.
+    /// Returns the number of a place in the source. Returns `None` if the name of the file is too long.
     pub(super) fn source(&mut self, file: &str, line: u32) -> Option<u64> {
         let file_iid = self.iid(Kind::File, file)?;
         if let Some(iid) = self.sources.get(&(file_iid, line)) {
