@@ -15,6 +15,9 @@ mod messages;
 mod sequence;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 use self::events::Event;
 use self::messages::{
     CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, ClockSnapshot, CounterDescriptor, ProcessDescriptor,
