@@ -33,7 +33,8 @@ pub(super) enum Kind {
 pub(super) struct Interner {
     /// The numbers of the texts, by kind.
     known: [HashMap<Box<str>, u64, Seed>; 5],
-    sources: HashMap<(u64, u32), u64>,
+    /// The numbers of places in the source, by the number of the file and the line.
+    sources: HashMap<u64, u64, Seed>,
     /// Hashes of texts that have occurred once.
     once: Box<[u64]>,
     seed: Seed,
@@ -48,7 +49,7 @@ impl Interner {
         let seed = Seed(RandomState::new().hash_one(0_u8) | 1);
         Self {
             known: std::array::from_fn(|_| HashMap::with_hasher(seed)),
-            sources: HashMap::new(),
+            sources: HashMap::with_hasher(seed),
             once: vec![0; ONCE_MAX].into(),
             seed,
             texts: 0,
@@ -91,11 +92,12 @@ impl Interner {
     /// Returns the number of a place in the source. Returns `None` if the name of the file is too long.
     pub(super) fn source(&mut self, file: &str, line: u32) -> Option<u64> {
         let file_iid = self.iid(Kind::File, file)?;
-        if let Some(iid) = self.sources.get(&(file_iid, line)) {
+        let place = file_iid << 32 | u64::from(line);
+        if let Some(iid) = self.sources.get(&place) {
             return Some(*iid);
         }
         let iid = self.sources.len() as u64 + 1;
-        self.sources.insert((file_iid, line), iid);
+        self.sources.insert(place, iid);
         self.texts += 1;
         let entry = begin(&mut self.new, fields::SOURCE_LOCATIONS);
         uint(&mut self.new, fields::INTERNED_IID, iid);
@@ -163,16 +165,18 @@ impl Hasher {
 
 impl std::hash::Hasher for Hasher {
     fn write(&mut self, bytes: &[u8]) {
-        let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
-            self.add(u64::from_le_bytes(word.try_into().unwrap_or_default()));
-        }
-        let mut last = [0; 8];
-        last[..words.remainder().len()].copy_from_slice(words.remainder());
-        self.add(u64::from_le_bytes(last) ^ (bytes.len() as u64) << 56);
+        let length = bytes.len() as u64;
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
+        let last = rest.iter().fold(length, |last, byte| last << 8 | u64::from(*byte));
+        self.add(last);
     }
 
     fn write_u8(&mut self, _: u8) {}
+
+    fn write_u64(&mut self, word: u64) {
+        self.add(word);
+    }
 
     fn finish(&self) -> u64 {
         self.0

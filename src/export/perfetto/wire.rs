@@ -6,18 +6,21 @@ pub(super) struct Nested {
 }
 
 /// Appends a field that is a varint.
+#[inline]
 pub(super) fn uint(out: &mut Vec<u8>, field: u32, value: u64) {
     varint(out, u64::from(field << 3));
     varint(out, value);
 }
 
 /// Appends a field of eight bytes.
+#[inline]
 pub(super) fn fixed64(out: &mut Vec<u8>, field: u32, value: u64) {
     varint(out, u64::from(field << 3 | 1));
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends a field that is text, bytes, or a message that is encoded already.
+#[inline]
 pub(super) fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     varint(out, u64::from(field << 3 | 2));
     varint(out, value.len() as u64);
@@ -25,6 +28,7 @@ pub(super) fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
 }
 
 /// Begins a field that is a message. The fields of this message follow, then [`end`].
+#[inline]
 pub(super) fn begin(out: &mut Vec<u8>, field: u32) -> Nested {
     varint(out, u64::from(field << 3 | 2));
     out.push(0);
@@ -32,6 +36,7 @@ pub(super) fn begin(out: &mut Vec<u8>, field: u32) -> Nested {
 }
 
 /// Ends a message: writes its length where it began.
+#[inline]
 pub(super) fn end(out: &mut Vec<u8>, nested: Nested) {
     let length = out.len() - nested.at - 1;
     if length < 0x80 {
@@ -43,12 +48,24 @@ pub(super) fn end(out: &mut Vec<u8>, nested: Nested) {
     out.splice(nested.at..=nested.at, prefix);
 }
 
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+#[inline]
+fn varint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else {
+        varint_slow(out, value);
     }
-    out.push(value as u8);
+}
+
+fn varint_slow(out: &mut Vec<u8>, mut value: u64) {
+    let (mut bytes, mut count) = ([0; 10], 0);
+    while value >= 0x80 {
+        bytes[count] = value as u8 | 0x80;
+        value >>= 7;
+        count += 1;
+    }
+    bytes[count] = value as u8;
+    out.extend_from_slice(&bytes[..=count]);
 }
 
 #[cfg(test)]
