@@ -75,8 +75,8 @@ fn between_slices(from: &SpanTimes, to: &SpanTimes) -> Option<(SliceKey, SliceKe
     Some(arrow(from.process, from.slices.last_before(first.start_nanos)?, first))
 }
 
-/// Returns the arrow from the slice of the parent in which a child was created, to the first slice of the child. Returns
-/// `None` if both are on one thread.
+/// Returns the arrow from the slice of the parent in which a child was created, to the first slice of the child.
+/// Returns `None` if both are on one thread.
 fn to_other_thread(parent: &SpanTimes, child: &SpanTimes) -> Option<(SliceKey, SliceKey)> {
     let first = child.slices.first()?;
     // The parent may have been idle when the child was created.
