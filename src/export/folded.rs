@@ -5,7 +5,7 @@ use super::pass::{self, Pass};
 use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
 use super::self_times::SelfTimes;
 use super::stacks::{StackId, Stacks};
-use super::{ExportSummary, View};
+use super::{ExportOptions, ExportSummary, View};
 use crate::capture::CaptureError;
 use crate::reader::GapCause;
 use crate::schema::perf::PerfEvent;
@@ -17,11 +17,11 @@ use std::io::{self, Write};
 /// lasts until the end of the recording.
 pub(super) fn write(
     recording: &CaptureRecording<'_>,
-    view: View,
+    ExportOptions { view, names }: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
-    let mut folder = SpanFolder { recording, view, stacks: Stacks::default(), processes };
+    let mut folder = SpanFolder { recording, view, stacks: Stacks::new(names), processes };
     let end = pass::run(recording, &mut folder)?;
     let last_nanos = end.last_nanos;
     for (process_index, (process, replay)) in folder.processes.iter_mut().zip(&end.replays).enumerate() {

@@ -18,6 +18,8 @@
 //! | `walls` | durations and their percentiles |
 //! | `json` | JSON text |
 //! | `track_rows` | rows for slices that overlap without nesting |
+//! | `flows` | the arrows between slices |
+//! | `names` | the names under which spans are shown |
 //! | `losses` | the times in which events were lost |
 //! | `payloads` | counts of events that have lost their payload |
 //! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
@@ -30,11 +32,13 @@
 mod args;
 mod chrome;
 mod descriptions;
+mod flows;
 mod folded;
 mod json;
 mod jsonl;
 mod kept;
 mod losses;
+mod names;
 mod pass;
 mod payloads;
 mod perfetto;
@@ -50,6 +54,7 @@ mod trace_writer;
 mod track_rows;
 mod walls;
 
+pub use names::Names;
 pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
 
@@ -119,6 +124,30 @@ pub enum View {
     Span,
 }
 
+/// The way in which an export shows a capture. A [`View`] alone is options, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ExportOptions {
+    /// The tracks of a trace.
+    pub view: View,
+    /// The names of spans in traces and stacks.
+    pub names: Names,
+}
+
+impl ExportOptions {
+    /// Sets the names of spans in traces and stacks.
+    #[must_use]
+    pub fn names(self, names: Names) -> Self {
+        Self { names, ..self }
+    }
+}
+
+impl From<View> for ExportOptions {
+    fn from(view: View) -> Self {
+        Self { view, ..Self::default() }
+    }
+}
+
 /// The counts of an export.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -168,16 +197,17 @@ impl ExportSummary {
 pub fn export(
     capture: &CaptureFile,
     format: Format,
-    view: View,
+    options: impl Into<ExportOptions>,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
+    let options = options.into();
     let recording = CaptureRecording::new(capture)?;
     if format.has_only_spans() {
         recording.expect_spans()?;
     }
     let mut summary = match format {
-        Format::Perfetto | Format::Chrome => write_trace(&recording, format, view, out)?,
-        Format::Folded => folded::write(&recording, view, out)?,
+        Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,
+        Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
     };
     out.flush().map_err(pass::write_error)?;
@@ -188,13 +218,18 @@ pub fn export(
 fn write_trace(
     recording: &CaptureRecording<'_>,
     format: Format,
-    view: View,
+    options: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let timeline = Timeline::of(recording)?;
     let written = match format {
-        Format::Chrome => draw(recording, &timeline, view, &mut chrome::ChromeWriter::new(out, timeline.first_nanos)),
-        _ => draw(recording, &timeline, view, &mut perfetto::PerfettoWriter::new(out, recording.capture)),
+        Format::Chrome => {
+            draw(recording, &timeline, options, &mut chrome::ChromeWriter::new(out, timeline.first_nanos))
+        }
+        _ => {
+            let mut writer = perfetto::PerfettoWriter::new(out, recording.capture, timeline.first_nanos);
+            draw(recording, &timeline, options, &mut writer)
+        }
     };
     written.map_err(pass::write_error)?;
     Ok(timeline.counts)

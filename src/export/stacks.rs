@@ -1,5 +1,6 @@
 //! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
 
+use super::Names;
 use super::descriptions::PerDescription;
 use crate::tracing::{CallSite, IdMap, Span};
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ struct NameId(u32);
 /// All stacks, each with a sum of times.
 #[derive(Default)]
 pub(super) struct Stacks {
+    shown: Names,
     stacks: Vec<Stack>,
     /// The stacks by the stack around them, or by the process for an outermost one, and by their name.
     known: IdMap<(Outer, NameId), StackId>,
@@ -42,6 +44,11 @@ struct Stack {
 }
 
 impl Stacks {
+    /// Makes a tree without stacks. `shown` says which names the stacks have.
+    pub(super) fn new(shown: Names) -> Self {
+        Self { shown, ..Self::default() }
+    }
+
     /// Returns the stack of a span in another stack, or of an outermost span of the process.
     pub(super) fn of(&mut self, process_index: usize, outer: Option<StackId>, span: &Span) -> StackId {
         let name = self.name_of(span);
@@ -123,7 +130,7 @@ impl Stacks {
         if let Some(name) = known.and_then(|call_site| self.of_call_sites.get(call_site)) {
             return *name;
         }
-        let text = frame(&span.name());
+        let text = frame(&self.shown.of_span(span.id, span.call_site.as_deref()));
         let id = match self.known_names.get(&text) {
             Some(id) => *id,
             None => {
