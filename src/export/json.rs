@@ -83,7 +83,7 @@ impl JsonText {
             self.end();
         } else {
             let mut args = Args::default();
-            values.iter().for_each(|field| args.push_field(field));
+            values.iter().for_each(|field| args.push_field(field.clone()));
             self.member("fields", &args.values())?;
             let cuts = args.cuts();
             if !cuts.is_empty() {
@@ -91,7 +91,7 @@ impl JsonText {
             }
         }
         let mut problems = Args::default();
-        problems.push_problems(fields);
+        problems.push_problems(fields.missing, fields.problem);
         for (name, value) in problems.values() {
             self.member(&name, &value)?;
         }

@@ -8,10 +8,9 @@
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
 //! | `kept` | the limit on the memory that an export takes |
+//! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
+//! | `bits` | sets of numbers |
 //! | `pass` | reading a recording once, from the first event to the last |
-//! | `timeline` | the first pass over a capture: the beginning, the end and the track row of each span |
-//! | `span_times` | one span of the timeline |
-//! | `span_slices` | the slices of one span, and the slice in which an event lies |
 //! | `self_times` | the time in which a span existed and none of its children did |
 //! | `descriptions` | facts about call sites and threads |
 //! | `stacks` | stacks of names, with their times |
@@ -30,6 +29,7 @@
 //! | `summary` | counts and percentiles |
 
 mod args;
+mod bits;
 mod chrome;
 mod descriptions;
 mod flows;
@@ -39,16 +39,14 @@ mod jsonl;
 mod kept;
 mod losses;
 mod names;
+mod outline;
 mod pass;
 mod payloads;
 mod perfetto;
 mod recording;
 mod self_times;
-mod span_slices;
-mod span_times;
 mod stacks;
 mod summary;
-mod timeline;
 mod trace_builder;
 mod trace_writer;
 mod track_rows;
@@ -59,9 +57,10 @@ pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
 
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile};
+use outline::Outline;
 use recording::CaptureRecording;
 use std::io::Write;
-use timeline::Timeline;
+
 use trace_builder::draw;
 
 // The command line takes the names of formats and views, and their help texts, from these two types.
@@ -187,9 +186,10 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// The capture is read twice. An export takes several hundred bytes of memory for each span. It takes at most 384 MiB
-/// plus 192 bytes for each byte of the file. A capture that would take more is refused, because no program records
-/// such a capture.
+/// A capture is read once for lines and folded stacks, and twice for a trace. In memory are the spans that are open, a
+/// few milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 384 MiB plus 192
+/// bytes for each byte of the file. A capture that would take more is refused, because no program records such a
+/// capture.
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
@@ -221,18 +221,13 @@ fn write_trace(
     options: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let timeline = Timeline::of(recording)?;
-    let written = match format {
-        Format::Chrome => {
-            draw(recording, &timeline, options, &mut chrome::ChromeWriter::new(out, timeline.first_nanos))
-        }
-        _ => {
-            let mut writer = perfetto::PerfettoWriter::new(out, recording.capture, timeline.first_nanos);
-            draw(recording, &timeline, options, &mut writer)
-        }
-    };
-    written.map_err(pass::write_error)?;
-    Ok(timeline.counts)
+    let outline = Outline::of(recording, options.view)?;
+    let (capture, first_nanos) = (recording.capture, outline.first_nanos);
+    match format {
+        Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,
+        _ => draw(recording, &outline, options, &mut perfetto::PerfettoWriter::new(out, capture, first_nanos))?,
+    }
+    Ok(outline.counts)
 }
 
 /// Returns the error that a capture has no spans.

@@ -4,9 +4,9 @@ use super::kept::Kept;
 use super::no_spans;
 use super::payloads::PayloadLosses;
 use crate::capture::{
-    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedRecord, CapturedRing, RingRole,
+    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
 };
-use crate::reader::{Descriptor, GapCause, PayloadRead};
+use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use crate::schema::perf::PerfEvent;
 use crate::schema::{EventType, ExtWords, Hex, SchemaModel, ext_words};
 use crate::tracing::{Catalog, RawRecord, SpanId};
@@ -61,7 +61,7 @@ pub(super) enum EntryContent<'e> {
     /// that is shard 0.
     Perf { recorder: u32, record: RawRecord<'e>, catalog: &'e Catalog },
     /// An event of another ring.
-    Typed { descriptor: Descriptor, payload: PayloadRead<'e> },
+    Typed { descriptor: &'e Descriptor, payload: PayloadRead<'e> },
     /// A loss.
     Gap { first_seqno: u64, count: u64, cause: GapCause },
 }
@@ -70,8 +70,6 @@ pub(super) enum EntryContent<'e> {
 pub(super) struct Entries<'r> {
     recording: &'r CaptureRecording<'r>,
     events: CaptureEvents,
-    /// The event that was read last.
-    current: Option<CapturedRecord>,
     /// The names of each recorder's call sites and threads, in the order of [`CaptureRecording::recorders`].
     catalogs: Vec<Catalog>,
     /// The counts of lost payloads, by ring.
@@ -143,7 +141,6 @@ impl<'c> CaptureRecording<'c> {
         Entries {
             recording: self,
             events: self.capture.events(),
-            current: None,
             catalogs: self.recorders.iter().map(|recorder| self.capture.catalog(*recorder)).collect(),
             payload_losses,
             kept: Kept::new(self.capture.file_bytes()),
@@ -210,16 +207,12 @@ impl Entries<'_> {
 
     /// Returns the next entry.
     pub(super) fn next(&mut self) -> Option<RecordingEntry<'_>> {
-        let item = self.events.by_ref().find(is_shown)?;
-        let CapturedRecord { ring, content } = self.current.insert(item);
-        let RingOrigin { process, process_index, shard } = self.recording.origins[*ring as usize];
+        let RecordRef { ring, content } = self.events.next_ref()?;
+        let RingOrigin { process, process_index, shard } = self.recording.origins[ring as usize];
         let content = match content {
-            CapturedContent::Gap { first_seqno, count, cause } => {
-                EntryContent::Gap { first_seqno: *first_seqno, count: *count, cause: *cause }
-            }
-            CapturedContent::Event { descriptor, payload } => {
-                self.payload_losses[*ring as usize].add(payload);
-                let (descriptor, payload) = (*descriptor, payload.as_read());
+            ContentRef::Gap(Gap { first_seqno, count, cause }) => EntryContent::Gap { first_seqno, count, cause },
+            ContentRef::Event { descriptor, payload, is_omitted } => {
+                self.payload_losses[ring as usize].add(payload, is_omitted);
                 match shard {
                     Some(ShardOrigin { recorder, shard, recorder_index }) => {
                         let catalog = &mut self.catalogs[recorder_index];
@@ -233,14 +226,6 @@ impl Entries<'_> {
                 }
             }
         };
-        Some(RecordingEntry { ring: *ring, process, process_index, content })
-    }
-}
-
-/// Returns false for a seqno that was given up. It never had an event, so it is not shown as a loss.
-fn is_shown(item: &CapturedRecord) -> bool {
-    match item.content {
-        CapturedContent::Gap { cause, .. } => cause.is_loss(),
-        CapturedContent::Event { .. } => true,
+        Some(RecordingEntry { ring, process, process_index, content })
     }
 }

@@ -77,7 +77,7 @@ pub use read::{
     TypedEvent, decode_record,
 };
 #[cfg(feature = "export")]
-pub(crate) use read::{IdMap, RawRecord, SpanStep, is_log_record};
+pub(crate) use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use recorder::{PerfRecorder, PerfStats};
 pub use setup_error::{SetupError, SetupErrorKind};
 pub use subscriber::RecorderSubscriber;

@@ -20,13 +20,13 @@ pub fn decode_record(
     descriptor: &Descriptor,
     payload: PayloadRead<'_>,
 ) -> PerfRecord {
-    RawRecord::new(catalog, shard, *descriptor, payload).decode(catalog)
+    RawRecord::new(catalog, shard, descriptor, payload).decode(catalog)
 }
 
 impl RawRecord<'_> {
     /// Decodes the whole record.
     pub(crate) fn decode(&self, catalog: &Catalog) -> PerfRecord {
-        let Descriptor { event_type, content_ext, .. } = self.descriptor;
+        let Descriptor { event_type, content_ext, .. } = *self.descriptor;
         PerfRecord {
             shard: self.shard,
             seqno: self.descriptor.seqno,

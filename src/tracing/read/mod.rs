@@ -21,7 +21,7 @@ pub(crate) use log_record::is_log_record;
 pub(crate) use raw::RawRecord;
 pub use record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
 #[cfg(feature = "export")]
-pub(crate) use replay::SpanStep;
+pub(crate) use replay::{GRACE_NANOS, SpanStep, TakenSlice};
 pub use replay::{OpenSlice, SpanChange, SpanReplay, ThreadKey};
 pub use span::{Moment, Span, SpanSlice};
 pub use stream::{PerfItem, PerfReader, PerfSource, TypedEvent};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawRecord<'p> {
     pub(crate) shard: u32,
-    pub(crate) descriptor: Descriptor,
+    pub(crate) descriptor: &'p Descriptor,
     pub(crate) ext: PerfExt,
     /// The event's type. It is `None` if the type is not known, or if the event is damaged.
     pub(crate) event: Option<PerfEvent>,
@@ -22,7 +22,7 @@ impl<'p> RawRecord<'p> {
     /// Makes a record of an event. If the event describes a call site or a thread, the description is added to
     /// `catalog`.
     #[inline]
-    pub(crate) fn new(catalog: &mut Catalog, shard: u32, descriptor: Descriptor, payload: PayloadRead<'p>) -> Self {
+    pub(crate) fn new(catalog: &mut Catalog, shard: u32, descriptor: &'p Descriptor, payload: PayloadRead<'p>) -> Self {
         let ext = PerfExt::from_words(descriptor.content_ext);
         let event = PerfEvent::from_code(descriptor.event_type);
         let event = event.filter(|event| is_whole(*event, &ext, payload, catalog));
@@ -68,6 +68,15 @@ impl<'p> RawRecord<'p> {
             }
         }
         fields
+    }
+
+    /// Decodes the fields like [`Self::fields`], with their names from `catalog`.
+    #[cfg(feature = "export")]
+    pub(crate) fn named_fields(&self, catalog: &Catalog) -> Fields {
+        match catalog.known_call_site(self.ext.call_site_id) {
+            Some(call_site) => self.fields(call_site),
+            None => self.fields(&catalog.call_site(self.ext.call_site_id)),
+        }
     }
 
     /// Returns the value of a counter's sample, as a field.
