@@ -5,8 +5,9 @@
 //! `otherData.base_epoch_ns` is the time of the first event.
 
 use super::args::{Arg, ArgName, ArgValue, Args};
+use super::flows::SliceFlows;
 use super::json::JsonText;
-use super::trace_writer::{FlowEnds, FlowId, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
+use super::trace_writer::{FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use crate::schema::perf::FieldValue;
 use crate::tracing::IdMap;
 use serde_json::{Map, Value, json};
@@ -50,7 +51,7 @@ struct Begun {
     /// The members `name` and `cat`.
     names: Vec<u8>,
     args: BegunArgs,
-    flows: OwnedFlows,
+    flows: SliceFlows,
 }
 
 /// The arguments of the beginning of a slice.
@@ -58,18 +59,6 @@ enum BegunArgs {
     /// The members of a JSON object. There are no incomplete values, and no name is there twice.
     Text(Vec<u8>),
     Values(Args),
-}
-
-/// The flows of a slice that has begun.
-struct OwnedFlows {
-    begins: Vec<FlowId>,
-    ends: Vec<FlowId>,
-}
-
-impl From<FlowEnds<'_>> for OwnedFlows {
-    fn from(flows: FlowEnds<'_>) -> Self {
-        Self { begins: flows.begins.to_vec(), ends: flows.ends.to_vec() }
-    }
 }
 
 impl<'o> ChromeWriter<'o> {
@@ -174,7 +163,7 @@ impl<'o> ChromeWriter<'o> {
             self.micros(end_nanos.saturating_sub(begun.nanos))?;
         }
         self.text.end();
-        self.flows(begun.track, begun.nanos, FlowEnds { begins: &begun.flows.begins, ends: &begun.flows.ends })
+        self.flows(begun.track, begun.nanos, begun.flows.as_ends())
     }
 }
 
