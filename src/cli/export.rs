@@ -6,7 +6,7 @@ use super::output;
 use super::paint::WARNING;
 use super::saved::{open, stdout_twice};
 use eventring::capture::{CaptureError, CaptureFile};
-use eventring::export::{ExportSummary, Format, View, export};
+use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, export};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// Tracks of the trace: threads with their slices, or spans from creation to close
     #[arg(long, value_name = "VIEW", default_value = "thread")]
     view: View,
+    /// Names of spans in traces and stacks: the name, or the target and the name
+    #[arg(long = "names", value_name = "NAMES", default_value = "name")]
+    span_names: Names,
     /// Where to write; `-` for stdout [default: the input's name with the extension of the format; folded and jsonl:
     /// stdout]
     #[arg(short, long, value_name = "FILE")]
@@ -104,7 +107,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<ExportSummary, CaptureError> {
-    export(capture, args.format, args.view, out)
+    export(capture, args.format, ExportOptions::from(args.view).names(args.span_names), out)
 }
 
 fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result<()> {

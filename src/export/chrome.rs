@@ -5,7 +5,7 @@
 //! `otherData.base_epoch_ns` is the time of the first event.
 
 use super::args::{ArgValue, Args};
-use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
+use super::trace_writer::{FlowEnds, FlowId, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use crate::schema::perf::FieldValue;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -37,6 +37,19 @@ struct Begun {
     name: String,
     category: String,
     args: Args,
+    flows: OwnedFlows,
+}
+
+/// The flows of a slice that has begun.
+struct OwnedFlows {
+    begins: Vec<FlowId>,
+    ends: Vec<FlowId>,
+}
+
+impl From<FlowEnds<'_>> for OwnedFlows {
+    fn from(flows: FlowEnds<'_>) -> Self {
+        Self { begins: flows.begins.to_vec(), ends: flows.ends.to_vec() }
+    }
 }
 
 impl<'o> ChromeWriter<'o> {
@@ -80,6 +93,26 @@ impl<'o> ChromeWriter<'o> {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect()
+    }
+
+    /// Writes the flows of a slice or instant that begins at `nanos`. They come after it, because readers look for the
+    /// slice in which the end of a flow lies among those that they have read.
+    fn flows(&mut self, track: TrackId, nanos: u64, flows: &OwnedFlows) -> io::Result<()> {
+        let ts = self.ts(nanos);
+        for (phase, flows) in [("s", &flows.begins), ("f", &flows.ends)] {
+            for flow in flows {
+                let mut event = self.object(phase, track);
+                event.insert("name".into(), json!("flow"));
+                event.insert("cat".into(), json!("eventring"));
+                event.insert("id".into(), json!(flow.0));
+                if phase == "f" {
+                    // The flow ends at the slice that contains this time, not at the next one.
+                    event.insert("bp".into(), json!("e"));
+                }
+                self.write(&event, &ts)?;
+            }
+        }
+        Ok(())
     }
 
     fn name_row(&mut self, what: &str, track: TrackId, name: &str) -> io::Result<()> {
@@ -134,35 +167,44 @@ impl TraceWriter for ChromeWriter<'_> {
         }
     }
 
-    fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
-        let mut args = args;
+    fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
+        let mut args = args.clone();
         if let Some((file, line)) = label.source {
             args.push("source", ArgValue::Text(format!("{file}:{line}")));
         }
-        let begun = Begun { track, nanos, name: label.name.to_owned(), category: category(&label), args };
+        let begun = Begun {
+            track,
+            nanos,
+            name: label.name.to_owned(),
+            category: category(&label),
+            args,
+            flows: label.flows.into(),
+        };
         self.open.insert(slice, begun);
         Ok(())
     }
 
-    fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: Args) -> io::Result<()> {
+    fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: &Args) -> io::Result<()> {
         let Some(mut begun) = self.open.remove(&slice) else { return Ok(()) };
-        begun.args.0.extend(args.0);
+        begun.args.0.extend_from_slice(&args.0);
         let mut event = self.object("X", track);
         event.insert("name".into(), json!(begun.name));
         event.insert("cat".into(), json!(begun.category));
         event.insert("args".into(), Value::Object(with_data(&begun.args)));
         let times = format!("{},\"dur\":{}", self.ts(begun.nanos), micros(nanos.saturating_sub(begun.nanos)));
-        self.write(&event, &times)
+        self.write(&event, &times)?;
+        self.flows(track, begun.nanos, &begun.flows)
     }
 
-    fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
+    fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
         let mut event = self.object("i", track);
         event.insert("name".into(), json!(label.name));
         event.insert("cat".into(), json!(category(&label)));
         event.insert("s".into(), json!("t"));
-        event.insert("args".into(), Value::Object(with_data(&args)));
+        event.insert("args".into(), Value::Object(with_data(args)));
         let ts = self.ts(nanos);
-        self.write(&event, &ts)
+        self.write(&event, &ts)?;
+        self.flows(track, nanos, &OwnedFlows::from(label.flows))
     }
 
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()> {
@@ -184,6 +226,7 @@ impl TraceWriter for ChromeWriter<'_> {
             event.insert("args".into(), Value::Object(with_data(&begun.args)));
             let ts = self.ts(begun.nanos);
             self.write(&event, &ts)?;
+            self.flows(begun.track, begun.nanos, &begun.flows)?;
         }
         if !self.has_begun {
             self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;

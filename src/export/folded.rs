@@ -1,9 +1,9 @@
 //! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
 //! 1234`.
 
-use super::View;
 use super::recording::{CaptureRecording, EntryContent};
 use super::timeline::Timeline;
+use super::{ExportOptions, Names, View};
 use crate::reader::GapCause;
 use crate::tracing::{SpanChange, SpanReplay, ThreadKey};
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 256;
 pub(super) fn write(
     recording: &CaptureRecording<'_>,
     timeline: &Timeline,
-    view: View,
+    ExportOptions { view, names }: ExportOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let self_nanos = match view {
@@ -27,7 +27,7 @@ pub(super) fn write(
     };
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     for (index, nanos) in self_nanos.into_iter().enumerate().filter(|(_, nanos)| *nanos > 0) {
-        let sum = stacks.entry(stack(recording, timeline, index)).or_default();
+        let sum = stacks.entry(stack(recording, timeline, names, index)).or_default();
         *sum = sum.saturating_add(nanos);
     }
     stacks.iter().try_for_each(|(stack, nanos)| writeln!(out, "{stack} {nanos}"))
@@ -129,13 +129,13 @@ impl Innermost {
 }
 
 /// Returns the names from the program to the span.
-fn stack(recording: &CaptureRecording<'_>, timeline: &Timeline, index: usize) -> String {
+fn stack(recording: &CaptureRecording<'_>, timeline: &Timeline, shown: Names, index: usize) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut at = Some(index);
     while let Some(index) = at
         && names.len() < DEPTH_MAX
     {
-        names.push(frame(&timeline.spans[index].name()));
+        names.push(frame(&timeline.spans[index].shown_name(shown)));
         at = timeline.parent_of(index);
     }
     let process = timeline.spans[index].process;

@@ -13,6 +13,8 @@
 //! | `span_slices` | the slices of one span, and the slice in which an event lies |
 //! | `self_times` | the time in which a span existed and none of its children did |
 //! | `track_rows` | rows for slices that overlap without nesting |
+//! | `flows` | the arrows between slices |
+//! | `names` | the names under which spans are shown |
 //! | `losses` | the times in which events were lost |
 //! | `payloads` | counts of events that have lost their payload |
 //! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
@@ -24,10 +26,12 @@
 
 mod args;
 mod chrome;
+mod flows;
 mod folded;
 mod jsonl;
 mod kept;
 mod losses;
+mod names;
 mod payloads;
 mod perfetto;
 mod recording;
@@ -40,6 +44,7 @@ mod trace_builder;
 mod trace_writer;
 mod track_rows;
 
+pub use names::Names;
 pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
 
@@ -109,6 +114,30 @@ pub enum View {
     Span,
 }
 
+/// The way in which an export shows a capture. A [`View`] alone is options, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ExportOptions {
+    /// The tracks of a trace.
+    pub view: View,
+    /// The names of spans in traces and stacks.
+    pub names: Names,
+}
+
+impl ExportOptions {
+    /// Sets the names of spans in traces and stacks.
+    #[must_use]
+    pub fn names(self, names: Names) -> Self {
+        Self { names, ..self }
+    }
+}
+
+impl From<View> for ExportOptions {
+    fn from(view: View) -> Self {
+        Self { view, ..Self::default() }
+    }
+}
+
 /// The counts of an export.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -158,9 +187,10 @@ impl ExportSummary {
 pub fn export(
     capture: &CaptureFile,
     format: Format,
-    view: View,
+    options: impl Into<ExportOptions>,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
+    let options = options.into();
     let recording = CaptureRecording::new(capture)?;
     if format.has_only_spans() {
         recording.expect_spans()?;
@@ -168,9 +198,14 @@ pub fn export(
     let timeline = Timeline::of(&recording)?;
     let mut summary = timeline.counts.clone();
     let written = match format {
-        Format::Perfetto => draw(&recording, &timeline, view, &mut perfetto::PerfettoWriter::new(out, capture)),
-        Format::Chrome => draw(&recording, &timeline, view, &mut chrome::ChromeWriter::new(out, timeline.first_nanos)),
-        Format::Folded => folded::write(&recording, &timeline, view, out),
+        Format::Perfetto => {
+            let mut writer = perfetto::PerfettoWriter::new(out, capture, timeline.first_nanos);
+            draw(&recording, &timeline, options, &mut writer)
+        }
+        Format::Chrome => {
+            draw(&recording, &timeline, options, &mut chrome::ChromeWriter::new(out, timeline.first_nanos))
+        }
+        Format::Folded => folded::write(&recording, &timeline, options, out),
         Format::Jsonl => jsonl::write(&recording, &timeline, out),
     };
     written.and_then(|()| out.flush()).map_err(|error| CaptureError::io_writing("write the export", error))?;

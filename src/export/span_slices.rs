@@ -43,6 +43,16 @@ impl Slices {
         Self(slices)
     }
 
+    /// Returns the first slice.
+    pub(super) fn first(&self) -> Option<Slice> {
+        self.0.first().copied()
+    }
+
+    /// Returns the last slice that began before `nanos`.
+    pub(super) fn last_before(&self, nanos: u64) -> Option<Slice> {
+        self.0[..self.0.partition_point(|slice| slice.start_nanos < nanos)].last().copied()
+    }
+
     /// Returns the slice of the span in which an event lies, or `None` if there is none. The event happened at `nanos`.
     /// If its thread is known, only slices of that thread count. If several slices contain the time, a slice that goes
     /// on after `nanos` is preferred to a slice that ends at `nanos`. If several slices are still equal, the slice that

@@ -1,5 +1,6 @@
 //! A span as the exports see it: its beginning, its end, and the time that threads were in it.
 
+use super::Names;
 use super::span_slices::{Slice, Slices};
 use crate::tracing::{CallSite, Span, SpanId, SpanSlice};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ pub(super) struct SpanTimes {
     pub(super) id: SpanId,
     pub(super) parent: Option<SpanId>,
     pub(super) call_site: Option<Arc<CallSite>>,
+    /// The spans from which this span follows.
+    pub(super) follows_from: Box<[SpanId]>,
     /// The time of the creation. If the creation was lost, the first time at which the span was seen.
     pub(super) start_nanos: u64,
     pub(super) is_start_known: bool,
@@ -61,6 +64,7 @@ impl SpanTimes {
             self_nanos: None,
             slices: Slices::new(span.slices.iter().filter_map(slice).collect()),
             row: 0,
+            follows_from: span.follows_from.into(),
             call_site: span.call_site,
         }
     }
@@ -90,7 +94,12 @@ impl SpanTimes {
 
     /// Returns the name of the span; `span N` if the name was lost.
     pub(super) fn name(&self) -> String {
-        self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
+        self.shown_name(Names::Name)
+    }
+
+    /// Returns the name under which the span is shown.
+    pub(super) fn shown_name(&self, names: Names) -> String {
+        names.of_span(self.id, self.call_site.as_deref())
     }
 
     pub(super) fn target(&self) -> &str {

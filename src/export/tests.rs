@@ -406,3 +406,80 @@ fn a_gap_in_the_ring_of_other_threads_does_not_stop_the_time_of_a_thread() {
     made.span(PerfEvent::SpanClose, 2100, 2, 10, 1);
     assert_eq!(exported(&made.open(), Format::Folded, View::Thread), "shop;job 900\n");
 }
+
+#[test]
+fn names_with_their_target_are_in_the_slices_and_stacks_of_all_formats() {
+    let capture = everything();
+    let exported = |format, view: View| {
+        let mut out = Vec::new();
+        export(&capture, format, ExportOptions::from(view).names(Names::Target), &mut out).unwrap();
+        String::from_utf8_lossy(&out).into_owned()
+    };
+    for view in [View::Thread, View::Span] {
+        assert!(exported(Format::Folded, view).contains("\nshop;shop::web::request;shop::web::query "));
+        for format in [Format::Perfetto, Format::Chrome] {
+            let trace = exported(format, view);
+            assert!(trace.contains("shop::web::request") && trace.contains("shop::web::query"), "{format:?} {view:?}");
+            // Log records and losses keep their names.
+            assert!(trace.contains("slow query") && !trace.contains("::slow query"), "{format:?} {view:?}");
+            assert!(trace.contains("events lost") && !trace.contains("eventring::"), "{format:?} {view:?}");
+        }
+    }
+}
+
+/// Returns the arrows of a Chrome trace: the names of the slices at which each begins and ends.
+fn arrows(capture: &CaptureFile, view: View) -> Vec<(String, String)> {
+    let chrome: serde_json::Value = serde_json::from_str(&exported(capture, Format::Chrome, view)).unwrap();
+    let events = chrome["traceEvents"].as_array().unwrap();
+    let at = |flow: &serde_json::Value| {
+        let is_there = |event: &&serde_json::Value| {
+            event["ph"] == "X" && ["pid", "tid", "ts"].iter().all(|key| event[key] == flow[key])
+        };
+        format!("{}", events.iter().find(is_there).unwrap()["args"]["span_id"])
+    };
+    let ends = |phase: &str| {
+        let of_phase = events.iter().filter(|event| event["ph"] == phase);
+        of_phase.map(|flow| (flow["id"].as_u64(), at(flow))).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (begins, ends) = (ends("s"), ends("f"));
+    assert_eq!(begins.keys().collect::<Vec<_>>(), ends.keys().collect::<Vec<_>>());
+    begins.into_values().zip(ends.into_values()).collect()
+}
+
+#[test]
+fn arrows_go_to_spans_that_follow_and_to_children_on_other_threads() {
+    let mut made = CaptureFixture::new();
+    made.call_site(901, 1, CallSiteKind::Span, "job", &[]);
+    let follows = |made: &mut CaptureFixture, nanos, span_id, related| {
+        made.perf(PerfEvent::SpanFollowsFrom, nanos, PerfExt { span_id, related, ..PerfExt::default() }, &[]);
+    };
+    made.span_new(1000, 1, (1, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 1100, 1, 1, 1);
+    // Span 2 is a child on the same thread, and span 3 a child on another one.
+    made.span_new(1200, 1, (2, 1), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 1300, 1, 2, 1);
+    made.span(PerfEvent::SpanExit, 1400, 1, 2, 1);
+    made.span_new(1410, 1, (3, 1), 1, &[]);
+    made.span(PerfEvent::SpanExit, 1500, 1, 1, 1);
+    made.span(PerfEvent::SpanEnter, 1600, 2, 3, 1);
+    made.span(PerfEvent::SpanExit, 1700, 2, 3, 1);
+    // A second slice of span 3 has no arrow of its own.
+    made.span(PerfEvent::SpanEnter, 1710, 1, 3, 1);
+    made.span(PerfEvent::SpanExit, 1720, 1, 3, 1);
+    made.span_new(1800, 1, (4, 0), 1, &[]);
+    follows(&mut made, 1810, 4, 2);
+    follows(&mut made, 1820, 4, 3);
+    // No such span was recorded.
+    follows(&mut made, 1830, 4, 99);
+    made.span(PerfEvent::SpanEnter, 1900, 1, 4, 1);
+    made.span(PerfEvent::SpanExit, 2000, 1, 4, 1);
+    // A span cannot follow from a later one.
+    follows(&mut made, 2100, 1, 4);
+    for (nanos, span) in [(3000, 1), (3001, 2), (3002, 3), (3003, 4)] {
+        made.span(PerfEvent::SpanClose, nanos, 1, span, 1);
+    }
+    let capture = made.open();
+    let arrow = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    assert_eq!(arrows(&capture, View::Thread), [arrow("1", "3"), arrow("2", "4"), arrow("3", "4")]);
+    assert_eq!(arrows(&capture, View::Span), [arrow("2", "4"), arrow("3", "4")]);
+}

@@ -40,12 +40,24 @@ pub(super) enum TrackKind {
     },
 }
 
-/// The name and the category of a slice or instant, and the place in the program's source that made it.
+/// The number of a flow: an arrow from a slice or instant to a later one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct FlowId(pub(super) u64);
+
+/// The flows that begin and that end at a slice or instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FlowEnds<'a> {
+    pub(super) begins: &'a [FlowId],
+    pub(super) ends: &'a [FlowId],
+}
+
+/// The name and the category of a slice or instant, the place in the program's source that made it, and its flows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Label<'a> {
     pub(super) name: &'a str,
     pub(super) category: &'a str,
     pub(super) source: Option<(&'a str, u32)>,
+    pub(super) flows: FlowEnds<'a>,
 }
 
 impl<'a> Label<'a> {
@@ -53,17 +65,17 @@ impl<'a> Label<'a> {
     pub(super) fn new(name: &'a str, call_site: Option<&'a CallSite>) -> Self {
         let Some(call_site) = call_site else { return Self { name, ..Self::default() } };
         let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
-        Self { name, category: &call_site.target, source }
+        Self { name, category: &call_site.target, source, flows: FlowEnds::default() }
     }
 }
 
 /// A writer of a trace in some format. Its caller makes sure that two slices of a track either nest or do not overlap.
 pub(super) trait TraceWriter {
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()>;
-    fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()>;
+    fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     /// Ends a slice. Viewers show a slice without an end as open.
-    fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: Args) -> io::Result<()>;
-    fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()>;
+    fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: &Args) -> io::Result<()>;
+    fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;
     fn finish(&mut self) -> io::Result<()>;
 }

@@ -11,7 +11,7 @@ def nanos(micros):
 
 
 base = int(trace["otherData"]["base_epoch_ns"])
-slices, open_slices, instants, counters, tracks = [], [], [], 0, {}
+slices, open_slices, instants, counters, tracks, flows = [], [], [], 0, {}, {}
 for event in trace["traceEvents"]:
     phase = event["ph"]
     if phase == "M":
@@ -28,6 +28,9 @@ for event in trace["traceEvents"]:
         instants.append({"name": event["name"], "time": start, "args": event["args"]})
     elif phase == "C":
         counters += 1
+    elif phase in "sf":
+        flows.setdefault(event["id"], []).append(phase)
     else:
         raise AssertionError(phase)
+assert all(phases == ["s", "f"] or phases == ["f", "s"] for phases in flows.values()), "a flow begins and ends once"
 json.dump({"slices": slices, "open": open_slices, "instants": instants, "counters": counters, "tracks": tracks}, sys.stdout)

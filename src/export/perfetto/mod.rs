@@ -1,41 +1,67 @@
 //! Traces for Perfetto.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `sequence` | packet sequences: a track, a clock and interned texts for each |
+//! | `intern` | the interned texts of one sequence |
+//! | `events` | slices, instants and samples of counters, encoded |
+//! | `messages` | the messages that a trace has few of; `prost` encodes them |
+//! | `wire`, `fields` | the encoding of the messages that a trace has many of |
 
+mod events;
+mod fields;
 mod intern;
 mod messages;
+mod sequence;
+mod wire;
 
-use self::intern::Interner;
+#[cfg(test)]
+mod tests;
+
+use self::events::Event;
 use self::messages::{
-    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, ClockSnapshot, CounterDescriptor, DebugAnnotation,
-    ProcessDescriptor, SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, SnapshotClock, TYPE_COUNTER,
-    TYPE_INSTANT, TYPE_SLICE_BEGIN, TYPE_SLICE_END, ThreadDescriptor, Trace, TracePacket, TracePacketDefaults,
-    TrackDescriptor, TrackEvent,
+    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, ClockSnapshot, CounterDescriptor, ProcessDescriptor,
+    SEQ_INCREMENTAL_STATE_CLEARED, SnapshotClock, TYPE_COUNTER, TYPE_INSTANT, TYPE_SLICE_BEGIN, TYPE_SLICE_END,
+    ThreadDescriptor, Trace, TracePacket, TracePacketDefaults, TrackDescriptor,
 };
-use super::args::{Arg, ArgValue, Args, CUT};
+use self::sequence::{HEAD_SEQUENCE, Sequences};
+use super::args::Args;
 use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use crate::capture::CaptureFile;
 use crate::schema::perf::FieldValue;
 use prost::Message;
+use std::collections::HashMap;
 use std::io::{self, Write};
-
-/// The id of the trace's only packet sequence. Names are interned for each sequence, so with one sequence each name is
-/// written once.
-const SEQUENCE: u32 = 1;
 
 /// The writer of a Perfetto trace. It writes every packet immediately.
 pub(super) struct PerfettoWriter<'o> {
     out: &'o mut dyn Write,
     capture: &'o CaptureFile,
-    names: Interner,
+    /// The time at which the clocks of all sequences start. Few events happen before it.
+    base_nanos: u64,
+    sequences: Sequences,
     has_begun: bool,
     buffer: Vec<u8>,
+    /// The process id of each process track.
+    pids: HashMap<TrackId, i32>,
     /// A count that goes down by one for each unknown process or thread id. In place of the unknown id, the trace gets
     /// the number `i32::MAX + unknown_ids`.
     unknown_ids: i32,
 }
 
 impl<'o> PerfettoWriter<'o> {
-    pub(super) fn new(out: &'o mut dyn Write, capture: &'o CaptureFile) -> Self {
-        Self { out, capture, names: Interner::default(), has_begun: false, buffer: Vec::new(), unknown_ids: 0 }
+    /// Makes a writer of a trace whose first event happened at `first_nanos`.
+    pub(super) fn new(out: &'o mut dyn Write, capture: &'o CaptureFile, first_nanos: u64) -> Self {
+        Self {
+            out,
+            capture,
+            base_nanos: first_nanos.min(capture.started_epoch_nanos()),
+            sequences: Sequences::default(),
+            has_begun: false,
+            buffer: Vec::new(),
+            pids: HashMap::new(),
+            unknown_ids: 0,
+        }
     }
 
     fn write(&mut self, packet: TracePacket) -> io::Result<()> {
@@ -45,92 +71,70 @@ impl<'o> PerfettoWriter<'o> {
                 self.encode(packet)?;
             }
         }
-        self.encode(packet)
+        self.encode(TracePacket { trusted_packet_sequence_id: Some(HEAD_SEQUENCE), ..packet })
     }
 
     fn encode(&mut self, packet: TracePacket) -> io::Result<()> {
         self.buffer.clear();
-        let packet = TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..packet };
         Trace { packet: vec![packet] }.encode(&mut self.buffer).map_err(io::Error::other)?;
         self.out.write_all(&self.buffer)
     }
 
-    /// Returns the first packets of the trace. They name the clock of all packets, and relate it to the system's other
-    /// clocks.
+    /// Returns the first packets of the trace. They name the clock of all times that are written in full, and relate it
+    /// to the system's other clocks.
     fn first_packets(&self) -> [TracePacket; 2] {
-        let clock = |id, nanos| SnapshotClock { clock_id: Some(id), timestamp: Some(nanos) };
-        let snapshot = ClockSnapshot {
-            clocks: vec![
-                clock(CLOCK_REALTIME, self.capture.started_epoch_nanos()),
-                clock(CLOCK_BOOTTIME, self.capture.started_boot_nanos()),
-                clock(CLOCK_MONOTONIC, self.capture.started_monotonic_nanos()),
-            ],
-            primary_trace_clock: Some(CLOCK_REALTIME),
+        let since_base = self.capture.started_epoch_nanos() - self.base_nanos;
+        // If the system started after the first event, its other clocks had no time then.
+        let clock = |clock_id, started_nanos: u64| {
+            let timestamp = Some(started_nanos.checked_sub(since_base)?);
+            Some(SnapshotClock { clock_id: Some(clock_id), timestamp, is_incremental: None })
         };
-        let defaults = TracePacketDefaults { timestamp_clock_id: Some(CLOCK_REALTIME) };
+        let clocks = [
+            clock(CLOCK_REALTIME, self.capture.started_epoch_nanos()),
+            clock(CLOCK_BOOTTIME, self.capture.started_boot_nanos()),
+            clock(CLOCK_MONOTONIC, self.capture.started_monotonic_nanos()),
+        ];
+        let snapshot =
+            ClockSnapshot { clocks: clocks.into_iter().flatten().collect(), primary_trace_clock: Some(CLOCK_REALTIME) };
+        let defaults = TracePacketDefaults { timestamp_clock_id: Some(CLOCK_REALTIME), track_event_defaults: None };
+        let packet = TracePacket { trusted_packet_sequence_id: Some(HEAD_SEQUENCE), ..TracePacket::default() };
         [
             TracePacket {
                 sequence_flags: Some(SEQ_INCREMENTAL_STATE_CLEARED),
                 first_packet_on_sequence: Some(true),
                 trace_packet_defaults: Some(defaults),
-                ..TracePacket::default()
+                ..packet.clone()
             },
             TracePacket {
                 clock_snapshot: Some(snapshot),
-                timestamp: Some(self.capture.started_epoch_nanos()),
+                timestamp: Some(self.base_nanos),
                 timestamp_clock_id: Some(CLOCK_REALTIME),
-                ..TracePacket::default()
+                ..packet
             },
         ]
     }
 
-    fn event(&mut self, nanos: u64, event: TrackEvent) -> io::Result<()> {
-        let interned_data = self.names.take();
-        self.write(TracePacket {
-            timestamp: Some(nanos),
-            track_event: Some(event),
-            interned_data,
-            sequence_flags: Some(SEQ_NEEDS_INCREMENTAL_STATE),
-            ..TracePacket::default()
-        })
-    }
-
-    fn labelled(&mut self, label: Label<'_>, args: Args) -> TrackEvent {
-        let category_iids =
-            if label.category.is_empty() { Vec::new() } else { vec![self.names.category(label.category)] };
-        TrackEvent {
-            category_iids,
-            name_iid: Some(self.names.event(label.name)),
-            source_location_iid: label.source.map(|(file, line)| self.names.source(file, line)),
-            debug_annotations: self.annotations(args),
-            ..TrackEvent::default()
-        }
-    }
-
-    fn annotations(&mut self, args: Args) -> Vec<DebugAnnotation> {
-        let mut annotation = |name: &str, value: ArgValue| {
-            let mut annotation =
-                DebugAnnotation { name_iid: Some(self.names.annotation(name)), ..DebugAnnotation::default() };
-            match value {
-                ArgValue::Int(value) => annotation.int_value = Some(value),
-                ArgValue::Uint(value) => annotation.uint_value = Some(value),
-                ArgValue::Float(value) => annotation.double_value = Some(value),
-                ArgValue::Bool(value) => annotation.bool_value = Some(value),
-                ArgValue::Text(text) => annotation.string_value = Some(text),
-                ArgValue::Unknown => annotation.string_value = Some("unknown".into()),
+    /// Writes an event, and before it what its sequence needs.
+    fn event(&mut self, track: TrackId, nanos: u64, event: &Event<'_>) -> io::Result<()> {
+        match self.sequences.get(track) {
+            None => {
+                let (sequence, is_new) = self.sequences.add(track, self.base_nanos);
+                if is_new {
+                    let packets = [sequence.defaults(true), sequence.clock(self.base_nanos)];
+                    packets.into_iter().try_for_each(|packet| self.encode(packet))?;
+                }
             }
-            annotation
-        };
-        let (mut annotations, mut cuts) = (Vec::new(), Vec::new());
-        for Arg { name, value, cut } in args.0 {
-            annotations.push(annotation(&name, value));
-            cuts.extend(cut.map(|cut| annotation(&name, cut)));
+            Some(sequence) if sequence.names.is_full() => {
+                sequence.names.clear();
+                let defaults = sequence.defaults(false);
+                self.encode(defaults)?;
+            }
+            Some(_) => {}
         }
-        if !cuts.is_empty() {
-            let name_iid = Some(self.names.annotation(CUT));
-            annotations.push(DebugAnnotation { name_iid, dict_entries: cuts, ..DebugAnnotation::default() });
-        }
-        annotations
+        let Some(sequence) = self.sequences.get(track) else { return Ok(()) };
+        self.buffer.clear();
+        event.encode(&mut self.buffer, sequence, track, nanos);
+        self.out.write_all(&self.buffer)
     }
 
     fn known_or_new(&mut self, id: u32) -> i32 {
@@ -151,11 +155,16 @@ impl TraceWriter for PerfettoWriter<'_> {
         match track.kind {
             TrackKind::Process => {
                 let pid = self.known_or_new(track.pid);
+                self.pids.insert(id, pid);
                 descriptor.process = Some(ProcessDescriptor { pid: Some(pid), process_name: name });
             }
             TrackKind::Thread { process, os_thread_id } => {
                 descriptor.parent_uuid = Some(process.0);
-                let pid = self.known_or_new(track.pid);
+                // Viewers group threads by this number, so it must be that of the process, even if it is made up.
+                let pid = match self.pids.get(&process) {
+                    Some(pid) => *pid,
+                    None => self.known_or_new(track.pid),
+                };
                 let tid = i64::from(self.known_or_new(os_thread_id));
                 descriptor.thread = Some(ThreadDescriptor { pid: Some(pid), tid: Some(tid), thread_name: name });
                 // Several threads may have had this number, one after the other. So their tracks must not be merged.
@@ -170,42 +179,21 @@ impl TraceWriter for PerfettoWriter<'_> {
         self.write(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })
     }
 
-    fn begin(&mut self, track: TrackId, _: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
-        let event = self.labelled(label, args);
-        let event = TrackEvent { r#type: Some(TYPE_SLICE_BEGIN), track_uuid: Some(track.0), ..event };
-        self.event(nanos, event)
+    fn begin(&mut self, track: TrackId, _: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
+        self.event(track, nanos, &Event { r#type: TYPE_SLICE_BEGIN, label: Some(label), args, value: None })
     }
 
-    fn end(&mut self, track: TrackId, _: SliceId, nanos: u64, args: Args) -> io::Result<()> {
-        let event = TrackEvent {
-            r#type: Some(TYPE_SLICE_END),
-            track_uuid: Some(track.0),
-            debug_annotations: self.annotations(args),
-            ..TrackEvent::default()
-        };
-        self.event(nanos, event)
+    fn end(&mut self, track: TrackId, _: SliceId, nanos: u64, args: &Args) -> io::Result<()> {
+        self.event(track, nanos, &Event { r#type: TYPE_SLICE_END, label: None, args, value: None })
     }
 
-    fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
-        let event = self.labelled(label, args);
-        let event = TrackEvent { r#type: Some(TYPE_INSTANT), track_uuid: Some(track.0), ..event };
-        self.event(nanos, event)
+    fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
+        self.event(track, nanos, &Event { r#type: TYPE_INSTANT, label: Some(label), args, value: None })
     }
 
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()> {
-        let integer = match value {
-            FieldValue::I64(value) => Some(*value),
-            FieldValue::U64(value) => i64::try_from(*value).ok(),
-            _ => None,
-        };
-        let event = TrackEvent {
-            r#type: Some(TYPE_COUNTER),
-            track_uuid: Some(track.0),
-            counter_value: integer,
-            double_counter_value: if integer.is_none() { value.as_f64() } else { None },
-            ..TrackEvent::default()
-        };
-        self.event(nanos, event)
+        let args = &Args::default();
+        self.event(track, nanos, &Event { r#type: TYPE_COUNTER, label: None, args, value: Some(value) })
     }
 
     fn finish(&mut self) -> io::Result<()> {

@@ -45,7 +45,7 @@ impl TraceBuilder<'_> {
                 if let Some(error) = error {
                     args.push("why", ArgValue::Text(format!("{error:?}")));
                 }
-                let label = Label { name: "not recorded", category: "eventring", source: None };
+                let label = Label { name: "not recorded", category: "eventring", ..Label::default() };
                 self.instant(process, origin, *span, nanos, label, args)
             }
             _ => Ok(()),
@@ -81,7 +81,7 @@ impl TraceBuilder<'_> {
             "" => "typed events",
             name => name,
         };
-        let label = Label { name: &name, category, source: None };
+        let label = Label { name: &name, category, ..Label::default() };
         let span = recording.span(ring, descriptor);
         self.instant(process, Origin::Ring(ring), span, descriptor.record_epoch_nanos, label, args)
     }
@@ -107,7 +107,7 @@ impl TraceBuilder<'_> {
         if let Some(times) = span.and_then(|span| self.timeline.get((process, span))) {
             if self.view == View::Span {
                 let track = self.track(TrackKey::Spans { process, row: times.row }, None)?;
-                return self.writer.instant(track, times.drawn(nanos), label, args);
+                return self.writer.instant(track, times.drawn(nanos), label, &args);
             }
             if let Some(slice) = times.slices.at(thread, nanos) {
                 return self.instant_in(process, slice, nanos, label, args);
@@ -117,7 +117,7 @@ impl TraceBuilder<'_> {
             Origin::Thread(thread, described) => self.thread_track(process, thread, described)?,
             Origin::Ring(ring) => self.track(TrackKey::Ring(ring), None)?,
         };
-        self.writer.instant(track, nanos, label, args)
+        self.writer.instant(track, nanos, label, &args)
     }
 
     /// Draws an instant in a slice. If the slice has not begun in the output, the instant is kept in `waiting` until
@@ -128,7 +128,7 @@ impl TraceBuilder<'_> {
         let track = self.tracks.get(&self.track_of_slice(slice.thread, key));
         if let Some(track) = track.filter(|_| has_begun) {
             let start_nanos = self.moved.get(&key).copied().unwrap_or(slice.start_nanos);
-            return self.writer.instant(*track, slice.drawn(start_nanos, nanos), label, args);
+            return self.writer.instant(*track, slice.drawn(start_nanos, nanos), label, &args);
         }
         let source = label.source.map(|(file, line)| (file.to_owned(), line));
         let (name, category) = (label.name.to_owned(), label.category.to_owned());

@@ -6,11 +6,12 @@ mod slices;
 mod spans;
 mod tracks;
 
-use super::View;
 use super::args::{ArgValue, Args};
+use super::flows::Flows;
 use super::recording::{CaptureRecording, EntryContent};
 use super::timeline::{SliceKey, SpanKey, Timeline};
 use super::trace_writer::{Label, SliceId, TraceWriter, TrackId};
+use super::{ExportOptions, Names, View};
 use crate::schema::perf::FieldValue;
 use crate::tracing::{CallSite, Field, Fields, PerfContent, PerfRecord, SpanChange, SpanId, SpanReplay, ThreadKey};
 use drawn::{DrawnSlice, DrawnSpan, Waiting};
@@ -23,13 +24,15 @@ use tracks::TrackKey;
 pub(super) fn draw(
     recording: &CaptureRecording<'_>,
     timeline: &Timeline,
-    view: View,
+    ExportOptions { view, names }: ExportOptions,
     writer: &mut dyn TraceWriter,
 ) -> io::Result<()> {
     let mut builder = TraceBuilder {
         recording,
         timeline,
         view,
+        names,
+        flows: Flows::of(timeline, view),
         writer,
         replays: HashMap::new(),
         tracks: HashMap::new(),
@@ -59,6 +62,8 @@ struct TraceBuilder<'p> {
     recording: &'p CaptureRecording<'p>,
     timeline: &'p Timeline,
     view: View,
+    names: Names,
+    flows: Flows,
     writer: &'p mut dyn TraceWriter,
     replays: HashMap<u32, SpanReplay>,
     tracks: HashMap<TrackKey, TrackId>,
@@ -155,9 +160,9 @@ impl TraceBuilder<'_> {
             args.push("count", ArgValue::Uint(loss.count));
             loss.causes().for_each(|(cause, count)| args.push(cause.name(), ArgValue::Uint(count)));
             let title = loss.title();
-            let label = Label { name: &title, category: "eventring", source: None };
-            self.writer.begin(track, slice, loss.from_nanos, label, args)?;
-            self.writer.end(track, slice, loss.until_nanos, Args::default())?;
+            let label = Label { name: &title, category: "eventring", ..Label::default() };
+            self.writer.begin(track, slice, loss.from_nanos, label, &args)?;
+            self.writer.end(track, slice, loss.until_nanos, &Args::default())?;
         }
         Ok(())
     }

@@ -28,18 +28,19 @@ impl TraceBuilder<'_> {
             args.push("open", ArgValue::Bool(true));
         }
         let shown = Shown::of(&span.fields);
-        let name = call_site.as_ref().map_or_else(|| format!("span {}", slice.span), |site| site.name.clone());
-        self.writer.begin(track, id, start_nanos, Label::new(&name, call_site.as_deref()), args)?;
+        let name = self.names.of_span(slice.span, call_site.as_deref());
+        let label = Label { flows: self.flows.at(key), ..Label::new(&name, call_site.as_deref()) };
+        self.writer.begin(track, id, start_nanos, label, &args)?;
         for Waiting { slice, nanos, name, category, source, args } in self.waiting.remove(&key).unwrap_or_default() {
             let source = source.as_ref().map(|(file, line)| (file.as_str(), *line));
-            let label = Label { name: &name, category: &category, source };
-            self.writer.instant(track, slice.drawn(start_nanos, nanos), label, args)?;
+            let label = Label { name: &name, category: &category, source, ..Label::default() };
+            self.writer.instant(track, slice.drawn(start_nanos, nanos), label, &args)?;
         }
         if let Some(seen_nanos) = self.timeline.lost_slices.get(&key) {
             // The exit of this slice was lost. The slice is ended in the output at once, so that its end comes before
             // later events with the same time.
             let end_nanos = self.end_nanos(slice.thread, start_nanos, *seen_nanos);
-            return self.writer.end(track, id, end_nanos, lost_end());
+            return self.writer.end(track, id, end_nanos, &lost_end());
         }
         self.slices.insert(key, DrawnSlice { id, track, start_nanos, shown });
         Ok(())
@@ -53,7 +54,7 @@ impl TraceBuilder<'_> {
             drawn.shown.push_rest(&span.fields, &mut args);
         }
         let end_nanos = self.end_nanos(slice.thread, drawn.start_nanos, nanos);
-        self.writer.end(drawn.track, drawn.id, end_nanos, args)
+        self.writer.end(drawn.track, drawn.id, end_nanos, &args)
     }
 
     /// Returns the track of a slice: the track of its thread, or a separate row if the slice overlaps other slices

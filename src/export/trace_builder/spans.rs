@@ -41,8 +41,10 @@ impl TraceBuilder<'_> {
         if times.is_busy_known {
             args.push("busy_ns", ArgValue::Uint(times.busy_nanos));
         }
-        let name = times.name();
-        self.writer.begin(track, slice, times.start_nanos, Label::new(&name, call_site.as_deref()), args)
+        let name = times.shown_name(self.names);
+        let flows = self.flows.at((key.0, key.1.get()));
+        let label = Label { flows, ..Label::new(&name, call_site.as_deref()) };
+        self.writer.begin(track, slice, times.start_nanos, label, &args)
     }
 
     /// Ends the slice of a span that was closed.
@@ -54,7 +56,7 @@ impl TraceBuilder<'_> {
         let mut args = Args::default();
         span.shown.push_rest(&span.fields, &mut args);
         let track = self.track(TrackKey::Spans { process: key.0, row: times.row }, None)?;
-        self.writer.end(track, slice, nanos.max(times.start_nanos), args)
+        self.writer.end(track, slice, nanos.max(times.start_nanos), &args)
     }
 
     /// Ends the slices of spans whose end may have been lost. Each is drawn up to the last time at which the span was
@@ -70,7 +72,7 @@ impl TraceBuilder<'_> {
             let mut args = lost_end();
             span.shown.push_rest(&span.fields, &mut args);
             let track = self.track(TrackKey::Spans { process: key.0, row: times.row }, None)?;
-            self.writer.end(track, slice, end_nanos, args)?;
+            self.writer.end(track, slice, end_nanos, &args)?;
         }
         Ok(())
     }

@@ -1,0 +1,28 @@
+//! The names under which spans are shown.
+
+use crate::tracing::{CallSite, SpanId};
+
+// The command line takes the names and the help texts of these values.
+
+/// The names of spans in traces and folded stacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[non_exhaustive]
+pub enum Names {
+    /// The name alone: `apply`
+    #[default]
+    Name,
+    /// The target and the name: `shop::web::apply`
+    Target,
+}
+
+impl Names {
+    /// Returns the name of a span with this call site; `span N` if the call site was lost.
+    pub(super) fn of_span(self, id: SpanId, call_site: Option<&CallSite>) -> String {
+        match call_site {
+            None => format!("span {id}"),
+            Some(site) if self == Self::Target && !site.target.is_empty() => format!("{}::{}", site.target, site.name),
+            Some(site) => site.name.clone(),
+        }
+    }
+}
