@@ -24,7 +24,7 @@ impl Default for CaptureOptions {
 
 impl CaptureOptions {
     /// The level of compression if none is requested.
-    pub const DEFAULT_LEVEL: i32 = 3;
+    pub const DEFAULT_LEVEL: i32 = 1;
 
     /// Makes options for a capture into one file, which must not exist yet. The capture takes the events that the
     /// rings hold and the events that are recorded while it runs. It ends when all writers have ended.

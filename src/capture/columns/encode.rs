@@ -151,26 +151,29 @@ impl Encoder {
         filter: &mut FilterBits,
     ) {
         self.finder.clear();
+        let descriptors = &records.events.descriptors()[part.events.clone()];
         let mut used = 0;
-        for (event, index) in part.events.clone().enumerate() {
-            let descriptor = &records.events.descriptors()[index];
+        for (event, descriptor) in descriptors.iter().enumerate() {
             let number = self.finder.number(descriptor.event_type);
             if number == used {
                 used += 1;
                 if self.groups.len() < used {
                     self.groups.push(Group::default());
                 }
-                self.groups[number].begin(descriptor.event_type, layout.fields(descriptor.event_type).iter().sum());
+                self.groups[number].begin(descriptor.event_type);
                 filter.add_type(descriptor.event_type);
             }
-            self.groups[number].add(event as u32, records.events.payload(index));
-            if layout.is_perf {
+            self.groups[number].events.push(event as u32);
+        }
+        self.groups.truncate(used);
+        self.groups.iter_mut().for_each(|group| group.find_fields(records, part, layout));
+        if layout.is_perf {
+            for descriptor in descriptors {
                 let ext = PerfExt::from_words(descriptor.content_ext);
                 filter.add_call_site(ext.call_site_id);
                 filter.add_thread(ext.thread_id);
             }
         }
-        self.groups.truncate(used);
     }
 
     fn put_ids(&mut self, descriptors: &[Descriptor], layout: &RingLayout) -> io::Result<()> {
@@ -198,6 +201,9 @@ impl Encoder {
     }
 
     fn put_states(&mut self, records: &BlockRecords, part: &RecordRange) -> io::Result<()> {
+        if records.events.has_all_payloads() {
+            return Ok(());
+        }
         self.values.clear();
         let mut states = Vec::new();
         for (event, index) in part.events.clone().enumerate() {

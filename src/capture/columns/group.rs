@@ -54,17 +54,19 @@ impl GroupFinder {
 }
 
 impl Group {
-    pub(super) fn begin(&mut self, event_type: u16, fields_bytes: usize) {
+    pub(super) fn begin(&mut self, event_type: u16) {
         self.event_type = event_type;
         self.events.clear();
-        self.fields_bytes = fields_bytes;
-        self.has_fields = fields_bytes > 0;
     }
 
-    #[inline]
-    pub(super) fn add(&mut self, event: u32, payload: PayloadRead<'_>) {
-        self.events.push(event);
-        self.has_fields &= payload.valid().is_some_and(|bytes| bytes.len() >= self.fields_bytes);
+    /// Finds out whether all events have the fields that the layout knows.
+    pub(super) fn find_fields(&mut self, records: &BlockRecords, part: &RecordRange, layout: &RingLayout) {
+        self.fields_bytes = layout.fields(self.event_type).iter().sum();
+        self.has_fields = self.fields_bytes > 0
+            && self.events.iter().all(|event| {
+                let payload = records.events.payload(part.events.start + *event as usize);
+                payload.valid().is_some_and(|bytes| bytes.len() >= self.fields_bytes)
+            });
     }
 
     pub(super) fn head(&self, layout: &RingLayout) -> GroupHead {
