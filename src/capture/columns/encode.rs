@@ -1,9 +1,9 @@
 //! Making the columns of a block from its events and gaps.
 
-use super::body::{BYTES_FORM, BodyHead, ColumnEntry, code, state};
-use super::group::{Group, GroupFinder};
-use super::ids::IdWriter;
-use super::ints::{IntsScratch, put_ints};
+use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, code, state};
+use super::group::{Group, GroupFinder, OfBlock};
+use super::ids::{IdWriter, NewIds};
+use super::ints::{IntsScratch, PutForm, put_ints};
 use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
 use super::varint::put_varint;
@@ -22,8 +22,10 @@ pub(in crate::capture) struct Encoder {
     groups: Vec<Group>,
     columns: Columns,
     values: Vec<u64>,
-    new_ids: Vec<u64>,
+    new_ids: NewIds,
     codes: [Vec<u8>; 4],
+    /// For each event, the word that goes with its id, as far as it is not predicted.
+    rests: Vec<u64>,
 }
 
 /// A block, ready to be written: `head` and then `data`.
@@ -70,8 +72,9 @@ impl Encoder {
                 level: 0,
             },
             values: Vec::new(),
-            new_ids: Vec::new(),
+            new_ids: NewIds::default(),
             codes: Default::default(),
+            rests: Vec::new(),
         }
     }
 
@@ -125,10 +128,12 @@ impl Encoder {
         self.put_states(records, part)?;
         self.put_gaps(records, part)?;
         for (number, group) in self.groups.iter().enumerate() {
-            group.put(number as u64, records, part, layout, &mut self.columns, &mut self.values)?;
+            let of_block = OfBlock { records, part, layout, rests: &self.rests };
+            group.put(number as u64, &of_block, &mut self.columns, &mut self.values)?;
         }
         let head = BodyHead {
             id_words: layout.id_words,
+            word_of_id: layout.word_of_id,
             events: part.events.len(),
             gaps: part.gaps.len(),
             groups: self.groups.iter().map(|group| group.head(layout)).collect(),
@@ -183,18 +188,24 @@ impl Encoder {
         self.ids.clear();
         self.new_ids.clear();
         self.codes.iter_mut().for_each(Vec::clear);
-        for descriptor in descriptors {
+        self.rests.clear();
+        let id_word = layout.id_words.iter().position(|has_ids| *has_ids).unwrap_or(0);
+        for Descriptor { content_ext, .. } in descriptors {
             for word in (0..4).filter(|word| layout.id_words[*word]) {
-                let code = self.ids.code(descriptor.content_ext[word], &mut self.new_ids);
-                self.codes[word].push(code);
+                self.codes[word].push(self.ids.code(content_ext[word], &mut self.new_ids));
+                if let Some(with_id) = layout.word_of_id.filter(|_| word == id_word) {
+                    let actual = content_ext[with_id];
+                    self.rests.push(actual ^ self.ids.word_of(content_ext[word], actual));
+                }
             }
         }
-        self.columns.put_values(code::NEW_IDS, 0, &self.new_ids)?;
+        self.columns.put_values(code::NEW_PLACES, 0, &self.new_ids.places)?;
+        self.columns.put_values(code::NEW_GENERATIONS, 0, &self.new_ids.generations)?;
         for word in (0..4).filter(|word| layout.id_words[*word]) {
             let codes = &self.codes[word];
             self.columns.put_with(code::IDS + word as u64, 0, |plain, _| {
                 plain.extend_from_slice(codes);
-                BYTES_FORM
+                PutForm::plain(BYTES_FORM)
             })?;
         }
         Ok(())
@@ -222,7 +233,7 @@ impl Encoder {
         self.columns.put_values(code::STATE_EVENTS, 0, &self.values)?;
         self.columns.put_with(code::STATES, 0, |plain, _| {
             plain.extend_from_slice(&states);
-            BYTES_FORM
+            PutForm::plain(BYTES_FORM)
         })
     }
 
@@ -261,6 +272,23 @@ impl Columns {
         self.data.clear();
         self.column_bytes = 0;
     }
+
+    /// Appends a part of a column, compressed if that makes it smaller.
+    fn put_part(&mut self, plain: &[u8]) -> io::Result<ColumnPart> {
+        let (start, bytes) = (self.data.len(), plain.len());
+        let mut is_compressed = false;
+        if let Some(compressor) = self.compressor.as_mut().filter(|_| bytes >= COMPRESSED_BYTES_MIN) {
+            self.data.resize(start + zstd::zstd_safe::compress_bound(bytes), 0);
+            let compressed_bytes = compressor.compress_to_buffer(plain, &mut self.data[start..])?;
+            is_compressed = compressed_bytes < bytes;
+            self.data.truncate(start + compressed_bytes);
+        }
+        if !is_compressed {
+            self.data.truncate(start);
+            self.data.extend_from_slice(plain);
+        }
+        Ok(ColumnPart { bytes, stored_bytes: self.data.len() - start, is_compressed })
+    }
 }
 
 /// What makes columns: the columns of all events, or those of a group.
@@ -275,7 +303,7 @@ pub(super) trait PutColumns {
         &mut self,
         code: u64,
         group: u64,
-        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> u8,
+        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> PutForm,
     ) -> io::Result<()>;
 }
 
@@ -284,33 +312,28 @@ impl PutColumns for Columns {
         &mut self,
         code: u64,
         group: u64,
-        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> u8,
+        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> PutForm,
     ) -> io::Result<()> {
-        let start = self.data.len();
-        let Some(compressor) = &mut self.compressor else {
-            let form = put(&mut self.data, &mut self.ints);
+        if self.compressor.is_none() {
+            let start = self.data.len();
+            let PutForm { form, .. } = put(&mut self.data, &mut self.ints);
             let bytes = self.data.len() - start;
             self.column_bytes += bytes as u64;
-            self.entries.push(ColumnEntry { code, group, form, bytes, stored_bytes: bytes, is_compressed: false });
+            let parts = vec![ColumnPart { bytes, stored_bytes: bytes, is_compressed: false }];
+            self.entries.push(ColumnEntry { code, group, form, parts });
             return Ok(());
-        };
-        self.plain.clear();
-        let form = put(&mut self.plain, &mut self.ints);
-        let bytes = self.plain.len();
-        self.column_bytes += bytes as u64;
-        let mut is_compressed = false;
-        if bytes >= COMPRESSED_BYTES_MIN {
-            self.data.resize(start + zstd::zstd_safe::compress_bound(bytes), 0);
-            let compressed_bytes = compressor.compress_to_buffer(&self.plain, &mut self.data[start..])?;
-            is_compressed = compressed_bytes < bytes;
-            self.data.truncate(start + compressed_bytes);
         }
-        if !is_compressed {
-            self.data.truncate(start);
-            self.data.extend_from_slice(&self.plain);
-        }
-        let stored_bytes = self.data.len() - start;
-        self.entries.push(ColumnEntry { code, group, form, bytes, stored_bytes, is_compressed });
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        let form = put(&mut plain, &mut self.ints);
+        self.column_bytes += plain.len() as u64;
+        // What stands before the planes is short, and goes with the first plane.
+        let rest = form.plane_bytes * form.planes().saturating_sub(1);
+        let (first, planes) = plain.split_at(plain.len() - rest);
+        let parts = std::iter::once(first).chain(planes.chunks_exact(form.plane_bytes.max(1)));
+        let parts = parts.map(|part| self.put_part(part)).collect::<io::Result<Vec<_>>>()?;
+        self.entries.push(ColumnEntry { code, group, form: form.form, parts });
+        self.plain = plain;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::body::{BYTES_FORM, GroupHead, code};
 use super::encode::PutColumns;
+use super::ints::PutForm;
 use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
 use crate::reader::PayloadRead;
@@ -17,6 +18,17 @@ pub(super) struct Group {
     fields_bytes: usize,
     /// True if every event has a valid payload that has all fields. Otherwise no field becomes a column.
     has_fields: bool,
+}
+
+/// What the groups of a block have in common.
+#[derive(Clone, Copy)]
+pub(super) struct OfBlock<'b> {
+    pub(super) records: &'b BlockRecords,
+    pub(super) part: &'b RecordRange,
+    pub(super) layout: &'b RingLayout,
+    /// For each event of the part, the word that goes with its id, as far as it is not predicted. Empty if the layout
+    /// has no such word.
+    pub(super) rests: &'b [u64],
 }
 
 /// A finder of the number of an event type's group. The types of a block get numbers in the order in which they come.
@@ -81,22 +93,25 @@ impl Group {
     pub(super) fn put(
         &self,
         number: u64,
-        records: &BlockRecords,
-        part: &RecordRange,
-        layout: &RingLayout,
+        of_block: &OfBlock<'_>,
         columns: &mut impl PutColumns,
         values: &mut Vec<u64>,
     ) -> io::Result<()> {
+        let OfBlock { records, part, layout, rests } = *of_block;
         let descriptors = &records.events.descriptors()[part.events.clone()];
         let of_group = || self.events.iter().map(|event| &descriptors[*event as usize]);
         values.clear();
         values.extend(of_group().map(|descriptor| u64::from(descriptor.payload_size)));
         columns.put_values(code::SIZE, number, values)?;
         for word in (0..4).filter(|word| !layout.id_words[*word]) {
-            // The words of most events are 0, and such a column is not written.
-            if of_group().any(|descriptor| descriptor.content_ext[word] != 0) {
-                values.clear();
+            values.clear();
+            if layout.word_of_id == Some(word) {
+                values.extend(self.events.iter().map(|event| rests[*event as usize]));
+            } else if of_group().any(|descriptor| descriptor.content_ext[word] != 0) {
                 values.extend(of_group().map(|descriptor| descriptor.content_ext[word]));
+            }
+            // The words of most events are 0, and such a column is not written.
+            if values.iter().any(|value| *value != 0) {
                 columns.put_values(code::WORDS + word as u64, number, values)?;
             }
         }
@@ -116,7 +131,7 @@ impl Group {
             } else {
                 columns.put_with(code, number, |out, _| {
                     of_field.for_each(|bytes| out.extend_from_slice(bytes));
-                    BYTES_FORM
+                    PutForm::plain(BYTES_FORM)
                 })?;
             }
             offset += width;
@@ -124,7 +139,7 @@ impl Group {
         if payloads().any(|payload| payload.len() > fields_bytes) {
             columns.put_with(code::BYTES, number, |out, _| {
                 payloads().for_each(|payload| out.extend_from_slice(&payload[fields_bytes..]));
-                BYTES_FORM
+                PutForm::plain(BYTES_FORM)
             })?;
         }
         Ok(())
