@@ -2,7 +2,7 @@
 //! varints.
 //!
 //! Head: the extension words that hold ids (a bit each, bits 0 to 3) and the word that goes with an id (its index plus
-//! one in bits 4 to 6; 0 for none), the number of events, the number of gaps, the number of groups;
+//! one in bits 4 to 6; 0 for none), the time of the first event (0 without events), the number of events, the number of gaps, the number of groups;
 //! then for each group its event type, the number of its events, the number of its fields, and the width of each field.
 //! A group is all events of one type.
 //!
@@ -20,14 +20,10 @@ pub(super) mod code {
     pub(in super::super) const GROUP: u64 = 1;
     /// The sequence number of each event.
     pub(in super::super) const SEQNO: u64 = 2;
-    /// The time of each event.
-    pub(in super::super) const NANOS: u64 = 3;
     /// The places of the ids that are written as a whole, in the order of the events, and of the words of an event.
     pub(in super::super) const NEW_PLACES: u64 = 4;
     /// The generations of these ids, each less the last one of the same place.
     pub(in super::super) const NEW_GENERATIONS: u64 = 5;
-    /// For each event, the code of the id in extension word 0. Words 1 to 3 have the following codes.
-    pub(in super::super) const IDS: u64 = 8;
     /// The events without a valid payload: their places among the events.
     pub(in super::super) const STATE_EVENTS: u64 = 16;
     /// The payload state of each of these events.
@@ -44,6 +40,12 @@ pub(super) mod code {
     pub(in super::super) const SIZE: u64 = 32;
     /// Of a group: extension word 0 of each event, unless it holds ids. Words 1 to 3 have the following codes.
     pub(in super::super) const WORDS: u64 = 36;
+    /// Of a group: for each event, the code of the id in extension word 0. Words 1 to 3 have the following codes. The
+    /// column is missing if no event has an id there.
+    pub(in super::super) const IDS: u64 = 48;
+    /// Of a group: for each event, the time less that of the event before it in the block (zigzag), 0 for the first
+    /// event of the block.
+    pub(in super::super) const NANOS: u64 = 33;
     /// Of a group: the bytes of all valid payloads after their fields, one payload after the other.
     pub(in super::super) const BYTES: u64 = 40;
     /// Of a group: the first field of each event. The further fields have the following codes.
@@ -69,6 +71,7 @@ pub(super) struct BodyHead {
     pub(super) id_words: [bool; 4],
     /// The extension word that is written as its difference (exclusive or) from the word that goes with the id.
     pub(super) word_of_id: Option<usize>,
+    pub(super) first_nanos: u64,
     pub(super) events: usize,
     pub(super) gaps: usize,
     pub(super) groups: Vec<GroupHead>,
@@ -108,7 +111,7 @@ impl BodyHead {
         let words = self.id_words.iter().enumerate();
         let id_words = words.fold(0, |bits, (word, has_ids)| bits | u64::from(*has_ids) << word);
         let id_words = id_words | (self.word_of_id.map_or(0, |word| word as u64 + 1)) << 4;
-        for number in [id_words, self.events as u64, self.gaps as u64, self.groups.len() as u64] {
+        for number in [id_words, self.first_nanos, self.events as u64, self.gaps as u64, self.groups.len() as u64] {
             put_varint(out, number);
         }
         for group in &self.groups {
@@ -122,6 +125,7 @@ impl BodyHead {
     pub(super) fn take(bytes: &mut &[u8]) -> Option<Self> {
         let bits = take_varint(bytes).filter(|bits| *bits < 5 << 4)?;
         let (id_words, word_of_id) = (bits & 0xf, (bits >> 4).checked_sub(1).map(|word| word as usize));
+        let first_nanos = take_varint(bytes)?;
         let mut take_count = |max: usize| usize::try_from(take_varint(bytes)?).ok().filter(|count| *count <= max);
         let (events, gaps) = (take_count(RECORDS_MAX)?, take_count(RECORDS_MAX)?);
         let groups = take_count(events)?;
@@ -129,7 +133,7 @@ impl BodyHead {
         let id_words = [0, 1, 2, 3].map(|word| id_words >> word & 1 == 1);
         let grouped = groups.iter().fold(0_usize, |sum, group| sum.saturating_add(group.events));
         let is_sound = word_of_id.is_none_or(|word| !id_words[word] && id_words.contains(&true));
-        (grouped == events && is_sound).then_some(Self { id_words, word_of_id, events, gaps, groups })
+        (grouped == events && is_sound).then_some(Self { id_words, word_of_id, first_nanos, events, gaps, groups })
     }
 }
 
@@ -206,7 +210,8 @@ mod tests {
     fn heads_and_entries_come_back_and_shortened_ones_are_refused() {
         let group = GroupHead { event_type: 300, events: 7, fields: vec![8, 4, 32] };
         let id_words = [true, false, false, true];
-        let head = BodyHead { id_words, word_of_id: Some(2), events: 7, gaps: 2, groups: vec![group] };
+        let head =
+            BodyHead { id_words, word_of_id: Some(2), first_nanos: 1 << 60, events: 7, gaps: 2, groups: vec![group] };
         let parts = vec![
             ColumnPart { bytes: 5000, stored_bytes: 300, is_compressed: true },
             ColumnPart { bytes: 70, stored_bytes: 70, is_compressed: false },

@@ -4,6 +4,7 @@ use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, GroupHead, code
 use super::ids::{IdReader, NewIds};
 use super::ints::take_ints;
 use super::records::{BlockRecords, PlacedGap};
+use super::varint::unzigzag;
 use crate::capture::format::{BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::reader::{Descriptor, EventBatch, Gap, GapCause, PayloadPlace};
 use std::borrow::Cow;
@@ -28,19 +29,18 @@ pub(in crate::capture) fn decode(
     let columns = ColumnsRead::new(bytes, column_bytes)?;
     let mut descriptors = vec![Descriptor::default(); head.events];
     let mut values = Vec::new();
-    for (code, set) in [
-        (code::SEQNO, (|descriptor, seqno| descriptor.seqno = seqno) as fn(&mut Descriptor, u64)),
-        (code::NANOS, |descriptor, nanos| descriptor.record_epoch_nanos = nanos),
-    ] {
-        columns.ints(code, 0, head.events, &mut values)?;
-        descriptors.iter_mut().zip(&values).for_each(|(descriptor, value)| set(descriptor, *value));
-    }
+    columns.ints(code::SEQNO, 0, head.events, &mut values)?;
+    descriptors.iter_mut().zip(&values).for_each(|(descriptor, seqno)| descriptor.seqno = *seqno);
     let groups = events_of_groups(&columns, &head)?;
     for (number, (group, events)) in head.groups.iter().zip(&groups).enumerate() {
         events.iter().for_each(|event| descriptors[*event as usize].event_type = group.event_type);
         columns.ints(code::SIZE, number as u64, events.len(), &mut values)?;
         for (event, size) in events.iter().zip(&values) {
             descriptors[*event as usize].payload_size = u32::try_from(*size).ok()?;
+        }
+        columns.ints(code::NANOS, number as u64, events.len(), &mut values)?;
+        for (event, difference) in events.iter().zip(&values) {
+            descriptors[*event as usize].record_epoch_nanos = *difference;
         }
         for word in (0..4).filter(|word| !head.id_words[*word]) {
             let code = code::WORDS + word as u64;
@@ -52,7 +52,12 @@ pub(in crate::capture) fn decode(
             }
         }
     }
-    take_ids(&columns, &head, &mut descriptors)?;
+    let mut nanos = head.first_nanos;
+    for descriptor in &mut descriptors {
+        nanos = nanos.wrapping_add(unzigzag(descriptor.record_epoch_nanos));
+        descriptor.record_epoch_nanos = nanos;
+    }
+    take_ids(&columns, &head, &groups, &mut descriptors)?;
     let mut payloads = Payloads { places: states(&columns, head.events)?, bytes: Vec::new() };
     for (number, (group, events)) in head.groups.iter().zip(&groups).enumerate() {
         let is_wanted = match wanted {
@@ -137,18 +142,31 @@ impl<'b> ColumnsRead<'b> {
     }
 }
 
-fn take_ids(columns: &ColumnsRead<'_>, head: &BodyHead, descriptors: &mut [Descriptor]) -> Option<()> {
+fn take_ids(
+    columns: &ColumnsRead<'_>,
+    head: &BodyHead,
+    groups: &[Vec<u32>],
+    descriptors: &mut [Descriptor],
+) -> Option<()> {
     if head.id_words == [false; 4] {
         return Some(());
     }
-    let mut codes: [Cow<'_, [u8]>; 4] = Default::default();
+    let mut codes: [Vec<u8>; 4] = Default::default();
     let mut new_ids = 0;
     for word in (0..4).filter(|word| head.id_words[*word]) {
-        codes[word] = columns.plain(code::IDS + word as u64, 0)?;
-        new_ids += IdReader::count_new(&codes[word]);
-        if codes[word].len() != head.events {
-            return None;
+        codes[word].resize(head.events, 0);
+        for (number, events) in groups.iter().enumerate() {
+            let code = code::IDS + word as u64;
+            if columns.find(code, number as u64).is_none() {
+                continue;
+            }
+            let of_group = columns.plain(code, number as u64)?;
+            if of_group.len() != events.len() {
+                return None;
+            }
+            events.iter().zip(of_group.iter()).for_each(|(event, code)| codes[word][*event as usize] = *code);
         }
+        new_ids += IdReader::count_new(&codes[word]);
     }
     let mut written = NewIds::default();
     columns.ints(code::NEW_PLACES, 0, new_ids, &mut written.places)?;

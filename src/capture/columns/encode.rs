@@ -6,7 +6,7 @@ use super::ids::{IdWriter, NewIds};
 use super::ints::{IntsScratch, PutForm, put_ints};
 use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
-use super::varint::put_varint;
+use super::varint::{put_varint, zigzag};
 use crate::capture::filter_bits::FilterBits;
 use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::perf::PerfExt;
@@ -26,6 +26,8 @@ pub(in crate::capture) struct Encoder {
     codes: [Vec<u8>; 4],
     /// For each event, the word that goes with its id, as far as it is not predicted.
     rests: Vec<u64>,
+    /// For each event, its time less that of the event before it (zigzag).
+    nanos: Vec<u64>,
 }
 
 /// A block, ready to be written: `head` and then `data`.
@@ -75,6 +77,7 @@ impl Encoder {
             new_ids: NewIds::default(),
             codes: Default::default(),
             rests: Vec::new(),
+            nanos: Vec::new(),
         }
     }
 
@@ -116,24 +119,30 @@ impl Encoder {
             }
             self.columns.put_values(code::GROUP, 0, values)?;
         }
-        for (code, property) in [
-            (code::SEQNO, (|descriptor| descriptor.seqno) as fn(&Descriptor) -> u64),
-            (code::NANOS, |descriptor| descriptor.record_epoch_nanos),
-        ] {
-            values.clear();
-            values.extend(descriptors.iter().map(property));
-            self.columns.put_values(code, 0, values)?;
-        }
+        values.clear();
+        values.extend(descriptors.iter().map(|descriptor| descriptor.seqno));
+        self.columns.put_values(code::SEQNO, 0, values)?;
+        let nanos = descriptors.iter().map(|descriptor| descriptor.record_epoch_nanos);
+        let mut before = nanos.clone().next().unwrap_or(0);
+        let first_nanos = before;
+        self.nanos.clear();
+        self.nanos.extend(nanos.map(|nanos| {
+            let difference = zigzag(nanos.wrapping_sub(before));
+            before = nanos;
+            difference
+        }));
         self.put_ids(descriptors, layout)?;
         self.put_states(records, part)?;
         self.put_gaps(records, part)?;
         for (number, group) in self.groups.iter().enumerate() {
-            let of_block = OfBlock { records, part, layout, rests: &self.rests };
+            let of_block =
+                OfBlock { records, part, layout, nanos: &self.nanos, codes: &self.codes, rests: &self.rests };
             group.put(number as u64, &of_block, &mut self.columns, &mut self.values)?;
         }
         let head = BodyHead {
             id_words: layout.id_words,
             word_of_id: layout.word_of_id,
+            first_nanos,
             events: part.events.len(),
             gaps: part.gaps.len(),
             groups: self.groups.iter().map(|group| group.head(layout)).collect(),
@@ -200,15 +209,7 @@ impl Encoder {
             }
         }
         self.columns.put_values(code::NEW_PLACES, 0, &self.new_ids.places)?;
-        self.columns.put_values(code::NEW_GENERATIONS, 0, &self.new_ids.generations)?;
-        for word in (0..4).filter(|word| layout.id_words[*word]) {
-            let codes = &self.codes[word];
-            self.columns.put_with(code::IDS + word as u64, 0, |plain, _| {
-                plain.extend_from_slice(codes);
-                PutForm::plain(BYTES_FORM)
-            })?;
-        }
-        Ok(())
+        self.columns.put_values(code::NEW_GENERATIONS, 0, &self.new_ids.generations)
     }
 
     fn put_states(&mut self, records: &BlockRecords, part: &RecordRange) -> io::Result<()> {

@@ -26,6 +26,10 @@ pub(super) struct OfBlock<'b> {
     pub(super) records: &'b BlockRecords,
     pub(super) part: &'b RecordRange,
     pub(super) layout: &'b RingLayout,
+    /// For each event of the part, its time less that of the event before it (zigzag).
+    pub(super) nanos: &'b [u64],
+    /// For each extension word that holds ids, the code of each event.
+    pub(super) codes: &'b [Vec<u8>; 4],
     /// For each event of the part, the word that goes with its id, as far as it is not predicted. Empty if the layout
     /// has no such word.
     pub(super) rests: &'b [u64],
@@ -97,12 +101,24 @@ impl Group {
         columns: &mut impl PutColumns,
         values: &mut Vec<u64>,
     ) -> io::Result<()> {
-        let OfBlock { records, part, layout, rests } = *of_block;
+        let OfBlock { records, part, layout, nanos, codes, rests } = *of_block;
         let descriptors = &records.events.descriptors()[part.events.clone()];
         let of_group = || self.events.iter().map(|event| &descriptors[*event as usize]);
         values.clear();
         values.extend(of_group().map(|descriptor| u64::from(descriptor.payload_size)));
         columns.put_values(code::SIZE, number, values)?;
+        values.clear();
+        values.extend(self.events.iter().map(|event| nanos[*event as usize]));
+        columns.put_values(code::NANOS, number, values)?;
+        for word in (0..4).filter(|word| layout.id_words[*word]) {
+            let of_group = self.events.iter().map(|event| codes[word][*event as usize]);
+            if of_group.clone().any(|code| code != 0) {
+                columns.put_with(code::IDS + word as u64, number, |out, _| {
+                    out.extend(of_group);
+                    PutForm::plain(BYTES_FORM)
+                })?;
+            }
+        }
         for word in (0..4).filter(|word| !layout.id_words[*word]) {
             values.clear();
             if layout.word_of_id == Some(word) {
