@@ -5,7 +5,6 @@ use super::encode::PutColumns;
 use super::ints::PutForm;
 use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
-use crate::reader::PayloadRead;
 use std::io;
 
 /// The events of one type.

@@ -130,9 +130,9 @@ fn spans(count: u64) -> BlockRecords {
             .enumerate()
         {
             seqno += 1;
-            let id = 1 << 40 | span * 977 % (1 << 20);
+            let id = (1 << 40) | (span * 977 % (1 << 20));
             let parent =
-                if event == PerfEvent::SpanNew && span > 0 { 1 << 40 | (span - 1) * 977 % (1 << 20) } else { 0 };
+                if event == PerfEvent::SpanNew && span > 0 { (1 << 40) | ((span - 1) * 977 % (1 << 20)) } else { 0 };
             let descriptor = Descriptor {
                 seqno,
                 event_type: event.code(),
