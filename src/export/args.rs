@@ -2,8 +2,9 @@
 
 use crate::schema::Value;
 use crate::schema::perf::{Cut, FieldValue};
-use crate::tracing::{Field, Fields, FieldsProblem};
+use crate::tracing::{Field, FieldsProblem};
 use serde_json::{Map, Number, json};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A value of an argument.
@@ -21,11 +22,18 @@ pub(super) enum ArgValue {
 /// A named value.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Arg {
-    pub(super) name: Arc<str>,
+    pub(super) name: ArgName,
     pub(super) value: ArgValue,
     /// The reason why the value is not whole; `None` if it is whole. The reason is either the number of bytes that the
     /// value had before it was cut, or a word for the problem.
     pub(super) cut: Option<ArgValue>,
+}
+
+/// The name of an argument.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum ArgName {
+    Fixed(&'static str),
+    Shared(Arc<str>),
 }
 
 /// Named values in order.
@@ -41,31 +49,31 @@ pub(super) const CUT: &str = "cut";
 const FIELDS_LOST: &str = "fields_lost";
 
 impl Args {
-    pub(super) fn push(&mut self, name: &str, value: ArgValue) {
-        self.0.push(Arg { name: name.into(), value, cut: None });
+    pub(super) fn push(&mut self, name: &'static str, value: ArgValue) {
+        self.0.push(Arg { name: ArgName::Fixed(name), value, cut: None });
     }
 
-    /// Adds the fields. If some fields are known to be missing, also adds values that say so.
-    pub(super) fn push_fields(&mut self, fields: &Fields) {
-        fields.values.iter().for_each(|field| self.push_field(field));
-        self.push_problems(fields);
+    /// Adds a value whose name comes from the capture.
+    pub(super) fn push_named(&mut self, name: &str, value: ArgValue) {
+        self.0.push(Arg { name: ArgName::Shared(name.into()), value, cut: None });
     }
 
-    pub(super) fn push_field(&mut self, field: &Field) {
+    pub(super) fn push_field(&mut self, field: Field) {
         let cut = field.cut.map(|cut| match cut {
             Cut::Limit { original_bytes: Some(bytes) } => ArgValue::Uint(bytes.into()),
             Cut::Failed => ArgValue::Text("failed".into()),
             Cut::Panicked => ArgValue::Text("panicked".into()),
             _ => ArgValue::Unknown,
         });
-        self.0.push(Arg { name: field.name.clone(), value: ArgValue::from(&field.value), cut });
+        self.0.push(Arg { name: ArgName::Shared(field.name), value: ArgValue::from(field.value), cut });
     }
 
-    pub(super) fn push_problems(&mut self, fields: &Fields) {
-        if fields.missing > 0 {
-            self.push("missing_fields", ArgValue::Uint(fields.missing.into()));
+    /// Adds values that say that fields are missing, if some are.
+    pub(super) fn push_problems(&mut self, missing: u16, problem: Option<FieldsProblem>) {
+        if missing > 0 {
+            self.push("missing_fields", ArgValue::Uint(missing.into()));
         }
-        if let Some(problem) = fields.problem {
+        if let Some(problem) = problem {
             let text = match problem {
                 FieldsProblem::Expired => "overwritten before they were read",
                 _ => "damaged",
@@ -78,7 +86,9 @@ impl Args {
     /// Adds a decoded payload: its fields if it is a struct.
     pub(super) fn push_payload(&mut self, value: &Value<'_>) {
         match value {
-            Value::Struct(fields) => fields.iter().for_each(|(name, value)| self.push(name, ArgValue::from(value))),
+            Value::Struct(fields) => {
+                fields.iter().for_each(|(name, value)| self.push_named(name, ArgValue::from(value)))
+            }
             other => self.push("payload", ArgValue::from(other)),
         }
     }
@@ -129,13 +139,25 @@ impl ArgValue {
     }
 }
 
-impl From<&FieldValue> for ArgValue {
-    fn from(value: &FieldValue) -> Self {
+impl Deref for ArgName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Fixed(name) => name,
+            Self::Shared(name) => name,
+        }
+    }
+}
+
+impl From<FieldValue> for ArgValue {
+    fn from(value: FieldValue) -> Self {
         match value {
-            FieldValue::I64(value) => Self::Int(*value),
-            FieldValue::U64(value) => Self::Uint(*value),
-            FieldValue::F64(value) => Self::Float(*value),
-            FieldValue::Bool(value) => Self::Bool(*value),
+            FieldValue::I64(value) => Self::Int(value),
+            FieldValue::U64(value) => Self::Uint(value),
+            FieldValue::F64(value) => Self::Float(value),
+            FieldValue::Bool(value) => Self::Bool(value),
+            FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => Self::Text(text),
             other => Self::Text(other.to_string()),
         }
     }

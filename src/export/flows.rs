@@ -1,96 +1,177 @@
 //! Flows: the arrows between slices that a viewer cannot know by itself.
 //!
 //! An arrow goes from a span to a span that follows from it. In thread view, an arrow also goes from a parent to a
-//! child whose first slice is on another thread.
+//! child whose first slice is on another thread. No arrow begins at a span that was closed more than 5 milliseconds
+//! before its end.
 
 use super::View;
-use super::span_slices::Slice;
-use super::span_times::SpanTimes;
-use super::timeline::{SliceKey, Timeline};
-use super::trace_writer::{FlowEnds, FlowId};
+use super::trace_writer::FlowId;
+use crate::schema::perf::PerfEvent;
+use crate::tracing::{IdMap, OpenSlice, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 
-/// The flows of all slices. In thread view, the key of a slice is that of its span slice. In span view it is the
-/// process and the id of the span.
+/// The flows between the drawn slices of one process. In thread view, a drawn slice is a span slice, and its number is
+/// the id of this. In span view it is a span.
 #[derive(Default)]
 pub(super) struct Flows {
-    begins: FlowsByKey,
-    ends: FlowsByKey,
-}
-
-/// Flows by the key of a slice.
-#[derive(Default)]
-struct FlowsByKey {
-    keys: Vec<SliceKey>,
-    flows: Vec<FlowId>,
+    /// The number of the slice at which each flow begins, in ascending order. The index is the number of the flow.
+    begins: Vec<u32>,
+    /// The number of the slice at which a flow ends, and the number of the flow.
+    ends: Vec<(u32, u32)>,
+    /// The number of flows of other processes, which come before these.
+    before: u64,
 }
 
 impl Flows {
-    /// Finds the flows between the spans of a timeline.
-    pub(super) fn of(timeline: &Timeline, view: View) -> Self {
-        let (mut begins, mut ends) = (Vec::new(), Vec::new());
-        let mut add = |(begin, end): (SliceKey, SliceKey)| {
-            let flow = FlowId(begins.len() as u64 + 1);
-            begins.push((begin, flow));
-            ends.push((end, flow));
-        };
-        for (index, span) in timeline.spans.iter().enumerate() {
-            let arrow = |from: &SpanTimes| match view {
-                View::Thread => between_slices(from, span),
-                View::Span => between_spans(from, span),
-            };
-            let key = |id| timeline.get((span.process, id));
-            span.follows_from.iter().filter_map(|id| arrow(key(*id)?)).for_each(&mut add);
-            if view == View::Thread
-                && let Some(parent) = timeline.parent_of(index)
-            {
-                to_other_thread(&timeline.spans[parent], span).into_iter().for_each(&mut add);
+    /// Returns the flows that begin at a slice.
+    pub(super) fn begins(&self, slice: u64) -> impl Iterator<Item = FlowId> {
+        let from = self.begins.partition_point(|begin| u64::from(*begin) < slice);
+        let count = self.begins[from..].iter().take_while(|begin| u64::from(**begin) == slice).count();
+        (from..from + count).map(|flow| FlowId(self.before + flow as u64 + 1))
+    }
+
+    /// Returns the flows that end at a slice.
+    pub(super) fn ends(&self, slice: u64) -> impl Iterator<Item = FlowId> {
+        let from = self.ends.partition_point(|(end, _)| u64::from(*end) < slice);
+        let of_slice = self.ends[from..].iter().take_while(move |(end, _)| u64::from(*end) == slice);
+        of_slice.map(|(_, flow)| FlowId(self.before + u64::from(*flow) + 1))
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.begins.len() as u64
+    }
+}
+
+/// A finder of the flows of one process.
+pub(super) struct FlowFinder {
+    view: View,
+    /// The spans that may be at the beginning or the end of a flow.
+    spans: IdMap<SpanId, FlowSpan>,
+    /// The slices between which each flow goes.
+    found: Vec<(u32, u32)>,
+}
+
+#[derive(Default)]
+struct FlowSpan {
+    first: Option<FlowSlice>,
+    last: Option<FlowSlice>,
+    /// The slice of the parent in which the span was created.
+    created_in: Option<FlowSlice>,
+}
+
+/// A slice of a span.
+#[derive(Clone, Copy)]
+struct FlowSlice {
+    id: u64,
+    thread: ThreadKey,
+    start_nanos: u64,
+    /// `None` until the slice ends.
+    end_nanos: Option<u64>,
+}
+
+impl FlowFinder {
+    pub(super) fn new(view: View) -> Self {
+        Self { view, spans: IdMap::default(), found: Vec::new() }
+    }
+
+    /// Notes a record and its effect on the replay of its process.
+    pub(super) fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
+        let spans = (record.span(), record.related());
+        match (record.event, self.view, spans) {
+            (Some(PerfEvent::SpanFollowsFrom), View::Span, (Some(later), Some(earlier))) => {
+                self.between_spans(earlier, later, replay);
+            }
+            (Some(PerfEvent::SpanFollowsFrom), View::Thread, (Some(later), Some(earlier))) => {
+                // The later span may have begun already. Otherwise its first slice looks for the earlier one.
+                if let Some(first) = self.spans.get(&later).and_then(|later| later.first) {
+                    self.follow(earlier, first);
+                }
+            }
+            (Some(PerfEvent::SpanNew), View::Thread, (Some(child), Some(parent))) => {
+                let created_in = self.spans.get(&parent).and_then(|parent| parent.last);
+                let nanos = record.epoch_nanos();
+                let created_in = created_in.filter(|slice| slice.end_nanos.is_none_or(|end| end >= nanos));
+                if created_in.is_some() {
+                    self.spans.entry(child).or_default().created_in = created_in;
+                }
+            }
+            (_, View::Thread, _) => match step {
+                SpanStep::SliceBegun(slice) => self.begin(slice, replay),
+                SpanStep::SliceEnded(taken) => self.end(&taken.slice, record.epoch_nanos()),
+                SpanStep::Closed { cut, .. } => {
+                    cut.iter().for_each(|taken| self.end(&taken.slice, record.epoch_nanos()));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Forgets a span that is over.
+    pub(super) fn forget(&mut self, span: &Span) {
+        self.spans.remove(&span.id);
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        let of_spans = self.spans.len() as u64 * 2 * size_of::<(SpanId, FlowSpan)>() as u64;
+        of_spans.saturating_add(self.found.capacity() as u64 * 24)
+    }
+
+    /// Returns the flows. `before` is the number of flows of other processes.
+    pub(super) fn finish(mut self, before: u64) -> Flows {
+        self.found.sort_unstable();
+        let mut ends: Vec<(u32, u32)> = self.found.iter().zip(0..).map(|((_, end), flow)| (*end, flow)).collect();
+        ends.sort_unstable();
+        Flows { begins: self.found.into_iter().map(|(begin, _)| begin).collect(), ends, before }
+    }
+
+    fn begin(&mut self, slice: &OpenSlice, replay: &SpanReplay) {
+        let begun =
+            FlowSlice { id: slice.id, thread: slice.thread, start_nanos: slice.entered_epoch_nanos, end_nanos: None };
+        let span = self.spans.entry(slice.span).or_default();
+        span.last = Some(begun);
+        if span.first.is_some() {
+            return;
+        }
+        span.first = Some(begun);
+        let Some((replayed, created_in)) = replay.get(slice.span).zip(Some(span.created_in)) else { return };
+        replayed.follows_from.iter().for_each(|earlier| self.follow(*earlier, begun));
+        if let Some(parent) = replayed.parent {
+            // The parent may have been idle when the child was created.
+            let of_parent = || self.spans.get(&parent).and_then(|parent| parent.last);
+            let from = created_in.or_else(of_parent).filter(|from| from.start_nanos < begun.start_nanos);
+            if let Some(from) = from.filter(|from| from.thread != begun.thread) {
+                self.add(from.id, begun.id);
             }
         }
-        Self { begins: FlowsByKey::new(begins), ends: FlowsByKey::new(ends) }
     }
 
-    /// Returns the flows of a slice.
-    pub(super) fn at(&self, key: SliceKey) -> FlowEnds<'_> {
-        FlowEnds { begins: self.begins.get(key), ends: self.ends.get(key) }
-    }
-}
-
-impl FlowsByKey {
-    fn new(mut flows: Vec<(SliceKey, FlowId)>) -> Self {
-        flows.sort_unstable_by_key(|(key, flow)| (*key, flow.0));
-        let (keys, flows) = flows.into_iter().unzip();
-        Self { keys, flows }
+    fn end(&mut self, slice: &OpenSlice, nanos: u64) {
+        let last = self.spans.get_mut(&slice.span).and_then(|span| span.last.as_mut());
+        if let Some(last) = last.filter(|last| last.id == slice.id) {
+            last.end_nanos = Some(nanos);
+        }
     }
 
-    fn get(&self, key: SliceKey) -> &[FlowId] {
-        let from = self.keys.partition_point(|other| *other < key);
-        let count = self.keys[from..].iter().take_while(|other| **other == key).count();
-        &self.flows[from..from + count]
+    /// Adds the arrow from the last slice of a span that began before the first slice of another, to this slice.
+    fn follow(&mut self, earlier: SpanId, first: FlowSlice) {
+        let from = self.spans.get(&earlier).and_then(|earlier| earlier.last);
+        if let Some(from) = from.filter(|from| from.start_nanos < first.start_nanos) {
+            self.add(from.id, first.id);
+        }
     }
-}
 
-/// Returns the arrow from the last slice of one span that began before the first slice of another, to this slice.
-fn between_slices(from: &SpanTimes, to: &SpanTimes) -> Option<(SliceKey, SliceKey)> {
-    let first = to.slices.first()?;
-    Some(arrow(from.process, from.slices.last_before(first.start_nanos)?, first))
-}
+    /// Adds the arrow between the slices of two spans in span view.
+    fn between_spans(&mut self, earlier: SpanId, later: SpanId, replay: &SpanReplay) {
+        if let (Some(from), Some(to)) = (replay.get(earlier), replay.get(later))
+            && from.start_epoch_nanos() < to.start_epoch_nanos()
+        {
+            self.add(from.number, to.number);
+        }
+    }
 
-/// Returns the arrow from the slice of the parent in which a child was created, to the first slice of the child.
-/// Returns `None` if both are on one thread.
-fn to_other_thread(parent: &SpanTimes, child: &SpanTimes) -> Option<(SliceKey, SliceKey)> {
-    let first = child.slices.first()?;
-    // The parent may have been idle when the child was created.
-    let created_in = parent.slices.at(None, child.start_nanos).filter(|slice| slice.start_nanos < first.start_nanos);
-    let from = created_in.or_else(|| parent.slices.last_before(first.start_nanos))?;
-    (from.thread != first.thread).then(|| arrow(parent.process, from, first))
-}
-
-/// Returns the arrow between the slices of two spans in span view.
-fn between_spans(from: &SpanTimes, to: &SpanTimes) -> Option<(SliceKey, SliceKey)> {
-    let key = |span: &SpanTimes| (span.process, span.id.get());
-    (from.start_nanos < to.start_nanos).then(|| (key(from), key(to)))
-}
-
-fn arrow(process: u32, from: Slice, to: Slice) -> (SliceKey, SliceKey) {
-    ((process, from.id), (process, to.id))
+    fn add(&mut self, from: u64, to: u64) {
+        if let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) {
+            self.found.push((from, to));
+        }
+    }
 }

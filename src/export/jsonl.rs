@@ -1,76 +1,31 @@
 //! JSON objects, one a line. The first object describes the rings, the last one has the counts.
 
-use super::args::{Args, CUT};
+use super::ExportSummary;
+use super::descriptions::PerDescription;
+use super::json::{JsonText, SiteText};
+use super::pass::{self, Pass};
 use super::payloads;
-use super::recording::{CaptureRecording, EntryContent};
-use super::timeline::Timeline;
-use crate::capture::{CapturedPayload, RingRole};
-use crate::reader::Descriptor;
+use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
+use crate::capture::{CaptureError, RingRole};
+use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::decode_event;
-use crate::tracing::{Fields, PerfContent, PerfRecord, Span, SpanId, SpanReplay, SpanSlice, Thread};
+use crate::schema::perf::PerfEvent;
+use crate::tracing::{CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanReplay, SpanStep, Thread};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Writes the lines. Events come in their order. A span is written when it is closed; the spans that are still open
 /// come at the end.
-pub(super) fn write(recording: &CaptureRecording<'_>, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
-    line(out, &head(recording))?;
-    let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();
-    for entry in recording.entries() {
-        let process = entry.process;
-        let replay = replays.entry(process).or_default();
-        match &entry.content {
-            EntryContent::Perf { recorder, record } => {
-                replay.push(*recorder, record);
-                while let Some(span) = replay.take_closed() {
-                    line(out, &span_object(process, &span, timeline.last_nanos))?;
-                }
-                if let Some(object) = record_object(process, record) {
-                    line(out, &object)?;
-                }
-            }
-            EntryContent::Typed { descriptor, payload } => {
-                if let Some(span) = recording.span(entry.ring, descriptor) {
-                    replay.push_typed_event(span, descriptor.record_epoch_nanos);
-                }
-                line(out, &typed_object(recording, process, entry.ring, descriptor, payload))?;
-            }
-            EntryContent::Gap { first_seqno, count, cause } => {
-                let shard = recording.losing_shard(entry.ring, *cause);
-                for (of_process, replay) in &mut replays {
-                    replay.gap(shard.filter(|_| *of_process == process));
-                }
-                line(
-                    out,
-                    &json!({
-                        "type": "loss", "process": process, "ring": recording.ring(entry.ring).name,
-                        "first_seqno": first_seqno, "count": count, "cause": cause.name(),
-                    }),
-                )?;
-            }
-        }
-    }
-    for (process, replay) in replays {
-        let spans = replay.finish(timeline.last_nanos);
-        spans.iter().try_for_each(|span| line(out, &span_object(process, span, timeline.last_nanos)))?;
-    }
-    let counts = &timeline.counts;
-    line(
-        out,
-        &json!({
-            "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
-            "lost_ends": counts.lost_ends, "slices": counts.slices,
-            "events": counts.events, "typed_events": counts.typed_events, "counters": counts.counters,
-            "markers": counts.markers, "lost": counts.lost,
-            "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
-        }),
-    )
-}
-
-fn line(out: &mut dyn Write, object: &Value) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, object)?;
-    out.write_all(b"\n")
+pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
+    let (call_sites, threads) = (PerDescription::default(), PerDescription::default());
+    let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads };
+    lines.line(&head(recording)).map_err(pass::write_error)?;
+    let end = pass::run(recording, &mut lines)?;
+    let last_nanos = end.last_nanos;
+    let counts = end.finish(|process, span| lines.span(process, &span, last_nanos)).map_err(pass::write_error)?;
+    lines.line(&foot(&counts)).and_then(|()| lines.out.write_all(&lines.text.0)).map_err(pass::write_error)?;
+    Ok(counts)
 }
 
 fn head(recording: &CaptureRecording<'_>) -> Value {
@@ -93,133 +48,250 @@ fn head(recording: &CaptureRecording<'_>) -> Value {
     json!({ "type": "capture", "version": 1, "started_ns": recording.capture.started_epoch_nanos(), "rings": rings })
 }
 
-fn thread_object(thread: &Thread) -> Value {
-    json!({ "id": thread.id, "tid": thread.os_thread_id, "name": thread.name })
-}
-
-fn span_object(process: u32, span: &Span, last_nanos: u64) -> Value {
-    let call_site = span.call_site.as_deref();
-    let slices: Vec<Value> = span.slices.iter().map(slice_object).collect();
-    // An open span counts as busy until the end of the recording if a thread is in it. If an exit may have been lost,
-    // the busy time is not known.
-    let busy = match (span.is_open(), span.is_busy_known) {
-        (false, _) => Some(span.busy_nanos()),
-        (true, true) => Some(span.busy_nanos_until(last_nanos)),
-        (true, false) => None,
-    };
-    let follows: Vec<u64> = span.follows_from.iter().map(|id| id.get()).collect();
-    let mut object = json!({
-        "type": "span",
-        "process": process,
-        "id": span.id.get(),
-        "parent": span.parent.map(SpanId::get),
-        "name": span.name(),
-        "target": call_site.map(|call_site| call_site.target.as_str()),
-        "level": call_site.map(|call_site| call_site.level.name().unwrap_or_default()),
-        "file": call_site.and_then(|call_site| call_site.file.as_deref()),
-        "line": call_site.and_then(|call_site| call_site.line),
-        "start_ns": span.created.as_ref().map(|created| created.epoch_nanos),
-        "end_ns": span.closed.as_ref().map(|closed| closed.epoch_nanos),
-        "duration_ns": span.wall_nanos(),
-        "busy_ns": busy,
-        "open": span.is_open() && !span.is_end_lost,
-        "end_lost": span.is_end_lost,
-        "last_seen_ns": span.is_end_lost.then_some(span.last_seen_epoch_nanos),
-        "may_have_losses": span.may_have_losses || (span.is_open() && busy.is_none()),
-        "follows_from": follows,
-        "slices": slices,
-    });
-    insert_fields(&mut object, &span.fields);
-    object
-}
-
-fn slice_object(slice: &SpanSlice) -> Value {
+fn foot(counts: &ExportSummary) -> Value {
     json!({
-        "thread": thread_object(&slice.thread),
-        "start_ns": slice.entered_epoch_nanos,
-        "end_ns": slice.exited_epoch_nanos,
+        "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
+        "lost_ends": counts.lost_ends, "slices": counts.slices,
+        "events": counts.events, "typed_events": counts.typed_events, "counters": counts.counters,
+        "markers": counts.markers, "lost": counts.lost,
+        "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
     })
 }
 
-/// Inserts the values of the fields under `fields`, and the problems of incomplete values under `cut`. `eventring
-/// watch` uses the same form.
-fn insert_fields(object: &mut Value, fields: &Fields) {
-    let mut args = Args::default();
-    fields.values.iter().for_each(|field| args.push_field(field));
-    object["fields"] = args.values().into();
-    let cuts = args.cuts();
-    if !cuts.is_empty() {
-        object[CUT] = cuts.into();
-    }
-    let mut problems = Args::default();
-    problems.push_problems(fields);
-    for (name, value) in problems.values() {
-        object[name] = value;
-    }
+/// The pass that writes lines.
+struct LineWriter<'o> {
+    recording: &'o CaptureRecording<'o>,
+    out: &'o mut dyn Write,
+    /// Lines that were not passed to `out` yet.
+    text: JsonText,
+    call_sites: PerDescription<CallSite, SiteText>,
+    threads: PerDescription<Thread, Vec<u8>>,
 }
 
-/// Returns the object of a record that is not about spans.
-fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
-    let thread = thread_object(&record.thread);
-    let span = record.content.span().map(SpanId::get);
-    let nanos = record.epoch_nanos;
-    Some(match &record.content {
-        PerfContent::Event { call_site, fields, .. } => {
-            let mut object = json!({
-                "type": "event", "process": process, "time_ns": nanos, "thread": thread, "span": span,
-                "name": call_site.name, "target": call_site.target, "level": call_site.level.name().unwrap_or_default(),
-                "file": call_site.file, "line": call_site.line,
-            });
-            insert_fields(&mut object, fields);
-            object
+/// The number of bytes that are passed on together.
+const WRITE_BYTES: usize = 64 << 10;
+
+impl Pass for LineWriter<'_> {
+    fn replay(&self) -> SpanReplay {
+        SpanReplay::new()
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: &SpanReplay) -> io::Result<()> {
+        match &entry.content {
+            EntryContent::Perf { record, catalog, .. } => self.record(entry.process, record, catalog),
+            EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
+            EntryContent::Gap { first_seqno, count, cause } => {
+                let ring = &self.recording.ring(entry.ring).name;
+                self.line(&json!({
+                    "type": "loss", "process": entry.process, "ring": ring, "first_seqno": first_seqno,
+                    "count": count, "cause": cause.name(),
+                }))
+            }
         }
-        PerfContent::Counter { call_site, value, .. } => json!({
-            "type": "counter", "process": process, "time_ns": nanos, "thread": thread, "span": span,
-            "name": call_site.name, "value": value,
-        }),
-        PerfContent::Marker { call_site, text, .. } => json!({
-            "type": "marker", "process": process, "time_ns": nanos, "thread": thread, "span": span,
-            "name": call_site.name, "text": text,
-        }),
-        PerfContent::NotRecorded { error, .. } => json!({
-            "type": "not_recorded", "process": process, "time_ns": nanos, "thread": thread, "span": span,
-            "why": error.as_ref().map(|error| format!("{error:?}")),
-        }),
-        PerfContent::Unknown { event_type, .. } => json!({
-            "type": "unknown", "process": process, "time_ns": nanos, "thread": thread, "code": event_type,
-        }),
-        _ => return None,
-    })
+    }
+
+    fn closed(&mut self, process_index: usize, span: Span, _: &SpanReplay) -> io::Result<()> {
+        // The span is closed, so the end of the recording does not matter.
+        self.span(process_index, &span, 0)
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
 }
 
-fn typed_object(
-    recording: &CaptureRecording<'_>,
-    process: u32,
-    ring: u32,
-    descriptor: &Descriptor,
-    payload: &CapturedPayload,
-) -> Value {
-    let described = recording.ring(ring);
-    let decoded = match payload {
-        CapturedPayload::Valid(bytes) => json!(decode_event(recording.model(ring), descriptor.event_type, bytes)),
-        _ => Value::Null,
-    };
-    let mut object = json!({
-        "type": "typed_event", "process": process, "ring": described.name, "seqno": descriptor.seqno,
-        "time_ns": descriptor.record_epoch_nanos, "name": recording.event_name(ring, descriptor.event_type),
-        "code": descriptor.event_type, "payload": decoded,
-    });
-    let words = recording.words(ring);
-    let named = words.iter_own().filter(|(_, word)| !word.is_reserved());
-    let named: Vec<_> = named.map(|(index, word)| (word.key(), word.value(descriptor.content_ext[index]))).collect();
-    // If every extension word has a name, the object has each word under its name. Then the object has no
-    // `content_ext`, which would only repeat the words.
-    if named.len() + usize::from(words.has_span()) < descriptor.content_ext.len() {
-        object["content_ext"] = json!(descriptor.content_ext);
+impl LineWriter<'_> {
+    fn line(&mut self, object: &Value) -> io::Result<()> {
+        self.text.value(object)?;
+        self.end_line()
     }
-    for (key, value) in named {
-        object[&*key] = json!(value);
+
+    fn end_line(&mut self) -> io::Result<()> {
+        self.text.0.push(b'\n');
+        if self.text.0.len() >= WRITE_BYTES {
+            self.out.write_all(&self.text.0)?;
+            self.text.0.clear();
+        }
+        Ok(())
     }
-    object["span"] = json!(recording.span(ring, descriptor).map(SpanId::get));
-    object
+
+    /// Writes the line of a span. An open span counts as busy until `last_nanos` if a thread is in it.
+    fn span(&mut self, process_index: usize, span: &Span, last_nanos: u64) -> io::Result<()> {
+        // If an exit may have been lost, the busy time is not known.
+        let busy = match (span.is_open(), span.is_busy_known) {
+            (false, _) => Some(span.busy_nanos()),
+            (true, true) => Some(span.busy_nanos_until(last_nanos)),
+            (true, false) => None,
+        };
+        let process = self.recording.processes()[process_index];
+        self.text.begin();
+        self.text.member("type", "span")?;
+        self.text.member("process", &process)?;
+        self.text.member("id", &span.id.get())?;
+        self.text.member("parent", &span.parent.map(SpanId::get))?;
+        match &span.call_site {
+            Some(call_site) => self.call_site(call_site)?,
+            None => {
+                self.text.member("name", &span.name())?;
+                self.text.raw_members(b"\"target\":null,\"level\":null,\"file\":null,\"line\":null");
+            }
+        }
+        let text = &mut self.text;
+        text.member("start_ns", &span.created.as_ref().map(|created| created.epoch_nanos))?;
+        text.member("end_ns", &span.closed.as_ref().map(|closed| closed.epoch_nanos))?;
+        text.member("duration_ns", &span.wall_nanos())?;
+        text.member("busy_ns", &busy)?;
+        text.member("open", &(span.is_open() && !span.is_end_lost))?;
+        text.member("end_lost", &span.is_end_lost)?;
+        text.member("last_seen_ns", &span.is_end_lost.then_some(span.last_seen_epoch_nanos))?;
+        text.member("may_have_losses", &(span.may_have_losses || (span.is_open() && busy.is_none())))?;
+        text.key("follows_from");
+        text.raw(b"[");
+        for id in &span.follows_from {
+            text.comma();
+            text.value(&id.get())?;
+        }
+        text.raw(b"]");
+        text.key("slices");
+        text.raw(b"[");
+        for slice in &span.slices {
+            self.text.comma();
+            self.text.begin();
+            self.thread(&slice.thread)?;
+            self.text.member("start_ns", &slice.entered_epoch_nanos)?;
+            self.text.member("end_ns", &slice.exited_epoch_nanos)?;
+            self.text.end();
+        }
+        self.text.raw(b"]");
+        self.text.fields(&span.fields)?;
+        self.text.end();
+        self.end_line()
+    }
+
+    /// Writes the members that describe a call site.
+    fn call_site(&mut self, call_site: &Arc<CallSite>) -> io::Result<()> {
+        if !call_site.is_known {
+            self.text.raw_members(&SiteText::of(call_site)?.members);
+            return Ok(());
+        }
+        if self.call_sites.get(call_site).is_none() {
+            self.call_sites.insert(call_site, SiteText::of(call_site)?);
+        }
+        if let Some(site) = self.call_sites.get(call_site) {
+            self.text.raw_members(&site.members);
+        }
+        Ok(())
+    }
+
+    /// Writes the member `thread`.
+    fn thread(&mut self, thread: &Arc<Thread>) -> io::Result<()> {
+        self.text.key("thread");
+        // The catalog makes a new description of an unknown thread each time, so its text is not kept.
+        if thread.started_epoch_nanos.is_none() {
+            return self.text.thread(thread);
+        }
+        if self.threads.get(thread).is_none() {
+            let mut text = JsonText::default();
+            text.thread(thread)?;
+            self.threads.insert(thread, text.0);
+        }
+        if let Some(text) = self.threads.get(thread) {
+            self.text.raw(text);
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a record that is not about spans.
+    fn record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
+        let kind = match record.event {
+            Some(PerfEvent::Event) => "event",
+            Some(PerfEvent::Counter) => "counter",
+            Some(PerfEvent::Marker) => "marker",
+            Some(PerfEvent::RecordError) => "not_recorded",
+            None => "unknown",
+            Some(_) => return Ok(()),
+        };
+        self.text.begin();
+        self.text.member("type", kind)?;
+        self.text.member("process", &process)?;
+        self.text.member("time_ns", &record.epoch_nanos())?;
+        match catalog.known_thread(record.ext.thread_id) {
+            Some(thread) => self.thread(thread)?,
+            None => self.thread(&catalog.thread(record.ext.thread_id))?,
+        }
+        if record.event.is_none() {
+            self.text.member("code", &record.descriptor.event_type)?;
+        } else {
+            self.text.member("span", &record.span().map(SpanId::get))?;
+            self.content(record, catalog)?;
+        }
+        self.text.end();
+        self.end_line()
+    }
+
+    fn content(&mut self, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
+        if record.event == Some(PerfEvent::Event)
+            && let Some(call_site) = catalog.known_call_site(record.ext.call_site_id)
+        {
+            let start = self.text.0.len();
+            self.call_site(call_site)?;
+            if let Some(site) = self.call_sites.get(call_site)
+                && self.text.try_raw_fields(record, site)?
+            {
+                return Ok(());
+            }
+            self.text.0.truncate(start);
+        }
+        match record.decode(catalog).content {
+            PerfContent::Event { call_site, fields, .. } => {
+                self.text.raw_members(&SiteText::of(&call_site)?.members);
+                self.text.fields(&fields)
+            }
+            PerfContent::Counter { call_site, value, .. } => {
+                self.text.member("name", &call_site.name)?;
+                self.text.member("value", &value)
+            }
+            PerfContent::Marker { call_site, text, .. } => {
+                self.text.member("name", &call_site.name)?;
+                self.text.member("text", &text)
+            }
+            PerfContent::NotRecorded { error, .. } => {
+                self.text.member("why", &error.as_ref().map(|error| format!("{error:?}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn typed_event(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        descriptor: &Descriptor,
+        payload: PayloadRead<'_>,
+    ) -> io::Result<()> {
+        let (recording, ring, code) = (self.recording, entry.ring, descriptor.event_type);
+        let text = &mut self.text;
+        text.begin();
+        text.member("type", "typed_event")?;
+        text.member("process", &entry.process)?;
+        text.member("ring", &recording.ring(ring).name)?;
+        text.member("seqno", &descriptor.seqno)?;
+        text.member("time_ns", &descriptor.record_epoch_nanos)?;
+        text.member("name", &*recording.event_name(ring, code))?;
+        text.member("code", &code)?;
+        text.member("payload", &payload.valid().map(|bytes| decode_event(recording.model(ring), code, bytes)))?;
+        let words = recording.words(ring);
+        let named = || words.iter_own().filter(|(_, word)| !word.is_reserved());
+        // If every extension word has a name, the object has each word under its name. Then the object has no
+        // `content_ext`, which would only repeat the words.
+        if named().count() + usize::from(words.has_span()) < descriptor.content_ext.len() {
+            text.member("content_ext", &descriptor.content_ext)?;
+        }
+        for (index, word) in named() {
+            text.any_key(&word.key())?;
+            text.value(&word.value(descriptor.content_ext[index]))?;
+        }
+        text.member("span", &recording.span(ring, descriptor).map(SpanId::get))?;
+        text.end();
+        self.end_line()
+    }
 }

@@ -65,6 +65,10 @@ impl LossCollector {
         *by_cause = by_cause.saturating_add(count);
     }
 
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.losses.len() as u64 * 2 * size_of::<Loss>() as u64
+    }
+
     /// Returns all losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings
     /// together.
     pub(super) fn finish(mut self, recording: &CaptureRecording<'_>, first_nanos: u64, last_nanos: u64) -> Vec<Loss> {

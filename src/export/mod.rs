@@ -8,10 +8,14 @@
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
 //! | `kept` | the limit on the memory that an export takes |
-//! | `timeline` | the first pass over a capture: the beginning, the end and the track row of each span |
-//! | `span_times` | one span of the timeline |
-//! | `span_slices` | the slices of one span, and the slice in which an event lies |
+//! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
+//! | `bits` | sets of numbers |
+//! | `pass` | reading a recording once, from the first event to the last |
 //! | `self_times` | the time in which a span existed and none of its children did |
+//! | `descriptions` | facts about call sites and threads |
+//! | `stacks` | stacks of names, with their times |
+//! | `walls` | durations and their percentiles |
+//! | `json` | JSON text |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `flows` | the arrows between slices |
 //! | `names` | the names under which spans are shown |
@@ -25,33 +29,38 @@
 //! | `summary` | counts and percentiles |
 
 mod args;
+mod bits;
 mod chrome;
+mod descriptions;
 mod flows;
 mod folded;
+mod json;
 mod jsonl;
 mod kept;
 mod losses;
 mod names;
+mod outline;
+mod pass;
 mod payloads;
 mod perfetto;
 mod recording;
 mod self_times;
-mod span_slices;
-mod span_times;
+mod stacks;
 mod summary;
-mod timeline;
 mod trace_builder;
 mod trace_writer;
 mod track_rows;
+mod walls;
 
 pub use names::Names;
 pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
 
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile};
+use outline::Outline;
 use recording::CaptureRecording;
 use std::io::Write;
-use timeline::Timeline;
+
 use trace_builder::draw;
 
 // The command line takes the names of formats and views, and their help texts, from these two types.
@@ -177,9 +186,10 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// The capture is read twice. An export takes several hundred bytes of memory for each span. It takes at most 384 MiB
-/// plus 192 bytes for each byte of the file. A capture that would take more is refused, because no program records
-/// such a capture.
+/// A capture is read once for lines and folded stacks, and twice for a trace. In memory are the spans that are open, a
+/// few milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 384 MiB plus 192
+/// bytes for each byte of the file. A capture that would take more is refused, because no program records such a
+/// capture.
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
@@ -195,22 +205,29 @@ pub fn export(
     if format.has_only_spans() {
         recording.expect_spans()?;
     }
-    let timeline = Timeline::of(&recording)?;
-    let mut summary = timeline.counts.clone();
-    let written = match format {
-        Format::Perfetto => {
-            let mut writer = perfetto::PerfettoWriter::new(out, capture, timeline.first_nanos);
-            draw(&recording, &timeline, options, &mut writer)
-        }
-        Format::Chrome => {
-            draw(&recording, &timeline, options, &mut chrome::ChromeWriter::new(out, timeline.first_nanos))
-        }
-        Format::Folded => folded::write(&recording, &timeline, options, out),
-        Format::Jsonl => jsonl::write(&recording, &timeline, out),
+    let mut summary = match format {
+        Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,
+        Format::Folded => folded::write(&recording, options, out)?,
+        Format::Jsonl => jsonl::write(&recording, out)?,
     };
-    written.and_then(|()| out.flush()).map_err(|error| CaptureError::io_writing("write the export", error))?;
+    out.flush().map_err(pass::write_error)?;
     summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
+}
+
+fn write_trace(
+    recording: &CaptureRecording<'_>,
+    format: Format,
+    options: ExportOptions,
+    out: &mut dyn Write,
+) -> Result<ExportSummary, CaptureError> {
+    let outline = Outline::of(recording, options.view)?;
+    let (capture, first_nanos) = (recording.capture, outline.first_nanos);
+    match format {
+        Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,
+        _ => draw(recording, &outline, options, &mut perfetto::PerfettoWriter::new(out, capture, first_nanos))?,
+    }
+    Ok(outline.counts)
 }
 
 /// Returns the error that a capture has no spans.

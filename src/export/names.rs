@@ -1,6 +1,7 @@
 //! The names under which spans are shown.
 
 use crate::tracing::{CallSite, SpanId};
+use std::borrow::Cow;
 
 // The command line takes the names and the help texts of these values.
 
@@ -18,11 +19,13 @@ pub enum Names {
 
 impl Names {
     /// Returns the name of a span with this call site; `span N` if the call site was lost.
-    pub(super) fn of_span(self, id: SpanId, call_site: Option<&CallSite>) -> String {
+    pub(super) fn of_span(self, id: SpanId, call_site: Option<&CallSite>) -> Cow<'_, str> {
         match call_site {
-            None => format!("span {id}"),
-            Some(site) if self == Self::Target && !site.target.is_empty() => format!("{}::{}", site.target, site.name),
-            Some(site) => site.name.clone(),
+            None => format!("span {id}").into(),
+            Some(site) if self == Self::Target && !site.target.is_empty() => {
+                format!("{}::{}", site.target, site.name).into()
+            }
+            Some(site) => Cow::Borrowed(&site.name),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Counts of events that have lost their payload.
 
-use crate::capture::CapturedPayload;
+use crate::reader::PayloadRead;
 use serde_json::{Value, json};
 
 /// The number of events of one ring that have lost their payload, while the rest of the event is in the recording.
@@ -28,12 +28,13 @@ impl PayloadLosses {
         Self { ring: ring.to_owned(), ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, payload: &CapturedPayload) {
+    /// Counts a payload that was read. `is_omitted` is true if it was too large for the capture.
+    pub(super) fn add(&mut self, payload: PayloadRead<'_>, is_omitted: bool) {
         match payload {
-            CapturedPayload::Valid(_) => {}
-            CapturedPayload::Expired => self.expired += 1,
-            CapturedPayload::Malformed => self.malformed += 1,
-            CapturedPayload::Omitted => self.omitted += 1,
+            PayloadRead::Valid(_) => {}
+            PayloadRead::Expired if is_omitted => self.omitted += 1,
+            PayloadRead::Expired => self.expired += 1,
+            PayloadRead::Malformed => self.malformed += 1,
         }
     }
 }

@@ -4,15 +4,13 @@ use super::kept::Kept;
 use super::no_spans;
 use super::payloads::PayloadLosses;
 use crate::capture::{
-    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord,
-    CapturedRing, RingRole,
+    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
 };
-use crate::reader::{Descriptor, GapCause};
+use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use crate::schema::perf::PerfEvent;
 use crate::schema::{EventType, ExtWords, Hex, SchemaModel, ext_words};
-use crate::tracing::{Catalog, PerfRecord, SpanId, decode_record};
+use crate::tracing::{Catalog, RawRecord, SpanId};
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// A capture, and the schemas of its rings.
 pub(super) struct CaptureRecording<'c> {
@@ -21,36 +19,62 @@ pub(super) struct CaptureRecording<'c> {
     models: Vec<Option<Cow<'static, SchemaModel>>>,
     /// The names of each ring's extension words.
     words: Vec<ExtWords>,
+    /// The origin of each ring.
+    origins: Vec<RingOrigin>,
+    /// The processes that wrote the rings, in the order of their numbers.
+    processes: Vec<u32>,
+    /// For each perf recorder, the index of the ring that is shard 0.
+    recorders: Vec<u32>,
+}
+
+/// The program and the recorder that wrote a ring.
+#[derive(Clone, Copy)]
+struct RingOrigin {
+    process: u32,
+    /// The index of the process in [`CaptureRecording::processes`].
+    process_index: usize,
+    /// The recorder and the shard, if the ring is a perf ring.
+    shard: Option<ShardOrigin>,
+}
+
+#[derive(Clone, Copy)]
+struct ShardOrigin {
+    /// The index of the ring that is shard 0.
+    recorder: u32,
+    shard: u32,
+    /// The index of the recorder in [`CaptureRecording::recorders`].
+    recorder_index: usize,
 }
 
 /// One event or loss of a recording.
-pub(super) struct RecordingEntry {
+pub(super) struct RecordingEntry<'e> {
     pub(super) ring: u32,
     /// The process that wrote the ring.
     pub(super) process: u32,
-    pub(super) content: EntryContent,
+    /// The index of the process in [`CaptureRecording::processes`].
+    pub(super) process_index: usize,
+    pub(super) content: EntryContent<'e>,
 }
 
-pub(super) enum EntryContent {
+pub(super) enum EntryContent<'e> {
     /// A record of a perf ring. A perf recorder writes several rings, its shards. `recorder` is the index of the ring
     /// that is shard 0.
-    Perf { recorder: u32, record: PerfRecord },
+    Perf { recorder: u32, record: RawRecord<'e>, catalog: &'e Catalog },
     /// An event of another ring.
-    Typed { descriptor: Descriptor, payload: CapturedPayload },
+    Typed { descriptor: &'e Descriptor, payload: PayloadRead<'e> },
     /// A loss.
     Gap { first_seqno: u64, count: u64, cause: GapCause },
 }
 
-/// The entries of a recording in the order of time.
+/// The entries of a recording in the order of time. Each entry borrows its payload until the next entry is read.
 pub(super) struct Entries<'r> {
     recording: &'r CaptureRecording<'r>,
     events: CaptureEvents,
-    catalogs: HashMap<u32, Catalog>,
+    /// The names of each recorder's call sites and threads, in the order of [`CaptureRecording::recorders`].
+    catalogs: Vec<Catalog>,
     /// The counts of lost payloads, by ring.
     payload_losses: Vec<PayloadLosses>,
     kept: Kept,
-    /// The reason why the entries end early.
-    refused: Option<CaptureError>,
 }
 
 impl<'c> CaptureRecording<'c> {
@@ -73,7 +97,33 @@ impl<'c> CaptureRecording<'c> {
         let models: Vec<_> = capture.rings().iter().map(model).collect();
         let words = capture.rings().iter().zip(&models);
         let words = words.map(|(ring, model)| ext_words(ring.content_type, model.as_deref())).collect();
-        Ok(Self { capture, models, words })
+        let mut processes: Vec<u32> = capture.rings().iter().map(|ring| ring.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        let mut recorders = Vec::new();
+        let origin = |(index, ring): (usize, &CapturedRing)| {
+            let shard = ring.is_perf().then(|| {
+                let (recorder, shard) = match ring.role {
+                    RingRole::Shard { recorder, shard } => (recorder, shard),
+                    RingRole::Single => (index as u32, 0),
+                };
+                let known = recorders.iter().position(|known| *known == recorder);
+                let recorder_index = known.unwrap_or_else(|| {
+                    recorders.push(recorder);
+                    recorders.len() - 1
+                });
+                ShardOrigin { recorder, shard, recorder_index }
+            });
+            let process_index = processes.binary_search(&ring.process).unwrap_or(0);
+            RingOrigin { process: ring.process, process_index, shard }
+        };
+        let origins = capture.rings().iter().enumerate().map(origin).collect();
+        Ok(Self { capture, models, words, origins, processes, recorders })
+    }
+
+    /// Returns the numbers of the processes that wrote the rings, in ascending order.
+    pub(super) fn processes(&self) -> &[u32] {
+        &self.processes
     }
 
     /// Checks that the capture has a perf ring. A truncated or damaged capture passes, because it may have had a perf
@@ -88,14 +138,12 @@ impl<'c> CaptureRecording<'c> {
 
     pub(super) fn entries(&self) -> Entries<'_> {
         let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
-        let kept = Kept::new(self.capture.file_bytes());
         Entries {
             recording: self,
             events: self.capture.events(),
-            catalogs: HashMap::new(),
+            catalogs: self.recorders.iter().map(|recorder| self.capture.catalog(*recorder)).collect(),
             payload_losses,
-            kept,
-            refused: None,
+            kept: Kept::new(self.capture.file_bytes()),
         }
     }
 
@@ -123,17 +171,8 @@ impl<'c> CaptureRecording<'c> {
     /// missing. This is so for a ring that is no perf ring, and for the cause [`GapCause::NeverCommitted`]. (With this
     /// cause, the thread never finished recording the event, so it stayed in its spans.)
     pub(super) fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
-        let is_of_records = self.ring(ring).is_perf() && cause != GapCause::NeverCommitted;
-        is_of_records.then(|| self.shard(ring))
-    }
-
-    /// Returns two numbers for a perf ring. The first is the index of the ring that is shard 0 of the same recorder.
-    /// The second is the number of the given ring among the recorder's shards.
-    fn shard(&self, ring: u32) -> (u32, u32) {
-        match self.ring(ring).role {
-            RingRole::Shard { recorder, shard } => (recorder, shard),
-            RingRole::Single => (ring, 0),
-        }
+        let shard = self.origins[ring as usize].shard.filter(|_| cause != GapCause::NeverCommitted);
+        shard.map(|of| (of.recorder, of.shard))
     }
 
     /// Returns the name of a typed event.
@@ -157,50 +196,36 @@ impl Entries<'_> {
         self.payload_losses.iter().filter(|losses| losses.count() > 0).cloned().collect()
     }
 
-    /// Returns the reason why the entries ended early, if they did.
-    pub(super) fn refused(&mut self) -> Option<CaptureError> {
-        self.refused.take()
+    /// Checks the memory that is kept for the entries so far. `more_bytes` is the size of everything that the caller
+    /// keeps.
+    ///
+    /// # Errors
+    /// The size exceeds the limit of the capture.
+    pub(super) fn check_kept(&self, more_bytes: u64) -> Result<(), CaptureError> {
+        self.kept.check(more_bytes)
     }
-}
 
-impl Iterator for Entries<'_> {
-    type Item = RecordingEntry;
-
-    fn next(&mut self) -> Option<RecordingEntry> {
-        // A seqno that was given up never had an event, so it is not shown as a loss.
-        let shows = |item: &CapturedRecord| match item.content {
-            CapturedContent::Gap { cause, .. } => cause.is_loss(),
-            CapturedContent::Event { .. } => true,
-        };
-        if self.refused.is_some() {
-            return None;
-        }
-        let item = self.events.by_ref().find(shows)?;
-        let ring = self.recording.ring(item.ring);
-        if let CapturedContent::Event { payload, .. } = &item.content {
-            self.payload_losses[item.ring as usize].add(payload);
-        }
-        let content = match item.content {
-            CapturedContent::Gap { first_seqno, count, cause } => EntryContent::Gap { first_seqno, count, cause },
-            CapturedContent::Event { descriptor, payload } if ring.is_perf() => {
-                let (recorder, shard) = self.recording.shard(item.ring);
-                let capture = self.recording.capture;
-                if [PerfEvent::CallSite as u16, PerfEvent::ThreadStarted as u16].contains(&descriptor.event_type) {
-                    self.kept.learn(payload.as_read().valid().map_or(0, <[u8]>::len));
+    /// Returns the next entry.
+    pub(super) fn next(&mut self) -> Option<RecordingEntry<'_>> {
+        let RecordRef { ring, content } = self.events.next_ref()?;
+        let RingOrigin { process, process_index, shard } = self.recording.origins[ring as usize];
+        let content = match content {
+            ContentRef::Gap(Gap { first_seqno, count, cause }) => EntryContent::Gap { first_seqno, count, cause },
+            ContentRef::Event { descriptor, payload, is_omitted } => {
+                self.payload_losses[ring as usize].add(payload, is_omitted);
+                match shard {
+                    Some(ShardOrigin { recorder, shard, recorder_index }) => {
+                        let catalog = &mut self.catalogs[recorder_index];
+                        let record = RawRecord::new(catalog, shard, descriptor, payload);
+                        if let Some(PerfEvent::CallSite | PerfEvent::ThreadStarted) = record.event {
+                            self.kept.learn(payload.valid().map_or(0, <[u8]>::len));
+                        }
+                        EntryContent::Perf { recorder, record, catalog }
+                    }
+                    None => EntryContent::Typed { descriptor, payload },
                 }
-                let catalog = self.catalogs.entry(recorder).or_insert_with(|| capture.catalog(recorder));
-                EntryContent::Perf { recorder, record: decode_record(catalog, shard, &descriptor, payload.as_read()) }
             }
-            CapturedContent::Event { descriptor, payload } => EntryContent::Typed { descriptor, payload },
         };
-        let entry = RecordingEntry { ring: item.ring, process: ring.process, content };
-        self.kept.count(&entry);
-        match self.kept.check() {
-            Ok(()) => Some(entry),
-            Err(error) => {
-                self.refused = Some(error);
-                None
-            }
-        }
+        Some(RecordingEntry { ring, process, process_index, content })
     }
 }

@@ -1,40 +1,89 @@
 //! The self time of spans: the time in which no child existed.
 
-use super::timeline::Timeline;
-use std::collections::HashMap;
+use crate::schema::perf::PerfEvent;
+use crate::tracing::{IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep};
 
-/// Finds the self time of every span.
-pub(super) fn find(timeline: &mut Timeline) {
-    let last_nanos = timeline.last_nanos;
-    let covered = covered_by_children(timeline);
-    for (index, span) in timeline.spans.iter_mut().enumerate() {
-        let covered = covered.get(&index).copied().unwrap_or(0);
-        let end = span.end_nanos.or(span.is_open().then_some(last_nanos)).filter(|_| span.is_start_known);
-        span.self_nanos = end.map(|end| end.saturating_sub(span.start_nanos).saturating_sub(covered));
+/// The children of each span that is not over and has had children. One such map is for one process.
+#[derive(Default)]
+pub(super) struct SelfTimes {
+    parents: IdMap<SpanId, Children>,
+}
+
+/// The times in which a span had children.
+#[derive(Default)]
+struct Children {
+    /// The number of children that exist.
+    count: u64,
+    /// The time from which on there have always been children, if there are any now.
+    since_nanos: u64,
+    /// The latest end of a child.
+    until_nanos: u64,
+    /// The sum of the times before `since_nanos` in which there were children.
+    covered_nanos: u64,
+}
+
+impl SelfTimes {
+    /// Notes that a record creates or closes a child.
+    pub(super) fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
+        match (record.event, step) {
+            (Some(PerfEvent::SpanNew), _) => {
+                if let Some(parent) = record.related() {
+                    self.parents.entry(parent).or_default().begin(record.epoch_nanos());
+                }
+            }
+            (_, SpanStep::Closed { span, .. }) => {
+                let Some(parent) = replay.get(*span).and_then(|span| span.parent) else { return };
+                let Some(children) = self.parents.get_mut(&parent) else { return };
+                children.end(record.epoch_nanos());
+                // Nobody will ask for the self time of a parent that no record names.
+                if children.count == 0 && replay.get(parent).is_none() {
+                    self.parents.remove(&parent);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the self time of a span that is over, and forgets the span. An open span counts until `last_nanos`.
+    /// Returns `None` if the beginning or the end of the span was lost.
+    pub(super) fn take(&mut self, span: &Span, last_nanos: u64) -> Option<u64> {
+        let children = self.parents.remove(&span.id);
+        let start_nanos = span.created.as_ref()?.epoch_nanos;
+        let closed_nanos = span.closed.as_ref().map(|closed| closed.epoch_nanos);
+        let end_nanos = closed_nanos.or((!span.is_end_lost).then_some(last_nanos))?;
+        let covered_nanos = children.map_or(0, |children| children.covered_until(end_nanos));
+        Some(end_nanos.saturating_sub(start_nanos).saturating_sub(covered_nanos))
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.parents.len() as u64 * 2 * size_of::<(SpanId, Children)>() as u64
     }
 }
 
-/// Returns, for each span that has children, how long at least one of its children existed.
-fn covered_by_children(timeline: &Timeline) -> HashMap<usize, u64> {
-    let child = |index: usize| {
-        let span = &timeline.spans[index];
-        Some((timeline.parent_of(index)?, span.start_nanos, span.drawn_end_nanos().unwrap_or(u64::MAX)))
-    };
-    let mut children: Vec<(usize, u64, u64)> = (0..timeline.spans.len()).filter_map(child).collect();
-    children.sort_unstable();
-    let mut covered = HashMap::new();
-    for family in children.chunk_by(|a, b| a.0 == b.0) {
-        let parent = &timeline.spans[family[0].0];
-        let Some(parent_end) = parent.end_nanos.or(parent.is_open().then_some(timeline.last_nanos)) else { continue };
-        let (mut until, mut sum) = (parent.start_nanos, 0_u64);
-        for (_, start, end) in family {
-            let (start, end) = ((*start).max(until), (*end).min(parent_end));
-            if end > start {
-                sum = sum.saturating_add(end - start);
-                until = end;
-            }
-        }
-        covered.insert(family[0].0, sum);
+impl Children {
+    fn begin(&mut self, nanos: u64) {
+        // Times can be a few nanoseconds out of order. No time counts twice.
+        let nanos = nanos.max(self.until_nanos);
+        self.since_nanos = if self.count == 0 { nanos } else { nanos.min(self.since_nanos) };
+        self.count += 1;
     }
-    covered
+
+    fn end(&mut self, nanos: u64) {
+        let nanos = nanos.max(self.since_nanos);
+        self.count = self.count.saturating_sub(1);
+        if self.count == 0 {
+            let until_nanos = nanos.max(self.until_nanos);
+            self.covered_nanos = self.covered_nanos.saturating_add(until_nanos - self.since_nanos);
+            self.since_nanos = until_nanos;
+        }
+        self.until_nanos = self.until_nanos.max(nanos);
+    }
+
+    /// Returns the time in which there were children before `end_nanos`, the end of the parent.
+    fn covered_until(&self, end_nanos: u64) -> u64 {
+        if self.count > 0 {
+            return self.covered_nanos.saturating_add(end_nanos.saturating_sub(self.since_nanos));
+        }
+        self.covered_nanos.saturating_sub(self.until_nanos.saturating_sub(end_nanos))
+    }
 }

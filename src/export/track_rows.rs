@@ -3,79 +3,104 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A slice to be drawn: its times in nanoseconds, and its parent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Interval {
-    pub(super) start: u64,
-    /// `None` if the slice never ended.
-    pub(super) end: Option<u64>,
-    /// The index of the interval's parent. If this interval lies in its parent, it should be drawn in the parent's
-    /// row.
-    pub(super) parent: Option<usize>,
+/// The rows of one track. Any two slices of one row either nest or do not overlap. Slices with equal times do not count
+/// as nested, because viewers may order equal times in either way.
+#[derive(Default)]
+pub(super) struct TrackRows {
+    rows: Vec<TrackRow>,
+    /// The rows whose outermost slice has ended, each with the time of its end.
+    ended: BinaryHeap<Reverse<(u64, u32)>>,
+    free: BinaryHeap<Reverse<u32>>,
 }
 
-impl Interval {
-    fn end(&self) -> u64 {
-        self.end.unwrap_or(u64::MAX)
-    }
-
-    /// Returns true if the interval begins after `outer` begins, and ends before `outer` ends. If `outer` never ends,
-    /// any end is before its end. Intervals with equal times do not count as nested, because viewers may order equal
-    /// times in either way.
-    fn lies_in(&self, outer: &Self) -> bool {
-        self.start > outer.start && (self.end() < outer.end() || outer.end.is_none())
-    }
+#[derive(Default)]
+struct TrackRow {
+    /// The slices that have not ended, the outermost first, and those after them that have ended.
+    slices: Vec<RowSlice>,
+    /// The latest end of the slices that were in the row and are not in `slices` any more.
+    used_until_nanos: Option<u64>,
 }
 
-/// Assigns a row to each interval, from 0. Any two intervals of one row either nest or do not overlap. A child is in
-/// its parent's row if it fits there. Otherwise an interval gets the lowest free row, or a new row.
-pub(super) fn assign(intervals: &[Interval]) -> Vec<u32> {
-    let mut by_start: Vec<usize> = (0..intervals.len()).collect();
-    by_start.sort_by_key(|index| (intervals[*index].start, Reverse(intervals[*index].end())));
-    let mut row_of = vec![u32::MAX; intervals.len()];
-    // For each row, the intervals in it that have not ended yet, the outermost first.
-    let mut open: Vec<Vec<usize>> = Vec::new();
-    let mut occupied: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-    let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
-    for index in by_start {
-        let interval = &intervals[index];
-        while let Some(Reverse((end, row))) = occupied.peek().copied()
-            && end < interval.start
+struct RowSlice {
+    id: u64,
+    /// `None` until the slice ends.
+    end_nanos: Option<u64>,
+}
+
+impl TrackRows {
+    /// Begins a slice, and returns its row, from 0. `inside` is a slice in which it nests, and the row of this slice:
+    /// the new slice begins later and will end earlier. It is in the same row if it fits there. Otherwise it gets the
+    /// lowest free row, or a new row.
+    pub(super) fn begin(&mut self, id: u64, start_nanos: u64, inside: Option<(u64, u32)>) -> u32 {
+        while let Some(Reverse((end, row))) = self.ended.peek().copied()
+            && end < start_nanos
         {
-            occupied.pop();
-            open[row as usize].clear();
-            free.push(Reverse(row));
+            self.ended.pop();
+            self.rows[row as usize].clear();
+            self.free.push(Reverse(row));
         }
-        let row = match inside_parent(intervals, index, &row_of, &mut open) {
-            Some(row) => row,
-            None => {
-                let Reverse(row) = free.pop().unwrap_or_else(|| {
-                    open.push(Vec::new());
-                    Reverse((open.len() - 1) as u32)
-                });
-                occupied.push(Reverse((interval.end(), row)));
-                row
-            }
+        let fits = |(outer, row): &(u64, u32)| {
+            self.rows.get_mut(*row as usize).is_some_and(|row| row.fits(*outer, start_nanos))
         };
-        open[row as usize].push(index);
-        row_of[index] = row;
+        let row = match inside.filter(fits) {
+            Some((_, row)) => row,
+            None => self.take_free(start_nanos),
+        };
+        self.rows[row as usize].slices.push(RowSlice { id, end_nanos: None });
+        row
     }
-    row_of
+
+    /// Ends a slice of a row.
+    pub(super) fn end(&mut self, row: u32, id: u64, end_nanos: u64) {
+        let Some(slices) = self.rows.get_mut(row as usize).map(|row| &mut row.slices) else { return };
+        let Some(at) = slices.iter().rposition(|slice| slice.id == id && slice.end_nanos.is_none()) else { return };
+        slices[at].end_nanos = Some(end_nanos);
+        if at == 0 {
+            self.ended.push(Reverse((end_nanos, row)));
+        }
+    }
+
+    /// Returns the lowest row that is free at `start_nanos`, or a new row.
+    fn take_free(&mut self, start_nanos: u64) -> u32 {
+        if let Some(Reverse(row)) = self.free.peek().copied()
+            // Times can be a few nanoseconds out of order.
+            && self.rows[row as usize].is_unused_at(start_nanos)
+        {
+            self.free.pop();
+            return row;
+        }
+        self.rows.push(TrackRow::default());
+        self.rows.len() as u32 - 1
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        // A row keeps few slices beside the open ones, and those are counted elsewhere.
+        self.rows.len() as u64 * 256
+    }
 }
 
-/// Returns the parent's row, if the interval lies in its parent and the parent is the innermost open interval of that
-/// row. Returns `None` otherwise.
-fn inside_parent(intervals: &[Interval], index: usize, row_of: &[u32], open: &mut [Vec<usize>]) -> Option<u32> {
-    let interval = &intervals[index];
-    let parent = interval.parent.filter(|parent| *parent != index)?;
-    let row = *row_of.get(parent)?;
-    let stack = open.get_mut(row as usize)?;
-    while let Some(innermost) = stack.last()
-        && intervals[*innermost].end() < interval.start
-    {
-        stack.pop();
+impl TrackRow {
+    fn is_unused_at(&self, nanos: u64) -> bool {
+        self.used_until_nanos.is_none_or(|until| until < nanos)
     }
-    (stack.last() == Some(&parent) && interval.lies_in(&intervals[parent])).then_some(row)
+
+    fn clear(&mut self) {
+        let end = self.slices.drain(..).filter_map(|slice| slice.end_nanos).max();
+        self.used_until_nanos = self.used_until_nanos.max(end);
+    }
+
+    /// Returns true if `outer` is the innermost slice of the row at `nanos`.
+    fn fits(&mut self, outer: u64, nanos: u64) -> bool {
+        while let Some(RowSlice { end_nanos: Some(end), .. }) = self.slices.last()
+            && *end < nanos
+            && self.slices.len() > 1
+        {
+            self.used_until_nanos = self.used_until_nanos.max(Some(*end));
+            self.slices.pop();
+        }
+        let is_innermost = self.slices.last().is_some_and(|slice| slice.id == outer && slice.end_nanos.is_none());
+        is_innermost && self.is_unused_at(nanos)
+    }
 }
 
 #[cfg(test)]
@@ -83,22 +108,59 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn interval(start: u64, end: u64, parent: Option<usize>) -> Interval {
-        Interval { start, end: (end != 0).then_some(end), parent }
+    #[derive(Clone, Copy, Debug)]
+    struct Interval {
+        start: u64,
+        /// `None` if the slice never ended.
+        end: Option<u64>,
+        parent: Option<usize>,
+    }
+
+    impl Interval {
+        fn end(&self) -> u64 {
+            self.end.unwrap_or(u64::MAX)
+        }
+
+        fn lies_in(&self, outer: &Self) -> bool {
+            self.start > outer.start && (self.end() < outer.end() || outer.end.is_none())
+        }
+    }
+
+    /// Draws the intervals in the order of time. Returns the row of each.
+    fn rows_of(intervals: &[Interval]) -> Vec<u32> {
+        let begins = intervals.iter().enumerate().map(|(index, interval)| (interval.start, 0, index));
+        let ends = intervals.iter().enumerate().filter_map(|(index, interval)| Some((interval.end?, 1, index)));
+        let mut changes: Vec<(u64, i32, usize)> = begins.chain(ends).collect();
+        changes.sort_unstable();
+        let (mut rows, mut row_of) = (TrackRows::default(), vec![None; intervals.len()]);
+        for (nanos, change, index) in changes {
+            let interval = &intervals[index];
+            match (change, row_of[index]) {
+                (0, _) => {
+                    let parent = interval.parent.filter(|parent| interval.lies_in(&intervals[*parent]));
+                    let inside = parent.and_then(|parent| Some((parent as u64, row_of[parent]?)));
+                    row_of[index] = Some(rows.begin(index as u64, nanos, inside));
+                }
+                (_, Some(row)) => rows.end(row, index as u64, nanos),
+                _ => {}
+            }
+        }
+        row_of.into_iter().map(Option::unwrap).collect()
     }
 
     #[test]
     fn children_lie_in_their_parent_and_overlapping_ones_get_other_rows() {
+        let interval = |start, end, parent| Interval { start, end, parent };
         let intervals = [
-            interval(0, 100, None),
-            interval(10, 20, Some(0)),
-            interval(15, 30, Some(0)),
-            interval(40, 50, Some(0)),
-            interval(90, 110, Some(0)),
-            interval(200, 0, None),
-            interval(210, 220, Some(5)),
+            interval(0, Some(100), None),
+            interval(10, Some(20), Some(0)),
+            interval(15, Some(30), Some(0)),
+            interval(40, Some(50), Some(0)),
+            interval(90, Some(110), Some(0)),
+            interval(200, None, None),
+            interval(210, Some(220), Some(5)),
         ];
-        assert_eq!(assign(&intervals), [0, 0, 1, 0, 1, 0, 0]);
+        assert_eq!(rows_of(&intervals), [0, 0, 1, 0, 1, 0, 0]);
     }
 
     proptest! {
@@ -113,7 +175,7 @@ mod tests {
                     parent: (*parent < count).then_some(*parent),
                 })
                 .collect();
-            let rows = assign(&intervals);
+            let rows = rows_of(&intervals);
             for (a, first) in intervals.iter().enumerate() {
                 for (b, second) in intervals.iter().enumerate().skip(a + 1) {
                     let apart = first.end() < second.start || second.end() < first.start;

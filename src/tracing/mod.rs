@@ -71,13 +71,13 @@ pub use init::{
     CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, init, try_init, try_init_from_env, try_init_with,
 };
 pub use layer::RecorderLayer;
-#[cfg(feature = "export")]
-pub(crate) use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent, PerfItem,
     PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
     TypedEvent, decode_record,
 };
+#[cfg(feature = "export")]
+pub(crate) use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use recorder::{PerfRecorder, PerfStats};
 pub use setup_error::{SetupError, SetupErrorKind};
 pub use subscriber::RecorderSubscriber;

@@ -1,158 +1,203 @@
 //! The second pass over a capture. It draws tracks, slices, instants and counters for a trace viewer.
 
 mod drawn;
+mod held;
 mod instants;
 mod slices;
 mod spans;
 mod tracks;
 
 use super::args::{ArgValue, Args};
-use super::flows::Flows;
-use super::recording::{CaptureRecording, EntryContent};
-use super::timeline::{SliceKey, SpanKey, Timeline};
+use super::outline::Outline;
+use super::pass::{self, Pass};
+use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
 use super::trace_writer::{Label, SliceId, TraceWriter, TrackId};
+use super::track_rows::TrackRows;
 use super::{ExportOptions, Names, View};
-use crate::schema::perf::FieldValue;
-use crate::tracing::{CallSite, Field, Fields, PerfContent, PerfRecord, SpanChange, SpanId, SpanReplay, ThreadKey};
-use drawn::{DrawnSlice, DrawnSpan, Waiting};
-use std::collections::HashMap;
+use crate::capture::CaptureError;
+use crate::schema::perf::PerfEvent;
+use crate::tracing::{Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use drawn::DrawnSpan;
+use held::HeldInstants;
 use std::io;
-use std::sync::Arc;
 use tracks::TrackKey;
 
 /// Draws a recording as a trace.
+///
+/// # Errors
+/// Writing fails, or the export would take more memory than any capture of this size from a real program needs.
 pub(super) fn draw(
     recording: &CaptureRecording<'_>,
-    timeline: &Timeline,
+    outline: &Outline,
     ExportOptions { view, names }: ExportOptions,
     writer: &mut dyn TraceWriter,
-) -> io::Result<()> {
+) -> Result<(), CaptureError> {
     let mut builder = TraceBuilder {
         recording,
-        timeline,
+        outline,
         view,
         names,
-        flows: Flows::of(timeline, view),
         writer,
-        replays: HashMap::new(),
-        tracks: HashMap::new(),
+        tracks: IdMap::default(),
         slices_drawn: 0,
-        spans: HashMap::new(),
-        slices: HashMap::new(),
-        waiting: HashMap::new(),
-        moved: HashMap::new(),
-        free_from: HashMap::new(),
+        processes: recording.processes().iter().map(|_| DrawnProcess::default()).collect(),
+        overlapping_rows: IdMap::default(),
+        free_from: IdMap::default(),
+        held: HeldInstants::default(),
+        now_nanos: 0,
+        field_bytes: 0,
     };
-    for entry in recording.entries() {
-        let process = entry.process;
-        match &entry.content {
-            EntryContent::Perf { recorder, record } => builder.record(process, *recorder, record)?,
-            EntryContent::Typed { descriptor, payload } => {
-                builder.typed_event(process, entry.ring, descriptor, payload)?;
-            }
-            EntryContent::Gap { cause, .. } => builder.replay(process).gap(recording.losing_shard(entry.ring, *cause)),
-        }
-    }
-    builder.end_lost_spans()?;
-    builder.losses()?;
-    builder.writer.finish()
+    pass::run(recording, &mut builder)?;
+    builder.finish().map_err(pass::write_error)
 }
 
 struct TraceBuilder<'p> {
     recording: &'p CaptureRecording<'p>,
-    timeline: &'p Timeline,
+    outline: &'p Outline,
     view: View,
     names: Names,
-    flows: Flows,
     writer: &'p mut dyn TraceWriter,
-    replays: HashMap<u32, SpanReplay>,
-    tracks: HashMap<TrackKey, TrackId>,
+    tracks: IdMap<TrackKey, TrackId>,
     slices_drawn: u64,
-    /// The open spans.
-    spans: HashMap<SpanKey, DrawnSpan>,
-    /// The slices that have begun in the output and have not ended there.
-    slices: HashMap<SliceKey, DrawnSlice>,
-    /// Instants that were read before the beginning of their slice. This happens because events of different rings can
-    /// be a few nanoseconds out of order.
-    waiting: HashMap<SliceKey, Vec<Waiting>>,
-    /// The drawn beginning of each slice that is drawn later than it began. A slice is drawn later if an earlier slice
-    /// of its thread took no time, because a slice without length is drawn one nanosecond long.
-    moved: HashMap<SliceKey, u64>,
+    processes: Vec<DrawnProcess>,
+    /// The rows of each thread's slices that overlap without nesting.
+    overlapping_rows: IdMap<ThreadKey, TrackRows>,
     /// The time from which the next slice of a thread can be drawn. Only threads that have a slice with a drawn end
     /// after its true end are here.
-    free_from: HashMap<ThreadKey, u64>,
+    free_from: IdMap<ThreadKey, u64>,
+    held: HeldInstants,
+    /// The latest time of an event so far.
+    now_nanos: u64,
+    /// An estimate of the size of all fields in memory.
+    field_bytes: u64,
+}
+
+/// The spans of one process.
+#[derive(Default)]
+struct DrawnProcess {
+    /// The spans that are not over, and those that were closed in the last milliseconds of the stream.
+    spans: IdMap<SpanId, DrawnSpan>,
+    /// The rows of spans in span view.
+    rows: TrackRows,
+}
+
+impl Pass for TraceBuilder<'_> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+        let nanos = match &entry.content {
+            EntryContent::Perf { record, .. } => record.epoch_nanos(),
+            EntryContent::Typed { descriptor, .. } => descriptor.record_epoch_nanos,
+            EntryContent::Gap { .. } => return Ok(()),
+        };
+        self.now_nanos = self.now_nanos.max(nanos);
+        while let Some(instant) = self.held.take(self.now_nanos) {
+            self.draw_instant(&instant)?;
+        }
+        match &entry.content {
+            EntryContent::Perf { recorder, record, catalog } => {
+                self.record(entry, *recorder, record, catalog, step, replay)
+            }
+            EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
+            EntryContent::Gap { .. } => Ok(()),
+        }
+    }
+
+    fn closed(&mut self, process_index: usize, span: Span, _: &SpanReplay) -> io::Result<()> {
+        if let Some(drawn) = self.processes[process_index].spans.remove(&span.id) {
+            self.field_bytes = self.field_bytes.saturating_sub(drawn.field_bytes);
+        }
+        Ok(())
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        const SPAN_BYTES: u64 = 4 * size_of::<(SpanId, DrawnSpan)>() as u64;
+        const TRACK_BYTES: u64 = 512;
+        let of_process = |process: &DrawnProcess| process.spans.len() as u64 * SPAN_BYTES + process.rows.kept_bytes();
+        let rows = self.overlapping_rows.values().map(TrackRows::kept_bytes).fold(0, u64::saturating_add);
+        let processes = self.processes.iter().map(of_process).fold(0, u64::saturating_add);
+        let tracks = self.tracks.len() as u64 * TRACK_BYTES;
+        [rows, processes, tracks, self.held.kept_bytes(), self.field_bytes].into_iter().fold(0, u64::saturating_add)
+    }
 }
 
 impl TraceBuilder<'_> {
-    fn record(&mut self, process: u32, recorder: u32, record: &PerfRecord) -> io::Result<()> {
-        let nanos = record.epoch_nanos;
-        let replay = self.replay(process);
-        while replay.take_closed().is_some() {}
-        match replay.push(recorder, record) {
-            SpanChange::None => self.instant_of(process, recorder, record),
-            SpanChange::Updated(span) => self.update((process, span), record),
-            SpanChange::SliceBegun(slice) => {
-                self.see((process, slice.span), nanos)?;
-                self.begin_slice(process, &slice, &record.thread)
+    fn record(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        recorder: u32,
+        record: &RawRecord<'_>,
+        catalog: &Catalog,
+        step: &SpanStep,
+        replay: &SpanReplay,
+    ) -> io::Result<()> {
+        let (process, nanos) = (entry.process_index, record.epoch_nanos());
+        match step {
+            SpanStep::None => self.instant_of(entry, recorder, record, catalog),
+            SpanStep::Updated(span) => self.update(process, *span, record, catalog, replay),
+            SpanStep::SliceBegun(slice) => {
+                self.show_span(process, slice.span, replay)?;
+                self.begin_slice(entry, slice, catalog, replay)
             }
-            SpanChange::SliceEnded(slice) => {
-                self.see((process, slice.span), nanos)?;
-                self.end_slice(process, &slice, nanos, Args::default())
+            SpanStep::SliceEnded(taken) => {
+                self.show_span(process, taken.slice.span, replay)?;
+                self.end_slice(process, &taken.slice, nanos, Args::default())
             }
-            SpanChange::Closed { span, cut } => {
-                self.see((process, span), nanos)?;
-                for slice in cut {
+            SpanStep::Closed { span, cut } => {
+                self.show_span(process, *span, replay)?;
+                for taken in cut {
                     // No thread can be in a span after the close. The slice is still open here, so the record of its
                     // exit was lost.
-                    self.end_slice(process, &slice, nanos, drawn::lost_end())?;
+                    self.end_slice(process, &taken.slice, nanos, drawn::lost_end())?;
                 }
-                self.close((process, span), nanos)
+                self.close(process, *span, nanos, replay)
             }
         }
     }
 
     /// Draws the changes that a record makes to a span.
-    fn update(&mut self, key: SpanKey, record: &PerfRecord) -> io::Result<()> {
-        match &record.content {
-            PerfContent::SpanNew { fields, .. } => {
-                self.spans.entry(key).or_default().add_fields(fields);
-                self.show_span(key)
+    fn update(
+        &mut self,
+        process: usize,
+        id: SpanId,
+        record: &RawRecord<'_>,
+        catalog: &Catalog,
+        replay: &SpanReplay,
+    ) -> io::Result<()> {
+        let spans = &mut self.processes[process].spans;
+        match record.event {
+            Some(PerfEvent::SpanNew) => {
+                self.field_bytes += spans.entry(id).or_default().add_fields(record.named_fields(catalog));
+                self.show_span(process, id, replay)
             }
-            PerfContent::SpanRecord { fields, .. } => {
-                self.see(key, record.epoch_nanos)?;
-                self.add_fields(key, fields);
+            Some(PerfEvent::SpanRecord) => {
+                self.show_span(process, id, replay)?;
+                let span = self.processes[process].spans.entry(id).or_default();
+                self.field_bytes += span.add_fields(record.named_fields(catalog));
                 Ok(())
             }
-            PerfContent::SpanFollowsFrom { follows, .. } => {
-                let (name, value) = (Arc::from("follows_from"), FieldValue::U64(follows.get()));
-                let values = vec![Field { name, index: u8::MAX, value, cut: None }];
-                self.add_fields(key, &Fields { values, ..Fields::default() });
+            Some(PerfEvent::SpanFollowsFrom) => {
+                if let (Some(span), Some(follows)) = (spans.get_mut(&id), record.related()) {
+                    self.field_bytes += span.add_fact("follows_from", ArgValue::Uint(follows.get()));
+                }
                 Ok(())
             }
-            _ => self.see(key, record.epoch_nanos),
+            _ => self.show_span(process, id, replay),
         }
     }
 
-    fn add_fields(&mut self, key: SpanKey, fields: &Fields) {
-        if let Some(span) = self.spans.get_mut(&key) {
-            span.add_fields(fields);
+    /// Draws what is left at the end of the recording.
+    fn finish(&mut self) -> io::Result<()> {
+        while let Some(instant) = self.held.take_any() {
+            self.draw_instant(&instant)?;
         }
-    }
-
-    fn replay(&mut self, process: u32) -> &mut SpanReplay {
-        self.replays.entry(process).or_insert_with(|| SpanReplay::new().without_fields().without_slices())
-    }
-
-    /// Returns the parent and the call site of a span, as far as the replay has seen them by now.
-    fn described(&self, key: SpanKey) -> (Option<SpanId>, Option<Arc<CallSite>>) {
-        let span = self.replays.get(&key.0).and_then(|replay| replay.get(key.1));
-        span.map_or((None, None), |span| (span.parent, span.call_site.clone()))
+        self.end_lost_spans()?;
+        self.losses()?;
+        self.writer.finish()
     }
 
     /// Draws the losses, each ring's on a track of its own.
     fn losses(&mut self) -> io::Result<()> {
-        let timeline = self.timeline;
-        for loss in &timeline.losses {
+        let outline = self.outline;
+        for loss in &outline.losses {
             let track = self.track(TrackKey::Losses(loss.ring), None)?;
             let slice = self.next_slice();
             let mut args = Args::default();

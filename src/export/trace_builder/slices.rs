@@ -1,68 +1,118 @@
 //! Thread view: a track for each thread, with its span slices.
 
-use super::drawn::{DrawnSlice, Shown, Waiting, lost_end};
-use super::{ArgValue, Args, Label, SliceKey, TraceBuilder, TrackKey, View};
-use crate::export::span_slices::drawn_end;
-use crate::tracing::{OpenSlice, Thread, ThreadKey};
+use super::drawn::{DrawnSlice, drawn_end, lost_end};
+use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
+use crate::export::recording::RecordingEntry;
+use crate::export::trace_writer::{FlowEnds, TrackId};
+use crate::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
 use std::io;
 
+/// The number of slices of a span from which on the slices that ended long ago are forgotten.
+const SLICES_MANY: usize = 8;
+
 impl TraceBuilder<'_> {
-    pub(super) fn begin_slice(&mut self, process: u32, slice: &OpenSlice, thread: &Thread) -> io::Result<()> {
-        if self.view == View::Span {
-            return Ok(());
-        }
-        let key = (process, slice.id);
-        let track_key = self.track_of_slice(slice.thread, key);
-        // A row of overlapping slices is drawn under the thread's own track, so the thread's track is made first.
-        self.thread_track(process, slice.thread, thread)?;
-        let track = self.track(track_key, Some((process, thread)))?;
+    pub(super) fn begin_slice(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        slice: &OpenSlice,
+        catalog: &Catalog,
+        replay: &SpanReplay,
+    ) -> io::Result<()> {
+        let Some(replayed) = replay.get(slice.span).filter(|_| self.view == View::Thread) else { return Ok(()) };
+        let outline = &self.outline.processes[entry.process_index];
+        let row = outline.overlapping.contains(slice.id).then(|| {
+            let rows = self.overlapping_rows.entry(slice.thread).or_default();
+            rows.begin(slice.id, slice.entered_epoch_nanos, None)
+        });
+        let track = self.slice_track(entry.process, slice.thread, row, catalog)?;
         let id = self.next_slice();
         let start_nanos = self.free_from(slice.thread, slice.entered_epoch_nanos);
-        if start_nanos > slice.entered_epoch_nanos {
-            self.moved.insert(key, start_nanos);
+        let mut more = Args::default();
+        if outline.open_slices.contains(&slice.id) {
+            more.push("open", ArgValue::Bool(true));
         }
-        let (parent, call_site) = self.described((process, slice.span));
-        let span = self.spans.entry((process, slice.span)).or_default();
-        let mut args = span.args(slice.span, parent);
-        if self.timeline.open_slices.contains(&key) {
-            args.push("open", ArgValue::Bool(true));
+        let begins: Vec<_> = outline.flows.begins(slice.id).collect();
+        let ends: Vec<_> = outline.flows.ends(slice.id).collect();
+        let call_site = replayed.call_site.as_deref();
+        let name = self.names.of_span(slice.span, call_site);
+        let label = Label { flows: FlowEnds { begins: &begins, ends: &ends }, ..Label::new(&name, call_site) };
+        let process = &mut self.processes[entry.process_index];
+        let span = process.spans.entry(slice.span).or_default();
+        let shown = span.shown();
+        self.writer.begin(track, id, start_nanos, label, span.args(slice.span, replayed.parent, &mut more))?;
+        if span.slices.len() >= SLICES_MANY {
+            let now_nanos = self.now_nanos;
+            span.slices.retain(|slice| slice.end_nanos.is_none_or(|end| end.saturating_add(GRACE_NANOS) > now_nanos));
         }
-        let shown = Shown::of(&span.fields);
-        let name = self.names.of_span(slice.span, call_site.as_deref());
-        let label = Label { flows: self.flows.at(key), ..Label::new(&name, call_site.as_deref()) };
-        self.writer.begin(track, id, start_nanos, label, &args)?;
-        for Waiting { slice, nanos, name, category, source, args } in self.waiting.remove(&key).unwrap_or_default() {
-            let source = source.as_ref().map(|(file, line)| (file.as_str(), *line));
-            let label = Label { name: &name, category: &category, source, ..Label::default() };
-            self.writer.instant(track, slice.drawn(start_nanos, nanos), label, &args)?;
-        }
-        if let Some(seen_nanos) = self.timeline.lost_slices.get(&key) {
+        let (thread, replay_id, begun_nanos) = (slice.thread, slice.id, slice.entered_epoch_nanos);
+        let lost_nanos = outline.lost_slices.get(&slice.id).copied();
+        span.slices.push(DrawnSlice {
+            id,
+            track,
+            thread,
+            replay_id,
+            begun_nanos,
+            start_nanos,
+            end_nanos: lost_nanos,
+            row,
+            shown,
+        });
+        if let Some(seen_nanos) = lost_nanos {
             // The exit of this slice was lost. The slice is ended in the output at once, so that its end comes before
             // later events with the same time.
-            let end_nanos = self.end_nanos(slice.thread, start_nanos, *seen_nanos);
+            let end_nanos = self.end_nanos(thread, start_nanos, seen_nanos);
+            self.end_row(thread, row, replay_id, end_nanos);
             return self.writer.end(track, id, end_nanos, &lost_end());
         }
-        self.slices.insert(key, DrawnSlice { id, track, start_nanos, shown });
         Ok(())
     }
 
     /// Ends a slice. The end shows the arguments `args`, and the fields of the slice's span that the slice does not
     /// show yet.
-    pub(super) fn end_slice(&mut self, process: u32, slice: &OpenSlice, nanos: u64, mut args: Args) -> io::Result<()> {
-        let Some(drawn) = self.slices.remove(&(process, slice.id)) else { return Ok(()) };
-        if let Some(span) = self.spans.get(&(process, slice.span)) {
-            drawn.shown.push_rest(&span.fields, &mut args);
-        }
-        let end_nanos = self.end_nanos(slice.thread, drawn.start_nanos, nanos);
-        self.writer.end(drawn.track, drawn.id, end_nanos, &args)
+    pub(super) fn end_slice(
+        &mut self,
+        process_index: usize,
+        slice: &OpenSlice,
+        nanos: u64,
+        mut args: Args,
+    ) -> io::Result<()> {
+        let Some(span) = self.processes[process_index].spans.get_mut(&slice.span) else { return Ok(()) };
+        let open = |drawn: &&mut DrawnSlice| drawn.replay_id == slice.id && drawn.end_nanos.is_none();
+        let Some(drawn) = span.slices.iter_mut().rev().find(open) else { return Ok(()) };
+        drawn.end_nanos = Some(nanos);
+        let DrawnSlice { id, track, start_nanos, row, shown, .. } = *drawn;
+        span.push_rest(shown, &mut args);
+        let end_nanos = self.end_nanos(slice.thread, start_nanos, nanos);
+        self.end_row(slice.thread, row, slice.id, end_nanos);
+        self.writer.end(track, id, end_nanos, &args)
     }
 
     /// Returns the track of a slice: the track of its thread, or a separate row if the slice overlaps other slices
     /// without nesting.
-    pub(super) fn track_of_slice(&self, thread: ThreadKey, slice: SliceKey) -> TrackKey {
-        match self.timeline.overlapping.get(&slice) {
-            Some(row) => TrackKey::Overlapping(thread, *row),
-            None => TrackKey::Thread(thread),
+    fn slice_track(
+        &mut self,
+        process: u32,
+        thread: ThreadKey,
+        row: Option<u32>,
+        catalog: &Catalog,
+    ) -> io::Result<TrackId> {
+        if row.is_none()
+            && let Some(track) = self.tracks.get(&TrackKey::Thread(thread))
+        {
+            return Ok(*track);
+        }
+        let described: &Thread = &catalog.thread(thread.thread_id);
+        // A row of overlapping slices is drawn under the thread's own track, so the thread's track is made first.
+        let track = self.thread_track(process, thread, described)?;
+        match row {
+            None => Ok(track),
+            Some(row) => self.track(TrackKey::Overlapping(thread, row + 1), Some((process, described))),
+        }
+    }
+
+    fn end_row(&mut self, thread: ThreadKey, row: Option<u32>, slice: u64, end_nanos: u64) {
+        if let (Some(row), Some(rows)) = (row, self.overlapping_rows.get_mut(&thread)) {
+            rows.end(row, slice, end_nanos);
         }
     }
 

@@ -1,78 +1,109 @@
 //! Span view: one slice for each span, from its creation to its close.
 
-use super::drawn::{Shown, lost_end};
-use super::{ArgValue, Args, Label, SpanKey, TraceBuilder, TrackKey, View};
-use crate::export::trace_writer::SliceId;
+use super::drawn::{WholeSlice, lost_end};
+use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
+use crate::export::trace_writer::{FlowEnds, SliceId};
+use crate::tracing::{SpanId, SpanReplay};
 use std::io;
 
 impl TraceBuilder<'_> {
     /// Begins the slice of a span that a record names, if the slice has not begun yet. The first record of a span may
     /// be of any kind, because the record of its creation may have been lost.
-    pub(super) fn see(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // Threads race: a thread may record its exit from the span after another thread has recorded the span's close.
-        // The span was drawn completely at its close, so it must not begin a second time.
-        let is_over = self.timeline.get(key).and_then(|times| times.end_nanos).is_some_and(|end| end < nanos);
-        if is_over && !self.spans.contains_key(&key) {
+    pub(super) fn show_span(&mut self, process_index: usize, id: SpanId, replay: &SpanReplay) -> io::Result<()> {
+        let Some(replayed) = replay.get(id).filter(|_| self.view == View::Span) else { return Ok(()) };
+        let process = &mut self.processes[process_index];
+        if process.spans.get(&id).is_some_and(|span| span.whole.is_some()) {
             return Ok(());
         }
-        self.spans.entry(key).or_default();
-        self.show_span(key)
-    }
-
-    /// Begins the slice of the span, once.
-    pub(super) fn show_span(&mut self, key: SpanKey) -> io::Result<()> {
-        let is_shown = self.spans.get(&key).is_none_or(|span| span.slice.is_some());
-        let Some(times) = self.timeline.get(key).filter(|_| self.view == View::Span && !is_shown) else {
-            return Ok(());
-        };
-        let track = self.track(TrackKey::Spans { process: key.0, row: times.row }, None)?;
+        let outline = &self.outline.processes[process_index];
+        let start = outline.starts.get(&replayed.number);
+        let start_nanos = start.map_or(replayed.start_epoch_nanos(), |start| start.nanos);
+        let end = outline.ends.get(&replayed.number);
+        let lost_nanos = end.and_then(|end| end.lost_nanos);
+        let parent = replayed.parent.filter(|_| !outline.outside_parent.contains(replayed.number));
+        let whole_parent = parent.and_then(|parent| process.spans.get(&parent)?.whole.as_ref());
+        // A parent whose end was lost is drawn up to the time at which it was last seen. Its children may go on.
+        let inside = whole_parent.filter(|parent| parent.end_nanos.is_none());
+        let inside = inside.map(|parent| (parent.number, parent.row));
+        let row = process.rows.begin(replayed.number, start_nanos, inside);
+        if let Some(nanos) = lost_nanos {
+            process.rows.end(row, replayed.number, nanos);
+        }
+        let track = self.track(TrackKey::Spans { process: self.recording.processes()[process_index], row }, None)?;
         let slice = self.next_slice();
-        let (parent, call_site) = self.described(key);
-        let Some(span) = self.spans.get_mut(&key) else { return Ok(()) };
-        span.slice = Some(slice);
-        span.shown = Shown::of(&span.fields);
-        let mut args = span.args(key.1, parent);
-        if !times.is_start_known {
-            args.push("start", ArgValue::Text("lost".into()));
+        let mut more = Args::default();
+        if start.is_some_and(|start| !start.is_known) {
+            more.push("start", ArgValue::Text("lost".into()));
         }
-        if times.is_open() {
-            args.push("open", ArgValue::Bool(true));
+        if let Some(end) = end {
+            if end.lost_nanos.is_none() {
+                more.push("open", ArgValue::Bool(true));
+            }
+            if let Some(nanos) = end.busy_nanos {
+                more.push("busy_ns", ArgValue::Uint(nanos));
+            }
         }
-        if times.is_busy_known {
-            args.push("busy_ns", ArgValue::Uint(times.busy_nanos));
-        }
-        let name = times.shown_name(self.names);
-        let flows = self.flows.at((key.0, key.1.get()));
-        let label = Label { flows, ..Label::new(&name, call_site.as_deref()) };
-        self.writer.begin(track, slice, times.start_nanos, label, &args)
+        let begins: Vec<_> = outline.flows.begins(replayed.number).collect();
+        let ends: Vec<_> = outline.flows.ends(replayed.number).collect();
+        let known = start.and_then(|start| start.call_site.as_deref());
+        let call_site = replayed.call_site.as_deref().or(known);
+        let name = self.names.of_span(id, call_site);
+        let label = Label { flows: FlowEnds { begins: &begins, ends: &ends }, ..Label::new(&name, call_site) };
+        let span = self.processes[process_index].spans.entry(id).or_default();
+        span.whole = Some(WholeSlice {
+            id: slice,
+            track,
+            row,
+            number: replayed.number,
+            start_nanos,
+            end_nanos: lost_nanos,
+            has_ended: false,
+            shown: span.shown(),
+        });
+        self.writer.begin(track, slice, start_nanos, label, span.args(id, replayed.parent, &mut more))
     }
 
     /// Ends the slice of a span that was closed.
-    pub(super) fn close(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // The span's fields are dropped here. If a thread exits the span a few nanoseconds later, the end of the
-        // thread's slice shows no further fields.
-        let Some(span) = self.spans.remove(&key) else { return Ok(()) };
-        let (Some(slice), Some(times)) = (span.slice, self.timeline.get(key)) else { return Ok(()) };
+    pub(super) fn close(
+        &mut self,
+        process_index: usize,
+        id: SpanId,
+        nanos: u64,
+        replay: &SpanReplay,
+    ) -> io::Result<()> {
+        let process = &mut self.processes[process_index];
+        let Some(span) = process.spans.get_mut(&id) else { return Ok(()) };
+        let Some(whole) = span.whole.as_mut().filter(|whole| !whole.has_ended) else { return Ok(()) };
+        let end_nanos = nanos.max(whole.start_nanos);
+        whole.end_nanos = Some(end_nanos);
+        whole.has_ended = true;
+        process.rows.end(whole.row, whole.number, end_nanos);
+        let WholeSlice { id: slice, track, number, shown, .. } = *whole;
         let mut args = Args::default();
-        span.shown.push_rest(&span.fields, &mut args);
-        let track = self.track(TrackKey::Spans { process: key.0, row: times.row }, None)?;
-        self.writer.end(track, slice, nanos.max(times.start_nanos), &args)
+        span.push_rest(shown, &mut args);
+        let busy_nanos = self.outline.processes[process_index].busy_nanos.get(&number).copied();
+        let counted = || replay.get(id).map_or(0, |span| span.counted_busy_nanos());
+        args.push("busy_ns", ArgValue::Uint(busy_nanos.unwrap_or_else(counted)));
+        self.writer.end(track, slice, end_nanos, &args)
     }
 
     /// Ends the slices of spans whose end may have been lost. Each is drawn up to the last time at which the span was
     /// seen.
     pub(super) fn end_lost_spans(&mut self) -> io::Result<()> {
-        let timeline = self.timeline;
-        let mut ended: Vec<(SliceId, SpanKey)> =
-            self.spans.iter().filter_map(|(key, span)| Some((span.slice?, *key))).collect();
-        ended.sort_unstable_by_key(|(slice, _)| slice.0);
-        for (slice, key) in ended {
-            let Some(times) = timeline.get(key).filter(|times| times.is_end_lost) else { continue };
-            let (Some(span), Some(end_nanos)) = (self.spans.remove(&key), times.drawn_end_nanos()) else { continue };
+        let mut ended: Vec<(SliceId, usize, SpanId)> = Vec::new();
+        for (process_index, process) in self.processes.iter().enumerate() {
+            for (id, span) in &process.spans {
+                let lost = span.whole.as_ref().filter(|whole| whole.end_nanos.is_some() && !whole.has_ended);
+                ended.extend(lost.map(|whole| (whole.id, process_index, *id)));
+            }
+        }
+        ended.sort_unstable_by_key(|(slice, ..)| slice.0);
+        for (slice, process_index, id) in ended {
+            let Some(span) = self.processes[process_index].spans.get(&id) else { continue };
+            let Some(WholeSlice { track, end_nanos: Some(end_nanos), shown, .. }) = &span.whole else { continue };
             let mut args = lost_end();
-            span.shown.push_rest(&span.fields, &mut args);
-            let track = self.track(TrackKey::Spans { process: key.0, row: times.row }, None)?;
-            self.writer.end(track, slice, end_nanos, &args)?;
+            span.push_rest(*shown, &mut args);
+            self.writer.end(*track, slice, *end_nanos, &args)?;
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ impl TraceBuilder<'_> {
             }
             TrackKey::Ring(ring) | TrackKey::Losses(ring) => recording.ring(*ring).process,
             TrackKey::Thread(of) | TrackKey::Overlapping(of, _) => {
-                thread.map_or(recording.ring(of.recorder).process, |(p, _)| p)
+                thread.map_or_else(|| recording.ring(of.recorder).process, |(process, _)| process)
             }
         };
         let ring = recording.capture.rings().iter().find(|ring| ring.process == process);

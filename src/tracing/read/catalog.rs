@@ -1,9 +1,9 @@
 //! The call sites and threads of a recorder. A reader learns them from the recorder's tables and from events.
 
+use super::id_map::IdMap;
 use crate::reader::Reader;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A place in the program's source that makes spans, log records, counter samples or marks.
@@ -54,8 +54,8 @@ pub struct Thread {
 /// calls [`update_from_bytes`](Self::update_from_bytes).
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    call_sites: HashMap<u32, Arc<CallSite>>,
-    threads: HashMap<u32, Arc<Thread>>,
+    call_sites: IdMap<u32, Arc<CallSite>>,
+    threads: IdMap<u32, Arc<Thread>>,
     call_site_table: TableRead,
     thread_table: TableRead,
 }
@@ -197,6 +197,17 @@ impl Catalog {
     #[must_use]
     pub fn thread(&self, id: u32) -> Arc<Thread> {
         self.threads.get(&id).cloned().unwrap_or_else(|| Arc::new(Thread::unknown(id)))
+    }
+
+    /// Returns the call site with this id, if the catalog knows it.
+    pub(crate) fn known_call_site(&self, id: u32) -> Option<&Arc<CallSite>> {
+        self.call_sites.get(&id)
+    }
+
+    /// Returns the thread with this id, if the catalog knows it.
+    #[cfg(feature = "export")]
+    pub(crate) fn known_thread(&self, id: u32) -> Option<&Arc<Thread>> {
+        self.threads.get(&id)
     }
 
     /// Returns true if the call site is known.

@@ -15,14 +15,18 @@ const TARGET: &str = "log";
 /// The fields of `tracing-log`'s call sites.
 const FIELD_NAMES: [&str; 5] = ["message", "log.target", "log.module_path", "log.file", "log.line"];
 
+/// Returns true if the events of the call site are records of the `log` crate.
+pub(crate) fn is_log_record(call_site: &CallSite) -> bool {
+    call_site.kind == Some(CallSiteKind::Event)
+        && call_site.target == TARGET
+        && call_site.field_names.iter().map(|name| &**name).eq(FIELD_NAMES)
+}
+
 /// Returns the call site and the fields of an event after normalizing. For a record of the `log` crate, the call site
 /// names the place in the program, and the fields that named the place are removed. Other events are returned
 /// unchanged.
 pub(super) fn normalize(call_site: Arc<CallSite>, fields: Fields) -> (Arc<CallSite>, Fields) {
-    let is_log_record = call_site.kind == Some(CallSiteKind::Event)
-        && call_site.target == TARGET
-        && call_site.field_names.iter().map(|name| &**name).eq(FIELD_NAMES);
-    if !is_log_record {
+    if !is_log_record(&call_site) {
         return (call_site, fields);
     }
     let mut place = CallSite::clone(&call_site);

@@ -1,7 +1,7 @@
 //! A span, put together from its records.
 
 use super::catalog::{CallSite, Thread};
-use super::record::{Fields, PerfRecord, SpanId};
+use super::record::{Fields, SpanId};
 use super::replay::{OpenSlice, TakenSlice, ThreadKey};
 use std::sync::Arc;
 
@@ -51,6 +51,12 @@ pub struct Span {
     pub(super) gaps_before: u64,
     /// The number of slices that have not ended.
     pub(super) open_slices: u32,
+    /// The sum of the times of ended slices, counted by the replay. It is there even if the replay drops slices.
+    pub(super) counted_busy_nanos: u64,
+    /// The slices that ended with the close of the span because their exits had not come.
+    pub(super) cut_slices: Vec<TakenSlice>,
+    /// An estimate of the bytes that the span takes in addition to itself.
+    pub(super) more_bytes: u64,
 }
 
 /// A time on a thread.
@@ -86,11 +92,11 @@ pub struct SpanSlice {
 }
 
 impl SpanSlice {
-    pub(super) fn begun(slice: OpenSlice, thread: &Arc<Thread>) -> Self {
+    pub(super) fn begun(slice: OpenSlice, thread: Arc<Thread>) -> Self {
         Self {
             id: Some(slice.id),
             recorder: slice.thread.recorder,
-            thread: thread.clone(),
+            thread,
             entered_epoch_nanos: Some(slice.entered_epoch_nanos),
             exited_epoch_nanos: None,
             nests: true,
@@ -131,6 +137,9 @@ impl Span {
             number,
             gaps_before: 0,
             open_slices: 0,
+            counted_busy_nanos: 0,
+            cut_slices: Vec::new(),
+            more_bytes: 0,
         }
     }
 
@@ -138,8 +147,15 @@ impl Span {
         self.last_seen_epoch_nanos = self.last_seen_epoch_nanos.max(epoch_nanos);
     }
 
-    /// Ends the slice that a thread leaves with `record`.
-    pub(super) fn end_slice(&mut self, thread: ThreadKey, taken: Option<&TakenSlice>, record: &PerfRecord) {
+    /// Ends the slice that a thread leaves. `described` returns the thread. Returns true if the slice is a new one,
+    /// because its enter was not seen.
+    pub(super) fn end_slice(
+        &mut self,
+        thread: ThreadKey,
+        taken: Option<&TakenSlice>,
+        epoch_nanos: u64,
+        described: impl FnOnce() -> Arc<Thread>,
+    ) -> bool {
         let mut begun = self.slices.iter_mut().rev();
         let slice = match taken {
             Some(taken) => begun.find(|slice| slice.id == Some(taken.slice.id)),
@@ -147,27 +163,48 @@ impl Span {
             // slice. So the exit goes to a slice that has no exit: to the span's last such slice on this thread.
             None => begun.find(|slice| slice.exited_epoch_nanos.is_none() && slice.thread_key() == thread),
         };
-        let exited_epoch_nanos = Some(record.epoch_nanos);
+        let exited_epoch_nanos = Some(epoch_nanos);
         if let Some(slice) = slice {
             slice.exited_epoch_nanos = exited_epoch_nanos;
             slice.nests &= taken.is_none_or(|taken| taken.nests);
-            return;
+            return false;
         }
         self.may_have_losses = true;
         self.slices.push(SpanSlice {
             id: None,
             recorder: thread.recorder,
-            thread: record.thread.clone(),
+            thread: described(),
             entered_epoch_nanos: None,
             exited_epoch_nanos,
             nests: true,
             is_cut: false,
         });
+        true
+    }
+
+    /// Counts the time of a slice that a thread leaves.
+    pub(super) fn count_slice(&mut self, thread: ThreadKey, taken: Option<&TakenSlice>, epoch_nanos: u64) {
+        let cut_slices = &mut self.cut_slices;
+        let cut = || {
+            let at = cut_slices.iter().rposition(|cut| cut.slice.thread == thread)?;
+            Some(cut_slices.remove(at))
+        };
+        if let Some(taken) = taken.copied().or_else(cut) {
+            self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(epoch_nanos));
+        }
+    }
+
+    /// Returns how long threads were in the span, as [`Self::busy_nanos`] does, even if the replay drops slices. If the
+    /// span was open when the replay ended, the result is the time until then.
+    #[cfg(feature = "export")]
+    pub(crate) fn counted_busy_nanos(&self) -> u64 {
+        self.counted_busy_nanos
     }
 
     /// Notes that a slice ends with the close of the span.
     pub(super) fn cut_slice(&mut self, taken: &TakenSlice) {
         self.open_slices = self.open_slices.saturating_sub(1);
+        self.cut_slices.push(*taken);
         if let Some(slice) = self.slices.iter_mut().rev().find(|slice| slice.id == Some(taken.slice.id)) {
             slice.nests = taken.nests;
             slice.is_cut = true;
@@ -178,6 +215,13 @@ impl Span {
     #[must_use]
     pub fn name(&self) -> String {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
+    }
+
+    /// Returns the time of the creation. If the creation was not seen, returns the first time at which the span is known
+    /// to have existed.
+    #[cfg(feature = "export")]
+    pub(crate) fn start_epoch_nanos(&self) -> u64 {
+        self.created.as_ref().map_or(self.first_seen_epoch_nanos, |created| created.epoch_nanos)
     }
 
     /// Returns true if no close of the span was seen.

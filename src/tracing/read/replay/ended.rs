@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 /// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
 /// of the span at the same time, and these records may come later in the stream than the close.
-pub(super) const GRACE_NANOS: u64 = 5_000_000;
+pub(crate) const GRACE_NANOS: u64 = 5_000_000;
 
 impl SpanReplay {
     /// Takes the next span that was closed at least 5 milliseconds before the newest record. The spans come in the
@@ -22,6 +22,7 @@ impl SpanReplay {
             self.closing.pop_front();
             // If the ring is damaged, a span can have two closes. The span is then already gone at its second close.
             if let Some(mut span) = self.spans.remove(&id) {
+                self.more_bytes = self.more_bytes.saturating_sub(span.more_bytes);
                 self.resolve(&mut span, self.now_epoch_nanos);
                 return Some(span);
             }
@@ -40,6 +41,8 @@ impl SpanReplay {
         let mut lost: Vec<SpanId> = self.open_spans().filter(is_lost).map(|span| span.id).collect();
         lost.sort_unstable();
         let mut spans: Vec<Span> = lost.iter().filter_map(|id| self.spans.remove(id)).collect();
+        let more_bytes: u64 = spans.iter().map(|span| span.more_bytes).sum();
+        self.more_bytes = self.more_bytes.saturating_sub(more_bytes);
         spans.iter_mut().for_each(|span| self.resolve(span, now_epoch_nanos));
         self.stacks.forget(&lost.into_iter().collect());
         spans
@@ -53,6 +56,12 @@ impl SpanReplay {
     #[must_use]
     pub fn finish(mut self, now_epoch_nanos: u64) -> Vec<Span> {
         let entered = self.spans_on_stacks(now_epoch_nanos);
+        let open = &mut self.spans;
+        self.stacks.open_times(now_epoch_nanos, |span, nanos| {
+            if let Some(span) = open.get_mut(&span).filter(|span| span.is_open()) {
+                span.counted_busy_nanos = span.counted_busy_nanos.saturating_add(nanos);
+            }
+        });
         let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_values().collect();
         for span in &mut spans {
             if span.is_open() && entered.contains(&span.id) {

@@ -1,7 +1,7 @@
 //! Losses of rings: until when each ring has lost events, and which threads may have recorded the lost events.
 
 use super::ThreadKey;
-use std::collections::HashMap;
+use crate::tracing::read::id_map::IdMap;
 
 /// Key of a ring: the number of its recorder, and the index of the shard.
 type RingKey = (u32, u32);
@@ -9,9 +9,11 @@ type RingKey = (u32, u32);
 /// The losses of all rings of one process, and the rings to which each thread has recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RingLosses {
-    rings: HashMap<RingKey, RingLoss>,
+    rings: IdMap<RingKey, RingLoss>,
     /// The rings to which each thread has recorded. For most threads this is one ring.
-    rings_of_threads: HashMap<ThreadKey, Vec<RingKey>>,
+    rings_of_threads: IdMap<ThreadKey, Vec<RingKey>>,
+    /// The ring and the thread of the last record. The next record often has the same ones.
+    last: Option<(RingKey, ThreadKey)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,9 +36,12 @@ impl RingLoss {
 impl RingLosses {
     /// Notes a record, which ends the loss of its ring.
     pub(crate) fn record(&mut self, ring: RingKey, thread: ThreadKey, epoch_nanos: u64) {
-        let rings = self.rings_of_threads.entry(thread).or_default();
-        if !rings.contains(&ring) {
-            rings.push(ring);
+        if self.last != Some((ring, thread)) {
+            self.last = Some((ring, thread));
+            let rings = self.rings_of_threads.entry(thread).or_default();
+            if !rings.contains(&ring) {
+                rings.push(ring);
+            }
         }
         let ring = self.rings.entry(ring).or_default();
         ring.has_records = true;
@@ -46,6 +51,12 @@ impl RingLosses {
             ring.lost_until_epoch_nanos = ring.lost_until_epoch_nanos.max(until);
         }
         ring.last_record_epoch_nanos = epoch_nanos;
+    }
+
+    /// Returns the number of threads that have recorded.
+    #[cfg(feature = "export")]
+    pub(crate) fn threads(&self) -> usize {
+        self.rings_of_threads.len()
     }
 
     /// Notes a loss, which lasts until the next record of the ring.

@@ -3,25 +3,41 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `span_record` | the record that the replay reads: decoded, or raw |
 //! | `stacks` | the span stack of each thread |
 //! | `losses` | until when each ring has lost events, and which threads may have recorded them |
 //! | `open` | the open spans and slices |
+//! | `kept` | an estimate of the memory that a replay takes |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
+mod kept;
 mod losses;
 mod open;
+mod span_record;
 mod stacks;
 
+#[cfg(feature = "export")]
+pub(crate) use ended::GRACE_NANOS;
 pub(crate) use losses::RingLosses;
-pub(super) use stacks::TakenSlice;
+pub(crate) use stacks::TakenSlice;
 pub use stacks::{OpenSlice, ThreadKey};
 
 use super::catalog::CallSite;
-use super::record::{PerfContent, PerfRecord, SpanId};
+#[cfg(feature = "export")]
+use super::catalog::Catalog;
+use super::id_map::IdMap;
+#[cfg(feature = "export")]
+use super::raw::RawRecord;
+use super::record::{PerfRecord, SpanId};
 use super::span::{Moment, Span, SpanSlice};
+use crate::schema::perf::PerfEvent;
+use kept::{LINK_BYTES, SLICE_BYTES};
+#[cfg(feature = "export")]
+use span_record::NamedRecord;
+use span_record::SpanRecord;
 use stacks::SpanStacks;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A replay of the records of one process. It rebuilds the spans of the process and their slices. Threads race to
@@ -44,7 +60,7 @@ use std::sync::Arc;
 /// still keeps a little memory for each thread that has recorded.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
-    spans: HashMap<SpanId, Span>,
+    spans: IdMap<SpanId, Span>,
     stacks: SpanStacks,
     losses: RingLosses,
     /// The number of calls of [`Self::gap`] so far.
@@ -54,6 +70,8 @@ pub struct SpanReplay {
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
     spans_seen: u64,
+    /// An estimate of the bytes that the spans take in addition to themselves.
+    more_bytes: u64,
     drops_fields: bool,
     drops_slices: bool,
 }
@@ -82,6 +100,16 @@ pub enum SpanChange {
     },
 }
 
+/// The change that one record makes to spans, as the exports see it. It is a [`SpanChange`], and also says how slices
+/// ended.
+pub(crate) enum SpanStep {
+    None,
+    Updated(SpanId),
+    SliceBegun(OpenSlice),
+    SliceEnded(TakenSlice),
+    Closed { span: SpanId, cut: Vec<TakenSlice> },
+}
+
 impl SpanReplay {
     /// Creates a replay that has seen no record.
     #[must_use]
@@ -105,60 +133,72 @@ impl SpanReplay {
     /// Takes the next record of the stream and returns the change that it makes. A process can have several
     /// recorders: the caller gives each of them a number, `recorder`. If there is one recorder, the number is 0.
     pub fn push(&mut self, recorder: u32, record: &PerfRecord) -> SpanChange {
-        let nanos = record.epoch_nanos;
-        let thread = ThreadKey { recorder, thread_id: record.thread.id };
+        match self.step(recorder, record) {
+            SpanStep::None => SpanChange::None,
+            SpanStep::Updated(span) => SpanChange::Updated(span),
+            SpanStep::SliceBegun(slice) => SpanChange::SliceBegun(slice),
+            SpanStep::SliceEnded(taken) => SpanChange::SliceEnded(taken.slice),
+            SpanStep::Closed { span, cut } => {
+                SpanChange::Closed { span, cut: cut.into_iter().map(|taken| taken.slice).collect() }
+            }
+        }
+    }
+
+    /// Takes the next record of the stream, as [`Self::push`] does. `catalog` has the names for the ids of the record.
+    #[cfg(feature = "export")]
+    pub(crate) fn push_raw(&mut self, recorder: u32, record: &RawRecord<'_>, catalog: &Catalog) -> SpanStep {
+        self.step(recorder, &NamedRecord { record, catalog })
+    }
+
+    #[inline]
+    fn step(&mut self, recorder: u32, record: &impl SpanRecord) -> SpanStep {
+        let nanos = record.epoch_nanos();
+        let (shard, thread_id) = record.place();
+        let thread = ThreadKey { recorder, thread_id };
         self.now_epoch_nanos = self.now_epoch_nanos.max(nanos);
-        self.losses.record((recorder, record.shard), thread, nanos);
-        match &record.content {
-            PerfContent::SpanNew { span: id, parent, call_site, fields, flags } => {
-                let (drops_fields, gaps) = (self.drops_fields, self.gaps);
-                let span = self.span(*id, None, nanos);
-                span.parent = *parent;
-                span.call_site = Some(call_site.clone());
-                if !drops_fields {
-                    // A record of another thread may have come first and added fields to the span. Those fields are
-                    // newer than the fields of the creation, so they replace them.
-                    let later = std::mem::replace(&mut span.fields, fields.clone());
-                    span.fields.update(later);
-                }
-                span.created = Some(moment(record));
-                span.flags |= flags;
-                span.may_have_losses = false;
-                span.gaps_before = gaps;
-                self.happen(*parent, thread, nanos);
-                SpanChange::Updated(*id)
-            }
-            PerfContent::SpanRecord { span: id, call_site, fields } => {
+        self.losses.record((recorder, shard), thread, nanos);
+        let Some(event) = record.event() else { return SpanStep::None };
+        let span = record.span();
+        match (event, span) {
+            (PerfEvent::SpanNew, Some(id)) => self.create(id, thread, record),
+            (PerfEvent::SpanRecord, Some(id)) => {
                 let drops_fields = self.drops_fields;
-                let span = self.span(*id, Some(call_site), nanos);
+                let span = self.span(id, nanos, || record.known_call_site());
                 if !drops_fields {
-                    span.fields.update(fields.clone());
+                    let fields = record.fields();
+                    let bytes = fields.kept_bytes();
+                    span.fields.update(fields);
+                    span.more_bytes += bytes;
+                    self.more_bytes += bytes;
                 }
-                SpanChange::Updated(*id)
+                SpanStep::Updated(id)
             }
-            PerfContent::SpanEnter { span, call_site } => self.enter(*span, call_site, thread, record),
-            PerfContent::SpanExit { span, call_site } => self.exit(*span, call_site, thread, record),
-            PerfContent::SpanClose { span, call_site } => self.close(*span, call_site, recorder, record),
-            PerfContent::SpanFollowsFrom { span, follows } => {
-                self.span(*span, None, nanos).follows_from.push(*follows);
-                SpanChange::Updated(*span)
+            (PerfEvent::SpanEnter, Some(id)) => self.enter(id, thread, record),
+            (PerfEvent::SpanExit, Some(id)) => self.exit(id, thread, record),
+            (PerfEvent::SpanClose, Some(id)) => self.close(id, recorder, record),
+            (PerfEvent::SpanFollowsFrom, Some(id)) => {
+                let span = self.span(id, nanos, || None);
+                span.follows_from.extend(record.related());
+                span.more_bytes += LINK_BYTES;
+                self.more_bytes += LINK_BYTES;
+                SpanStep::Updated(id)
             }
-            PerfContent::Event { span, .. } | PerfContent::Counter { span, .. } | PerfContent::Marker { span, .. } => {
-                self.happen(*span, thread, nanos);
-                SpanChange::None
+            (PerfEvent::Event | PerfEvent::Counter | PerfEvent::Marker, span) => {
+                self.happen(span, thread, nanos);
+                SpanStep::None
             }
-            PerfContent::NotRecorded { span, .. } => {
-                self.happen(*span, thread, nanos);
+            (PerfEvent::RecordError, span) => {
+                self.happen(span, thread, nanos);
                 if let Some(span) = span.and_then(|span| self.spans.get_mut(&span)) {
                     span.may_have_losses = true;
                 }
-                SpanChange::None
+                SpanStep::None
             }
-            PerfContent::ThreadEnded => {
+            (PerfEvent::ThreadEnded, _) => {
                 self.stacks.end_thread(thread);
-                SpanChange::None
+                SpanStep::None
             }
-            PerfContent::ThreadStarted | PerfContent::CallSite(_) | PerfContent::Unknown { .. } => SpanChange::None,
+            _ => SpanStep::None,
         }
     }
 
@@ -182,43 +222,76 @@ impl SpanReplay {
         }
     }
 
-    fn enter(&mut self, id: SpanId, site: &Arc<CallSite>, thread: ThreadKey, record: &PerfRecord) -> SpanChange {
-        let slice = self.stacks.enter(thread, id, record.epoch_nanos);
+    fn create(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
+        let (drops_fields, gaps, parent) = (self.drops_fields, self.gaps, record.related());
+        let span = self.span(id, record.epoch_nanos(), || None);
+        span.parent = parent;
+        span.call_site = record.call_site();
+        span.created = Some(moment(record));
+        span.flags |= record.flags();
+        span.may_have_losses = false;
+        span.gaps_before = gaps;
+        if !drops_fields {
+            // A record of another thread may have come first and added fields to the span. Those fields are newer than
+            // the fields of the creation, so they replace them.
+            let fields = record.fields();
+            let bytes = fields.kept_bytes();
+            let later = std::mem::replace(&mut span.fields, fields);
+            span.fields.update(later);
+            span.more_bytes += bytes;
+            self.more_bytes += bytes;
+        }
+        self.happen(parent, thread, record.epoch_nanos());
+        SpanStep::Updated(id)
+    }
+
+    fn enter(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
+        let slice = self.stacks.enter(thread, id, record.epoch_nanos());
         let drops_slices = self.drops_slices;
-        let span = self.span(id, Some(site), record.epoch_nanos);
+        let span = self.span(id, record.epoch_nanos(), || record.known_call_site());
         span.open_slices += 1;
         if !drops_slices {
             // Most spans have one slice. So room for exactly one is reserved when the first slice comes.
             span.slices.reserve_exact(usize::from(span.slices.is_empty()));
-            span.slices.push(SpanSlice::begun(slice, &record.thread));
+            span.slices.push(SpanSlice::begun(slice, record.thread()));
+            span.more_bytes += SLICE_BYTES;
+            self.more_bytes += SLICE_BYTES;
         }
-        SpanChange::SliceBegun(slice)
+        SpanStep::SliceBegun(slice)
     }
 
-    fn exit(&mut self, id: SpanId, site: &Arc<CallSite>, thread: ThreadKey, record: &PerfRecord) -> SpanChange {
-        let taken = self.stacks.exit(thread, id);
-        let drops_slices = self.drops_slices;
-        let span = self.span(id, Some(site), record.epoch_nanos);
-        if !drops_slices {
-            span.end_slice(thread, taken.as_ref(), record);
+    fn exit(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
+        let (drops_slices, nanos) = (self.drops_slices, record.epoch_nanos());
+        let is_entered_twice = self.span(id, nanos, || record.known_call_site()).open_slices > 1;
+        let taken = self.stacks.exit(thread, id, nanos, is_entered_twice);
+        let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
+        span.count_slice(thread, taken.as_ref(), nanos);
+        if !drops_slices && span.end_slice(thread, taken.as_ref(), nanos, || record.thread()) {
+            span.more_bytes += SLICE_BYTES;
+            self.more_bytes += SLICE_BYTES;
         }
-        let Some(TakenSlice { slice, .. }) = taken else {
-            return SpanChange::Updated(id);
+        let Some(taken) = taken else {
+            return SpanStep::Updated(id);
         };
         span.open_slices = span.open_slices.saturating_sub(1);
-        SpanChange::SliceEnded(slice)
+        SpanStep::SliceEnded(taken)
     }
 
-    fn close(&mut self, id: SpanId, site: &Arc<CallSite>, recorder: u32, record: &PerfRecord) -> SpanChange {
+    fn close(&mut self, id: SpanId, recorder: u32, record: &impl SpanRecord) -> SpanStep {
         let is_lossy = self.gaps > 0;
-        let span = self.span(id, Some(site), record.epoch_nanos);
+        let span = self.span(id, record.epoch_nanos(), || record.known_call_site());
         span.closed = Some(moment(record));
-        let taken = if is_lossy && span.open_slices > 0 { self.stacks.take_all(recorder, id) } else { Vec::new() };
-        if let Some(span) = self.spans.get_mut(&id) {
-            taken.iter().for_each(|taken| span.cut_slice(taken));
+        let cut = if is_lossy && span.open_slices > 0 { self.stacks.take_all(recorder, id) } else { Vec::new() };
+        if !cut.is_empty()
+            && let Some(span) = self.spans.get_mut(&id)
+        {
+            cut.iter().for_each(|taken| span.cut_slice(taken));
+            let bytes = SLICE_BYTES.saturating_mul(cut.len() as u64);
+            span.more_bytes += bytes;
+            self.more_bytes += bytes;
         }
-        self.closing.push_back((record.epoch_nanos, id));
-        SpanChange::Closed { span: id, cut: taken.into_iter().map(|taken| taken.slice).collect() }
+        self.closing.push_back((record.epoch_nanos(), id));
+        SpanStep::Closed { span: id, cut }
     }
 
     /// Notes that the thread recorded something in a span: the span existed at that time. If the span is the
@@ -232,7 +305,8 @@ impl SpanReplay {
 
     /// Returns the span that a record is about, and notes that the span existed at the time of the record. If the
     /// creation of the span was not seen, its name comes from `call_site`.
-    fn span(&mut self, id: SpanId, call_site: Option<&Arc<CallSite>>, nanos: u64) -> &mut Span {
+    #[inline]
+    fn span(&mut self, id: SpanId, nanos: u64, call_site: impl FnOnce() -> Option<Arc<CallSite>>) -> &mut Span {
         let spans_seen = &mut self.spans_seen;
         let span = self.spans.entry(id).or_insert_with(|| {
             *spans_seen += 1;
@@ -241,14 +315,14 @@ impl SpanReplay {
         span.first_seen_epoch_nanos = span.first_seen_epoch_nanos.min(nanos);
         span.see(nanos);
         if span.call_site.is_none() {
-            span.call_site = call_site.filter(|call_site| call_site.is_known).cloned();
+            span.call_site = call_site();
         }
         span
     }
 }
 
-fn moment(record: &PerfRecord) -> Moment {
-    Moment { epoch_nanos: record.epoch_nanos, thread: record.thread.clone() }
+fn moment(record: &impl SpanRecord) -> Moment {
+    Moment { epoch_nanos: record.epoch_nanos(), thread: record.thread() }
 }
 
 #[cfg(test)]

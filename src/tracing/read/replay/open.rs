@@ -52,6 +52,12 @@ impl SpanReplay {
         self.losses.of_thread(slice.thread, now_epoch_nanos) > slice.last_seen_epoch_nanos
     }
 
+    /// Returns the number of spans that were seen since the replay began.
+    #[cfg(feature = "export")]
+    pub(crate) fn spans_seen(&self) -> u64 {
+        self.spans_seen
+    }
+
     /// Returns the losses of all rings. This is for callers that read the same records a second time.
     #[cfg(feature = "export")]
     pub(crate) fn losses(&self) -> &super::RingLosses {

@@ -1,6 +1,7 @@
 //! The span stack of each thread: the spans that the thread is in, innermost last.
 
 use crate::tracing::SpanId;
+use crate::tracing::read::id_map::IdMap;
 use std::collections::{HashMap, HashSet};
 
 /// Key of a thread: its recorder and its id there. A thread that records to two recorders has two keys.
@@ -28,18 +29,38 @@ pub struct OpenSlice {
 }
 
 /// A slice that was taken from its stack.
-pub(in crate::tracing::read) struct TakenSlice {
-    pub(in crate::tracing::read) slice: OpenSlice,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TakenSlice {
+    pub(crate) slice: OpenSlice,
     /// True if the slice was the innermost slice of its thread when it was taken. If it was not, it overlaps the
     /// slices that the thread entered later, and does not contain them.
-    pub(in crate::tracing::read) nests: bool,
+    pub(crate) nests: bool,
+    /// The part of the slice that counts for slices of the same span inside it: the thread had entered the span again.
+    pub(super) covered_nanos: u64,
+}
+
+impl TakenSlice {
+    /// Returns the time of the slice, without the time of slices of the same span inside it.
+    pub(in crate::tracing::read) fn own_nanos(&self, exited_epoch_nanos: u64) -> u64 {
+        exited_epoch_nanos.saturating_sub(self.slice.entered_epoch_nanos).saturating_sub(self.covered_nanos)
+    }
 }
 
 /// The span stacks of all threads of a process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SpanStacks {
-    threads: HashMap<ThreadKey, Vec<OpenSlice>>,
+    threads: IdMap<ThreadKey, ThreadStack>,
     next_id: u64,
+    /// The number of slices on all stacks.
+    open: usize,
+}
+
+/// The span stack of one thread, innermost last.
+#[derive(Clone, Debug, Default)]
+struct ThreadStack {
+    slices: Vec<OpenSlice>,
+    /// For each slice, its [`TakenSlice::covered_nanos`] so far.
+    covered_nanos: Vec<u64>,
 }
 
 impl SpanStacks {
@@ -48,14 +69,30 @@ impl SpanStacks {
         let (entered_epoch_nanos, last_seen_epoch_nanos) = (epoch_nanos, epoch_nanos);
         let slice = OpenSlice { id: self.next_id, span, thread, entered_epoch_nanos, last_seen_epoch_nanos };
         self.next_id += 1;
-        self.threads.entry(thread).or_default().push(slice);
+        self.open += 1;
+        let stack = self.threads.entry(thread).or_default();
+        stack.slices.push(slice);
+        stack.covered_nanos.push(0);
         slice
     }
 
     /// Takes the innermost slice of `span` from the stack of the thread. Returns `None` if the stack has no slice of
-    /// this span.
-    pub(super) fn exit(&mut self, thread: ThreadKey, span: SpanId) -> Option<TakenSlice> {
-        take(self.threads.get_mut(&thread)?, span)
+    /// this span. `is_entered_twice` is false if the stacks have no other slice of this span.
+    pub(super) fn exit(
+        &mut self,
+        thread: ThreadKey,
+        span: SpanId,
+        epoch_nanos: u64,
+        is_entered_twice: bool,
+    ) -> Option<TakenSlice> {
+        let stack = self.threads.get_mut(&thread)?;
+        let taken = stack.take(span)?;
+        self.open -= 1;
+        if is_entered_twice && let Some(outer) = stack.slices.iter().rposition(|slice| slice.span == span) {
+            let nanos = epoch_nanos.saturating_sub(taken.slice.entered_epoch_nanos);
+            stack.covered_nanos[outer] = stack.covered_nanos[outer].saturating_add(nanos);
+        }
+        Some(taken)
     }
 
     /// Takes all slices of `span` from the stacks of all threads of one recorder. Returns them in the order of their
@@ -63,21 +100,29 @@ impl SpanStacks {
     pub(super) fn take_all(&mut self, recorder: u32, span: SpanId) -> Vec<TakenSlice> {
         let mut taken = Vec::new();
         for (_, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.recorder == recorder) {
-            taken.extend(std::iter::from_fn(|| take(stack, span)));
+            taken.extend(std::iter::from_fn(|| stack.take(span)));
         }
+        self.open -= taken.len();
         taken.sort_unstable_by_key(|taken| taken.slice.id);
         taken
     }
 
     /// Takes all slices of these spans from all stacks.
     pub(super) fn forget(&mut self, spans: &HashSet<SpanId>) {
-        self.threads.values_mut().for_each(|stack| stack.retain(|slice| !spans.contains(&slice.span)));
+        for stack in self.threads.values_mut() {
+            let keeps: Vec<bool> = stack.slices.iter().map(|slice| !spans.contains(&slice.span)).collect();
+            let mut keep = keeps.iter();
+            stack.slices.retain(|_| *keep.next().unwrap_or(&true));
+            let mut keep = keeps.iter();
+            stack.covered_nanos.retain(|_| *keep.next().unwrap_or(&true));
+        }
+        self.open = self.threads.values().map(|stack| stack.slices.len()).sum();
     }
 
     /// Notes that the thread was in `span` at that time. Does nothing if `span` is not the innermost span on the
     /// thread's stack.
     pub(super) fn see(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) {
-        let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.last_mut());
+        let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.slices.last_mut());
         if let Some(slice) = innermost.filter(|slice| slice.span == span) {
             slice.last_seen_epoch_nanos = slice.last_seen_epoch_nanos.max(epoch_nanos);
         }
@@ -96,19 +141,40 @@ impl SpanStacks {
         self.next_id
     }
 
+    /// Returns the number of slices that are on stacks.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
     /// Returns the stack of the thread, innermost last.
     pub(super) fn of(&self, thread: ThreadKey) -> &[OpenSlice] {
-        self.threads.get(&thread).map_or(&[], Vec::as_slice)
+        self.threads.get(&thread).map_or(&[], |stack| &stack.slices)
     }
 
     /// Returns the slices of all stacks. The slices of one thread follow one another, outermost first.
     pub(super) fn all(&self) -> impl Iterator<Item = &OpenSlice> {
-        self.threads.values().flatten()
+        self.threads.values().flat_map(|stack| &stack.slices)
+    }
+
+    /// Calls `add` with each span on a stack, and with the time that the thread has spent in it until `epoch_nanos`
+    /// and that no ended slice has counted.
+    pub(super) fn open_times(&self, epoch_nanos: u64, mut add: impl FnMut(SpanId, u64)) {
+        for stack in self.threads.values() {
+            let mut nanos: HashMap<SpanId, u64> = HashMap::new();
+            for (slice, covered_nanos) in stack.slices.iter().zip(&stack.covered_nanos) {
+                let since = || epoch_nanos.saturating_sub(slice.entered_epoch_nanos);
+                let rest = nanos.entry(slice.span).or_insert_with(since);
+                *rest = rest.saturating_sub(*covered_nanos);
+            }
+            nanos.into_iter().for_each(|(span, nanos)| add(span, nanos));
+        }
     }
 }
 
-fn take(stack: &mut Vec<OpenSlice>, span: SpanId) -> Option<TakenSlice> {
-    let at = stack.iter().rposition(|slice| slice.span == span)?;
-    let nests = at + 1 == stack.len();
-    Some(TakenSlice { slice: stack.remove(at), nests })
+impl ThreadStack {
+    fn take(&mut self, span: SpanId) -> Option<TakenSlice> {
+        let at = self.slices.iter().rposition(|slice| slice.span == span)?;
+        let nests = at + 1 == self.slices.len();
+        Some(TakenSlice { slice: self.slices.remove(at), nests, covered_nanos: self.covered_nanos.remove(at) })
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::ended::GRACE_NANOS;
 use super::*;
-use crate::tracing::{Catalog, Fields};
+use crate::tracing::{Catalog, Fields, PerfContent};
 
 fn id(id: u64) -> SpanId {
     SpanId::new(id).unwrap()

@@ -1,0 +1,120 @@
+//! A pass over a recording: replays the spans, counts, and calls a consumer with each entry and with each span that has
+//! ended.
+
+use super::ExportSummary;
+use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
+use crate::capture::CaptureError;
+use crate::schema::perf::PerfEvent;
+use crate::tracing::{Span, SpanReplay, SpanStep};
+use std::io;
+
+/// A consumer of a recording.
+pub(super) trait Pass {
+    /// Returns the replay for the spans of one process.
+    fn replay(&self) -> SpanReplay {
+        SpanReplay::new().without_fields().without_slices()
+    }
+
+    /// Takes an entry. `step` is its effect on `replay`, the replay of the entry's process.
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()>;
+
+    /// Takes a span that was closed 5 milliseconds ago. `process_index` is that of its entries, and `replay` has the
+    /// other spans of the process.
+    fn closed(&mut self, process_index: usize, span: Span, replay: &SpanReplay) -> io::Result<()>;
+
+    /// Returns an estimate of the bytes that the consumer keeps in memory at present.
+    fn kept_bytes(&self) -> u64;
+}
+
+/// The end of a pass.
+pub(super) struct PassEnd {
+    pub(super) counts: ExportSummary,
+    /// The times of the first and the last event.
+    pub(super) first_nanos: u64,
+    pub(super) last_nanos: u64,
+    /// The replays of the processes, which still hold the open spans and those that were closed lately.
+    pub(super) replays: Vec<SpanReplay>,
+}
+
+/// The memory is checked whenever this many bytes of events have been read.
+const CHECK_BYTES: usize = 64 << 10;
+
+/// Passes all entries of a recording to `pass`.
+///
+/// # Errors
+/// Writing fails, or the pass would take more memory than any capture of this size from a real program needs.
+pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Result<PassEnd, CaptureError> {
+    let mut replays: Vec<SpanReplay> = recording.processes().iter().map(|_| pass.replay()).collect();
+    let (mut first_nanos, mut last_nanos) = (u64::MAX, 0);
+    let mut counts = ExportSummary::default();
+    let mut unchecked_bytes = 0;
+    let mut entries = recording.entries();
+    while let Some(entry) = entries.next() {
+        let replay = &mut replays[entry.process_index];
+        let (mut step, mut bytes) = (SpanStep::None, 0);
+        let nanos = match &entry.content {
+            EntryContent::Perf { recorder, record, catalog } => {
+                step = replay.push_raw(*recorder, record, catalog);
+                match record.event {
+                    Some(PerfEvent::SpanEnter) => counts.slices += 1,
+                    Some(PerfEvent::Event) => counts.events += 1,
+                    Some(PerfEvent::Counter) => counts.counters += 1,
+                    Some(PerfEvent::Marker) => counts.markers += 1,
+                    _ => {}
+                }
+                bytes = record.payload.valid().map_or(0, <[u8]>::len);
+                Some(record.epoch_nanos())
+            }
+            EntryContent::Typed { descriptor, payload } => {
+                counts.typed_events += 1;
+                if let Some(span) = recording.span(entry.ring, descriptor) {
+                    replay.push_typed_event(span, descriptor.record_epoch_nanos);
+                }
+                bytes = payload.valid().map_or(0, <[u8]>::len);
+                Some(descriptor.record_epoch_nanos)
+            }
+            EntryContent::Gap { count, cause, .. } => {
+                replay.gap(recording.losing_shard(entry.ring, *cause));
+                counts.lost = counts.lost.saturating_add(*count);
+                None
+            }
+        };
+        if let Some(nanos) = nanos {
+            (first_nanos, last_nanos) = (first_nanos.min(nanos), last_nanos.max(nanos));
+        }
+        pass.entry(&entry, &step, replay).map_err(write_error)?;
+        while let Some(span) = replay.take_closed() {
+            pass.closed(entry.process_index, span, replay).map_err(write_error)?;
+        }
+        unchecked_bytes += size_of::<RecordingEntry<'_>>() + bytes;
+        if unchecked_bytes >= CHECK_BYTES {
+            unchecked_bytes = 0;
+            let of_replays = replays.iter().map(SpanReplay::kept_bytes).fold(0, u64::saturating_add);
+            entries.check_kept(of_replays.saturating_add(pass.kept_bytes()))?;
+        }
+    }
+    counts.problems = entries.problems().to_vec();
+    counts.payload_losses = entries.payload_losses();
+    Ok(PassEnd { counts, first_nanos: first_nanos.min(last_nanos), last_nanos, replays })
+}
+
+/// Returns the error that an export cannot be written.
+pub(super) fn write_error(error: io::Error) -> CaptureError {
+    CaptureError::io_writing("write the export", error)
+}
+
+impl PassEnd {
+    /// Ends the replays, and calls `take` with each remaining span and the index of its process. The spans of a process
+    /// come in the order of their ids. Returns the counts, which are complete now.
+    pub(super) fn finish(mut self, mut take: impl FnMut(usize, Span) -> io::Result<()>) -> io::Result<ExportSummary> {
+        for (process_index, replay) in self.replays.into_iter().enumerate() {
+            self.counts.spans += replay.spans_seen();
+            for span in replay.finish(self.last_nanos) {
+                self.counts.open_spans += u64::from(span.is_open() && !span.is_end_lost);
+                self.counts.lost_ends += u64::from(span.is_end_lost);
+                take(process_index, span)?;
+            }
+        }
+        Ok(self.counts)
+    }
+}

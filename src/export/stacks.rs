@@ -1,0 +1,157 @@
+//! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
+
+use super::Names;
+use super::descriptions::PerDescription;
+use crate::tracing::{CallSite, IdMap, Span};
+use std::collections::BTreeMap;
+
+/// The largest number of spans in a stack. From a deeper stack, only the innermost spans are written.
+const DEPTH_MAX: u32 = 256;
+
+/// The number of a stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct StackId(u32);
+
+/// The number of a name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct NameId(u32);
+
+/// All stacks, each with a sum of times.
+#[derive(Default)]
+pub(super) struct Stacks {
+    shown: Names,
+    stacks: Vec<Stack>,
+    /// The stacks by the stack around them, or by the process for an outermost one, and by their name.
+    known: IdMap<(Outer, NameId), StackId>,
+    names: Vec<String>,
+    known_names: IdMap<String, NameId>,
+    of_call_sites: PerDescription<CallSite, NameId>,
+    name_bytes: u64,
+}
+
+/// The stack around a stack, or the index of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Outer {
+    Process(usize),
+    Stack(StackId),
+}
+
+struct Stack {
+    outer: Outer,
+    name: NameId,
+    depth: u32,
+    nanos: u64,
+}
+
+impl Stacks {
+    /// Makes a tree without stacks. `shown` says which names the stacks have.
+    pub(super) fn new(shown: Names) -> Self {
+        Self { shown, ..Self::default() }
+    }
+
+    /// Returns the stack of a span in another stack, or of an outermost span of the process.
+    pub(super) fn of(&mut self, process_index: usize, outer: Option<StackId>, span: &Span) -> StackId {
+        let name = self.name_of(span);
+        let outer = outer.map(|outer| self.shortened(process_index, outer));
+        self.inside(outer.map_or(Outer::Process(process_index), Outer::Stack), name)
+    }
+
+    pub(super) fn add(&mut self, stack: StackId, nanos: u64) {
+        let sum = &mut self.stacks[stack.0 as usize].nanos;
+        *sum = sum.saturating_add(nanos);
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        const STACK_BYTES: u64 = (size_of::<Stack>() + 2 * size_of::<((Outer, NameId), StackId)>()) as u64;
+        (self.stacks.len() as u64).saturating_mul(STACK_BYTES).saturating_add(self.name_bytes)
+    }
+
+    /// Returns the lines of all stacks that have a time, with their times. `programs` are the names of the processes.
+    pub(super) fn lines(&self, programs: &[&str]) -> BTreeMap<String, u64> {
+        let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+        for stack in self.stacks.iter().filter(|stack| stack.nanos > 0) {
+            let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
+            let process = loop {
+                match at.outer {
+                    Outer::Process(process) => break process,
+                    Outer::Stack(outer) => at = &self.stacks[outer.0 as usize],
+                }
+                if names.len() < DEPTH_MAX as usize {
+                    names.push(&self.names[at.name.0 as usize]);
+                }
+            };
+            let program = frame(programs.get(process).copied().unwrap_or_default());
+            names.push(&program);
+            names.reverse();
+            let sum = lines.entry(names.join(";")).or_default();
+            *sum = sum.saturating_add(stack.nanos);
+        }
+        lines
+    }
+
+    fn inside(&mut self, outer: Outer, name: NameId) -> StackId {
+        let stacks = &mut self.stacks;
+        *self.known.entry((outer, name)).or_insert_with(|| {
+            let depth = match outer {
+                Outer::Process(_) => 1,
+                Outer::Stack(outer) => stacks[outer.0 as usize].depth + 1,
+            };
+            stacks.push(Stack { outer, name, depth, nanos: 0 });
+            StackId(stacks.len() as u32 - 1)
+        })
+    }
+
+    /// Returns the stack, or a stack that has only its innermost names. A stack that becomes twice as deep as it is
+    /// written is shortened. So spans that lie in one another without end need only so many stacks.
+    fn shortened(&mut self, process_index: usize, stack: StackId) -> StackId {
+        if self.stacks[stack.0 as usize].depth < 2 * DEPTH_MAX {
+            return stack;
+        }
+        let (mut names, mut at) = (Vec::new(), stack);
+        while names.len() < DEPTH_MAX as usize {
+            let Stack { outer, name, .. } = self.stacks[at.0 as usize];
+            names.push(name);
+            match outer {
+                Outer::Stack(outer) => at = outer,
+                Outer::Process(_) => break,
+            }
+        }
+        let mut outer = Outer::Process(process_index);
+        let mut inner = stack;
+        for name in names.into_iter().rev() {
+            inner = self.inside(outer, name);
+            outer = Outer::Stack(inner);
+        }
+        inner
+    }
+
+    fn name_of(&mut self, span: &Span) -> NameId {
+        let known = span.call_site.as_ref().filter(|call_site| call_site.is_known);
+        if let Some(name) = known.and_then(|call_site| self.of_call_sites.get(call_site)) {
+            return *name;
+        }
+        let text = frame(&self.shown.of_span(span.id, span.call_site.as_deref()));
+        let id = match self.known_names.get(&text) {
+            Some(id) => *id,
+            None => {
+                let id = NameId(self.names.len() as u32);
+                self.name_bytes += 128 + 2 * text.len() as u64;
+                self.names.push(text.clone());
+                self.known_names.insert(text, id);
+                id
+            }
+        };
+        if let Some(call_site) = known {
+            self.of_call_sites.insert(call_site, id);
+        }
+        id
+    }
+}
+
+/// Returns the name with spaces in place of the characters that separate names and stacks.
+fn frame(name: &str) -> String {
+    if name.is_empty() {
+        return "?".into();
+    }
+    name.chars().map(|c| if c == ';' || c.is_control() { ' ' } else { c }).collect()
+}

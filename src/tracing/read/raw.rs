@@ -1,0 +1,114 @@
+//! An event of a perf ring before it is decoded: its numbers are known, and its payload is borrowed.
+
+use super::catalog::{CallSite, Catalog};
+use super::record::{Field, Fields, FieldsProblem, SpanId};
+use crate::reader::{Descriptor, PayloadRead};
+use crate::schema::EventType;
+use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields};
+use std::sync::Arc;
+
+/// An event of a perf ring. Names and fields are decoded only when somebody asks for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawRecord<'p> {
+    pub(crate) shard: u32,
+    pub(crate) descriptor: &'p Descriptor,
+    pub(crate) ext: PerfExt,
+    /// The event's type. It is `None` if the type is not known, or if the event is damaged.
+    pub(crate) event: Option<PerfEvent>,
+    pub(crate) payload: PayloadRead<'p>,
+}
+
+impl<'p> RawRecord<'p> {
+    /// Makes a record of an event. If the event describes a call site or a thread, the description is added to
+    /// `catalog`.
+    #[inline]
+    pub(crate) fn new(catalog: &mut Catalog, shard: u32, descriptor: &'p Descriptor, payload: PayloadRead<'p>) -> Self {
+        let ext = PerfExt::from_words(descriptor.content_ext);
+        let event = PerfEvent::from_code(descriptor.event_type);
+        let event = event.filter(|event| is_whole(*event, &ext, payload, catalog));
+        Self { shard, descriptor, ext, event, payload }
+    }
+
+    /// Returns the span that the event is about, or in which it was recorded.
+    #[inline]
+    pub(crate) fn span(&self) -> Option<SpanId> {
+        SpanId::new(self.ext.span_id)
+    }
+
+    /// Returns the parent of a new span, or the span that a span follows from.
+    #[inline]
+    pub(crate) fn related(&self) -> Option<SpanId> {
+        SpanId::new(self.ext.related)
+    }
+
+    /// Returns the time of the event in nanoseconds since the epoch.
+    #[inline]
+    pub(crate) fn epoch_nanos(&self) -> u64 {
+        self.descriptor.record_epoch_nanos
+    }
+
+    /// Decodes the fields of a new span, of a SPAN_RECORD or of a log record.
+    pub(crate) fn fields(&self, call_site: &CallSite) -> Fields {
+        let mut fields = Fields { missing: self.ext.missing_fields, ..Fields::default() };
+        match self.payload {
+            // The payload was overwritten. An event without fields has lost nothing by this.
+            PayloadRead::Expired if self.ext.field_count > 0 => fields.problem = Some(FieldsProblem::Expired),
+            PayloadRead::Malformed => fields.problem = Some(FieldsProblem::Malformed),
+            PayloadRead::Expired => {}
+            PayloadRead::Valid(payload) => {
+                for field in RawFields::new(payload) {
+                    match field {
+                        Ok(field) => fields.values.push(named(call_site, &field)),
+                        Err(_) => fields.problem = Some(FieldsProblem::Malformed),
+                    }
+                }
+                if fields.values.len() != usize::from(self.ext.field_count) {
+                    fields.problem = Some(FieldsProblem::Malformed);
+                }
+            }
+        }
+        fields
+    }
+
+    /// Decodes the fields like [`Self::fields`], with their names from `catalog`.
+    #[cfg(feature = "export")]
+    pub(crate) fn named_fields(&self, catalog: &Catalog) -> Fields {
+        match catalog.known_call_site(self.ext.call_site_id) {
+            Some(call_site) => self.fields(call_site),
+            None => self.fields(&catalog.call_site(self.ext.call_site_id)),
+        }
+    }
+
+    /// Returns the value of a counter's sample, as a field.
+    pub(crate) fn sample(&self) -> FieldValue {
+        let value = self.ext.related.to_le_bytes();
+        RawField { index: 0, type_code: self.ext.value_type, value: &value, cut: None }.to_value()
+    }
+}
+
+/// Returns false if the event lacks an id that each event of its type has, or if it describes a call site or a thread
+/// and the description is damaged. Adds the description to `catalog`.
+#[inline]
+fn is_whole(event: PerfEvent, ext: &PerfExt, payload: PayloadRead<'_>, catalog: &mut Catalog) -> bool {
+    match event {
+        PerfEvent::SpanNew
+        | PerfEvent::SpanRecord
+        | PerfEvent::SpanEnter
+        | PerfEvent::SpanExit
+        | PerfEvent::SpanClose => ext.span_id != 0,
+        PerfEvent::SpanFollowsFrom => ext.span_id != 0 && ext.related != 0,
+        PerfEvent::ThreadStarted => payload.valid().is_none_or(|payload| catalog.learn_thread(ext.thread_id, payload)),
+        PerfEvent::CallSite => payload.valid().is_none_or(|payload| catalog.learn_call_site(ext.call_site_id, payload)),
+        _ => true,
+    }
+}
+
+fn named(call_site: &CallSite, field: &RawField<'_>) -> Field {
+    let name = call_site.field_names.get(usize::from(field.index)).cloned();
+    Field {
+        name: name.unwrap_or_else(|| Arc::from(format!("field {}", field.index))),
+        index: field.index,
+        value: field.to_value(),
+        cut: field.cut,
+    }
+}

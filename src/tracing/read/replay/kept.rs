@@ -1,0 +1,44 @@
+//! An estimate of the memory that a replay takes.
+
+use super::{OpenSlice, SpanReplay};
+use crate::schema::perf::FieldValue;
+use crate::tracing::{Fields, Span, SpanId, SpanSlice};
+
+/// The size of a span in the map, which may be half empty, and in the list that [`SpanReplay::finish`] makes.
+const SPAN_BYTES: u64 = 4 * size_of::<(SpanId, Span)>() as u64;
+pub(super) const SLICE_BYTES: u64 = size_of::<SpanSlice>() as u64 * 2;
+const OPEN_SLICE_BYTES: u64 = size_of::<OpenSlice>() as u64 * 2;
+const THREAD_BYTES: u64 = 512;
+const CLOSING_BYTES: u64 = 32;
+const FIELD_BYTES: u64 = 128;
+/// The size of a small thing that a span keeps, such as the link to a span that it follows.
+pub(super) const LINK_BYTES: u64 = 16;
+
+impl SpanReplay {
+    /// Returns an estimate of the bytes that the replay keeps in memory at present. The estimate is a little too high.
+    #[cfg(feature = "export")]
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        [
+            (self.spans.len() as u64).saturating_mul(SPAN_BYTES),
+            (self.stacks.open() as u64).saturating_mul(OPEN_SLICE_BYTES),
+            (self.losses.threads() as u64).saturating_mul(THREAD_BYTES),
+            (self.closing.len() as u64).saturating_mul(CLOSING_BYTES),
+            self.more_bytes,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+}
+
+impl Fields {
+    /// Returns an estimate of the bytes that the fields take in memory.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let of_value = |value: &FieldValue| match value {
+            FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => text.len(),
+            FieldValue::Bytes(bytes) | FieldValue::Unknown { bytes, .. } => bytes.len(),
+            _ => 0,
+        };
+        let of_values = self.values.iter().map(|field| FIELD_BYTES + of_value(&field.value) as u64);
+        of_values.fold(0, u64::saturating_add)
+    }
+}

@@ -1,0 +1,153 @@
+//! A record as the replay reads it. The record is decoded or raw. From a raw record, only the parts are decoded that the
+//! replay keeps.
+
+use crate::schema::perf::PerfEvent;
+use crate::tracing::read::raw::RawRecord;
+use crate::tracing::{CallSite, Catalog, Fields, PerfContent, PerfRecord, SpanId, Thread};
+use std::sync::Arc;
+
+/// A record of a span, or another record that shows that a span exists.
+pub(super) trait SpanRecord {
+    /// Returns the shard and the number of the thread that recorded.
+    fn place(&self) -> (u32, u32);
+    fn epoch_nanos(&self) -> u64;
+    fn event(&self) -> Option<PerfEvent>;
+    fn span(&self) -> Option<SpanId>;
+    /// Returns the parent of a new span, or the span that a span follows from.
+    fn related(&self) -> Option<SpanId>;
+    fn flags(&self) -> u16;
+    fn thread(&self) -> Arc<Thread>;
+    /// Returns the call site. It may be one whose description is not known.
+    fn call_site(&self) -> Option<Arc<CallSite>>;
+    /// Returns the call site if its description is known.
+    fn known_call_site(&self) -> Option<Arc<CallSite>>;
+    fn fields(&self) -> Fields;
+}
+
+/// A raw record, and the names for its ids.
+pub(super) struct NamedRecord<'r> {
+    pub(super) record: &'r RawRecord<'r>,
+    pub(super) catalog: &'r Catalog,
+}
+
+impl SpanRecord for NamedRecord<'_> {
+    #[inline]
+    fn place(&self) -> (u32, u32) {
+        (self.record.shard, self.record.ext.thread_id)
+    }
+
+    #[inline]
+    fn epoch_nanos(&self) -> u64 {
+        self.record.epoch_nanos()
+    }
+
+    #[inline]
+    fn event(&self) -> Option<PerfEvent> {
+        self.record.event
+    }
+
+    #[inline]
+    fn span(&self) -> Option<SpanId> {
+        self.record.span()
+    }
+
+    #[inline]
+    fn related(&self) -> Option<SpanId> {
+        self.record.related()
+    }
+
+    #[inline]
+    fn flags(&self) -> u16 {
+        self.record.ext.flags
+    }
+
+    fn thread(&self) -> Arc<Thread> {
+        self.catalog.thread(self.record.ext.thread_id)
+    }
+
+    fn call_site(&self) -> Option<Arc<CallSite>> {
+        Some(self.catalog.call_site(self.record.ext.call_site_id))
+    }
+
+    fn known_call_site(&self) -> Option<Arc<CallSite>> {
+        self.catalog.known_call_site(self.record.ext.call_site_id).cloned()
+    }
+
+    fn fields(&self) -> Fields {
+        self.call_site().map(|call_site| self.record.fields(&call_site)).unwrap_or_default()
+    }
+}
+
+impl SpanRecord for PerfRecord {
+    fn place(&self) -> (u32, u32) {
+        (self.shard, self.thread.id)
+    }
+
+    fn epoch_nanos(&self) -> u64 {
+        self.epoch_nanos
+    }
+
+    fn event(&self) -> Option<PerfEvent> {
+        Some(match &self.content {
+            PerfContent::ThreadStarted => PerfEvent::ThreadStarted,
+            PerfContent::ThreadEnded => PerfEvent::ThreadEnded,
+            PerfContent::CallSite(_) => PerfEvent::CallSite,
+            PerfContent::SpanNew { .. } => PerfEvent::SpanNew,
+            PerfContent::SpanRecord { .. } => PerfEvent::SpanRecord,
+            PerfContent::SpanEnter { .. } => PerfEvent::SpanEnter,
+            PerfContent::SpanExit { .. } => PerfEvent::SpanExit,
+            PerfContent::SpanClose { .. } => PerfEvent::SpanClose,
+            PerfContent::SpanFollowsFrom { .. } => PerfEvent::SpanFollowsFrom,
+            PerfContent::Event { .. } => PerfEvent::Event,
+            PerfContent::Counter { .. } => PerfEvent::Counter,
+            PerfContent::Marker { .. } => PerfEvent::Marker,
+            PerfContent::NotRecorded { .. } => PerfEvent::RecordError,
+            PerfContent::Unknown { .. } => return None,
+        })
+    }
+
+    fn span(&self) -> Option<SpanId> {
+        self.content.span()
+    }
+
+    fn related(&self) -> Option<SpanId> {
+        match &self.content {
+            PerfContent::SpanNew { parent, .. } => *parent,
+            PerfContent::SpanFollowsFrom { follows, .. } => Some(*follows),
+            _ => None,
+        }
+    }
+
+    fn flags(&self) -> u16 {
+        match &self.content {
+            PerfContent::SpanNew { flags, .. } => *flags,
+            _ => 0,
+        }
+    }
+
+    fn thread(&self) -> Arc<Thread> {
+        self.thread.clone()
+    }
+
+    fn call_site(&self) -> Option<Arc<CallSite>> {
+        match &self.content {
+            PerfContent::SpanNew { call_site, .. }
+            | PerfContent::SpanRecord { call_site, .. }
+            | PerfContent::SpanEnter { call_site, .. }
+            | PerfContent::SpanExit { call_site, .. }
+            | PerfContent::SpanClose { call_site, .. } => Some(call_site.clone()),
+            _ => None,
+        }
+    }
+
+    fn known_call_site(&self) -> Option<Arc<CallSite>> {
+        self.call_site().filter(|call_site| call_site.is_known)
+    }
+
+    fn fields(&self) -> Fields {
+        match &self.content {
+            PerfContent::SpanNew { fields, .. } | PerfContent::SpanRecord { fields, .. } => fields.clone(),
+            _ => Fields::default(),
+        }
+    }
+}
