@@ -35,11 +35,6 @@ impl BlocksAhead {
         Self { blocks, wanted, next: 0, begun: VecDeque::new(), begun_bytes: 0 }
     }
 
-    /// Returns the next block that will be taken.
-    pub(super) fn peek(&self) -> Option<&BlockRef> {
-        self.blocks.get(self.next).map(|(_, block)| block)
-    }
-
     /// Takes the next block. Waits until it is decoded.
     pub(super) fn take(&mut self) -> Option<(BlockRef, Decoded)> {
         let (file, block) = self.blocks.get(self.next).map(|(file, block)| (file.clone(), *block))?;

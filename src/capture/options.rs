@@ -23,11 +23,14 @@ impl Default for CaptureOptions {
 }
 
 impl CaptureOptions {
+    /// The level of compression if none is requested.
+    pub const DEFAULT_LEVEL: i32 = 1;
+
     /// Makes options for a capture into one file, which must not exist yet. The capture takes the events that the
     /// rings hold and the events that are recorded while it runs. It ends when all writers have ended.
     pub fn new() -> Self {
         Self {
-            level: 3,
+            level: Self::DEFAULT_LEVEL,
             duration: None,
             max_bytes: None,
             rotate_bytes: None,
@@ -40,7 +43,7 @@ impl CaptureOptions {
 
     /// Sets the compression level of zstd, 1 to 22, or 0 for no compression. If the capture falls behind the writers, it
     /// compresses less for a while ([`CaptureSummary::hurried_events`](super::CaptureSummary::hurried_events)).
-    /// Default: 3.
+    /// Default: [`Self::DEFAULT_LEVEL`].
     pub fn compression_level(mut self, level: i32) -> Self {
         self.level = level;
         self

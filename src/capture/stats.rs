@@ -68,7 +68,8 @@ impl RingStats {
     /// Counts a part of `records`.
     pub(super) fn count(&mut self, records: &BlockRecords, part: &RecordRange) {
         self.events += part.events.len() as u64;
-        for index in part.events.clone() {
+        let events = if records.events.has_all_payloads() { 0..0 } else { part.events.clone() };
+        for index in events {
             match records.events.payload(index) {
                 PayloadRead::Valid(_) => {}
                 PayloadRead::Malformed => self.malformed_payloads += 1,

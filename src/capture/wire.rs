@@ -24,10 +24,6 @@ impl<'a> Bytes<'a> {
         Some(*taken)
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
     pub(super) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }

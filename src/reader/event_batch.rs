@@ -166,6 +166,13 @@ impl EventBatch {
         self.payload_bytes_max = payload_bytes_max.min(BATCH_BYTES_MAX as u32);
     }
 
+    /// Returns true if every event of the batch has a valid payload.
+    #[cfg(feature = "capture")]
+    pub(crate) fn has_all_payloads(&self) -> bool {
+        // The special places are the largest numbers.
+        self.places.iter().fold(0, |max, place| max.max(place.0)) < PayloadPlace::UNREAD.0
+    }
+
     /// Returns the memory that the batch has taken, in bytes.
     #[cfg(feature = "capture")]
     pub(crate) fn memory_bytes(&self) -> usize {

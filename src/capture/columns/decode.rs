@@ -1,9 +1,10 @@
 //! Making the events and gaps of a block from its columns. Nothing in the bytes is trusted: damaged bytes give `None`.
 
-use super::body::{BYTES_FORM, BodyHead, ColumnEntry, GroupHead, code, state};
-use super::ids::IdReader;
+use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, GroupHead, code, state};
+use super::ids::{IdReader, NewIds};
 use super::ints::take_ints;
 use super::records::{BlockRecords, PlacedGap};
+use super::varint::unzigzag;
 use crate::capture::format::{BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::reader::{Descriptor, EventBatch, Gap, GapCause, PayloadPlace};
 use std::borrow::Cow;
@@ -28,20 +29,18 @@ pub(in crate::capture) fn decode(
     let columns = ColumnsRead::new(bytes, column_bytes)?;
     let mut descriptors = vec![Descriptor::default(); head.events];
     let mut values = Vec::new();
-    for (code, set) in [
-        (code::SEQNO, (|descriptor, seqno| descriptor.seqno = seqno) as fn(&mut Descriptor, u64)),
-        (code::NANOS, |descriptor, nanos| descriptor.record_epoch_nanos = nanos),
-    ] {
-        columns.ints(code, 0, head.events, &mut values)?;
-        descriptors.iter_mut().zip(&values).for_each(|(descriptor, value)| set(descriptor, *value));
-    }
-    take_ids(&columns, &head, &mut descriptors)?;
+    columns.ints(code::SEQNO, 0, head.events, &mut values)?;
+    descriptors.iter_mut().zip(&values).for_each(|(descriptor, seqno)| descriptor.seqno = *seqno);
     let groups = events_of_groups(&columns, &head)?;
     for (number, (group, events)) in head.groups.iter().zip(&groups).enumerate() {
         events.iter().for_each(|event| descriptors[*event as usize].event_type = group.event_type);
         columns.ints(code::SIZE, number as u64, events.len(), &mut values)?;
         for (event, size) in events.iter().zip(&values) {
             descriptors[*event as usize].payload_size = u32::try_from(*size).ok()?;
+        }
+        columns.ints(code::NANOS, number as u64, events.len(), &mut values)?;
+        for (event, difference) in events.iter().zip(&values) {
+            descriptors[*event as usize].record_epoch_nanos = *difference;
         }
         for word in (0..4).filter(|word| !head.id_words[*word]) {
             let code = code::WORDS + word as u64;
@@ -53,6 +52,12 @@ pub(in crate::capture) fn decode(
             }
         }
     }
+    let mut nanos = head.first_nanos;
+    for descriptor in &mut descriptors {
+        nanos = nanos.wrapping_add(unzigzag(descriptor.record_epoch_nanos));
+        descriptor.record_epoch_nanos = nanos;
+    }
+    take_ids(&columns, &head, &groups, &mut descriptors)?;
     let mut payloads = Payloads { places: states(&columns, head.events)?, bytes: Vec::new() };
     for (number, (group, events)) in head.groups.iter().zip(&groups).enumerate() {
         let is_wanted = match wanted {
@@ -81,11 +86,12 @@ impl<'b> ColumnsRead<'b> {
     fn new(mut bytes: &'b [u8], column_bytes: u64) -> Option<Self> {
         let list = ColumnEntry::take_list(&mut bytes)?;
         let (mut stored, mut plain) = (0_usize, 0_u64);
-        let mut entries = Vec::with_capacity(list.len());
+        let mut entries: Vec<(ColumnEntry, usize)> = Vec::with_capacity(list.len());
         for entry in list {
             entries.push((entry, stored));
-            stored = stored.checked_add(entry.stored_bytes)?;
-            plain = plain.checked_add(entry.bytes as u64)?;
+            let (entry, _) = &entries[entries.len() - 1];
+            stored = stored.checked_add(entry.stored_bytes())?;
+            plain = plain.checked_add(entry.bytes() as u64)?;
         }
         entries.sort_unstable_by_key(|(entry, _)| (entry.group, entry.code));
         let is_twice = entries.windows(2).any(|pair| {
@@ -104,12 +110,22 @@ impl<'b> ColumnsRead<'b> {
     /// Returns the bytes of a column and its form. Returns `None` if there is no such column, or if it is damaged.
     fn bytes(&self, code: u64, group: u64) -> Option<(u8, Cow<'b, [u8]>)> {
         let (entry, place) = self.find(code, group)?;
-        let stored = self.data.get(*place..)?.get(..entry.stored_bytes)?;
-        if !entry.is_compressed {
+        let mut stored = self.data.get(*place..)?.get(..entry.stored_bytes())?;
+        if let [ColumnPart { is_compressed: false, .. }] = entry.parts.as_slice() {
             return Some((entry.form, stored.into()));
         }
-        let bytes = zstd::bulk::decompress(stored, entry.bytes).ok()?;
-        (bytes.len() == entry.bytes).then_some((entry.form, bytes.into()))
+        let mut bytes = Vec::with_capacity(entry.bytes());
+        for part in &entry.parts {
+            let (of_part, later) = stored.split_at_checked(part.stored_bytes)?;
+            stored = later;
+            if part.is_compressed {
+                let plain = zstd::bulk::decompress(of_part, part.bytes).ok()?;
+                bytes.extend_from_slice(Some(&plain).filter(|plain| plain.len() == part.bytes)?);
+            } else {
+                bytes.extend_from_slice(of_part);
+            }
+        }
+        Some((entry.form, bytes.into()))
     }
 
     /// Replaces `values` by a column of `count` numbers.
@@ -126,25 +142,45 @@ impl<'b> ColumnsRead<'b> {
     }
 }
 
-fn take_ids(columns: &ColumnsRead<'_>, head: &BodyHead, descriptors: &mut [Descriptor]) -> Option<()> {
+fn take_ids(
+    columns: &ColumnsRead<'_>,
+    head: &BodyHead,
+    groups: &[Vec<u32>],
+    descriptors: &mut [Descriptor],
+) -> Option<()> {
     if head.id_words == [false; 4] {
         return Some(());
     }
-    let mut codes: [Cow<'_, [u8]>; 4] = Default::default();
+    let mut codes: [Vec<u8>; 4] = Default::default();
     let mut new_ids = 0;
     for word in (0..4).filter(|word| head.id_words[*word]) {
-        codes[word] = columns.plain(code::IDS + word as u64, 0)?;
-        new_ids += IdReader::count_new(&codes[word]);
-        if codes[word].len() != head.events {
-            return None;
+        codes[word].resize(head.events, 0);
+        for (number, events) in groups.iter().enumerate() {
+            let code = code::IDS + word as u64;
+            if columns.find(code, number as u64).is_none() {
+                continue;
+            }
+            let of_group = columns.plain(code, number as u64)?;
+            if of_group.len() != events.len() {
+                return None;
+            }
+            events.iter().zip(of_group.iter()).for_each(|(event, code)| codes[word][*event as usize] = *code);
         }
+        new_ids += IdReader::count_new(&codes[word]);
     }
-    let mut values = Vec::new();
-    columns.ints(code::NEW_IDS, 0, new_ids, &mut values)?;
-    let mut ids = IdReader::new();
+    let mut written = NewIds::default();
+    columns.ints(code::NEW_PLACES, 0, new_ids, &mut written.places)?;
+    columns.ints(code::NEW_GENERATIONS, 0, new_ids, &mut written.generations)?;
+    let mut ids = IdReader::new(&written);
+    let id_word = head.id_words.iter().position(|has_ids| *has_ids).unwrap_or(0);
     for (event, descriptor) in descriptors.iter_mut().enumerate() {
         for word in (0..4).filter(|word| head.id_words[*word]) {
-            descriptor.content_ext[word] = ids.id(codes[word][event], &values)?;
+            let code = codes[word][event];
+            descriptor.content_ext[word] = ids.id(code)?;
+            if let Some(with_id) = head.word_of_id.filter(|_| word == id_word) {
+                let rest = descriptor.content_ext[with_id];
+                descriptor.content_ext[with_id] = rest ^ ids.word_of(code, rest);
+            }
         }
     }
     Some(())

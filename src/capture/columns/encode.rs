@@ -1,12 +1,12 @@
 //! Making the columns of a block from its events and gaps.
 
-use super::body::{BYTES_FORM, BodyHead, ColumnEntry, code, state};
-use super::group::{Group, GroupFinder};
-use super::ids::IdWriter;
-use super::ints::{IntsScratch, put_ints};
+use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, code, state};
+use super::group::{Group, GroupFinder, OfBlock};
+use super::ids::{IdWriter, NewIds};
+use super::ints::{IntsScratch, PutForm, put_ints};
 use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
-use super::varint::put_varint;
+use super::varint::{put_varint, zigzag};
 use crate::capture::filter_bits::FilterBits;
 use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::perf::PerfExt;
@@ -22,8 +22,12 @@ pub(in crate::capture) struct Encoder {
     groups: Vec<Group>,
     columns: Columns,
     values: Vec<u64>,
-    new_ids: Vec<u64>,
+    new_ids: NewIds,
     codes: [Vec<u8>; 4],
+    /// For each event, the word that goes with its id, as far as it is not predicted.
+    rests: Vec<u64>,
+    /// For each event, its time less that of the event before it (zigzag).
+    nanos: Vec<u64>,
 }
 
 /// A block, ready to be written: `head` and then `data`.
@@ -70,8 +74,10 @@ impl Encoder {
                 level: 0,
             },
             values: Vec::new(),
-            new_ids: Vec::new(),
+            new_ids: NewIds::default(),
             codes: Default::default(),
+            rests: Vec::new(),
+            nanos: Vec::new(),
         }
     }
 
@@ -113,22 +119,30 @@ impl Encoder {
             }
             self.columns.put_values(code::GROUP, 0, values)?;
         }
-        for (code, property) in [
-            (code::SEQNO, (|descriptor| descriptor.seqno) as fn(&Descriptor) -> u64),
-            (code::NANOS, |descriptor| descriptor.record_epoch_nanos),
-        ] {
-            values.clear();
-            values.extend(descriptors.iter().map(property));
-            self.columns.put_values(code, 0, values)?;
-        }
+        values.clear();
+        values.extend(descriptors.iter().map(|descriptor| descriptor.seqno));
+        self.columns.put_values(code::SEQNO, 0, values)?;
+        let nanos = descriptors.iter().map(|descriptor| descriptor.record_epoch_nanos);
+        let mut before = nanos.clone().next().unwrap_or(0);
+        let first_nanos = before;
+        self.nanos.clear();
+        self.nanos.extend(nanos.map(|nanos| {
+            let difference = zigzag(nanos.wrapping_sub(before));
+            before = nanos;
+            difference
+        }));
         self.put_ids(descriptors, layout)?;
         self.put_states(records, part)?;
         self.put_gaps(records, part)?;
         for (number, group) in self.groups.iter().enumerate() {
-            group.put(number as u64, records, part, layout, &mut self.columns, &mut self.values)?;
+            let of_block =
+                OfBlock { records, part, layout, nanos: &self.nanos, codes: &self.codes, rests: &self.rests };
+            group.put(number as u64, &of_block, &mut self.columns, &mut self.values)?;
         }
         let head = BodyHead {
             id_words: layout.id_words,
+            word_of_id: layout.word_of_id,
+            first_nanos,
             events: part.events.len(),
             gaps: part.gaps.len(),
             groups: self.groups.iter().map(|group| group.head(layout)).collect(),
@@ -151,26 +165,29 @@ impl Encoder {
         filter: &mut FilterBits,
     ) {
         self.finder.clear();
+        let descriptors = &records.events.descriptors()[part.events.clone()];
         let mut used = 0;
-        for (event, index) in part.events.clone().enumerate() {
-            let descriptor = &records.events.descriptors()[index];
+        for (event, descriptor) in descriptors.iter().enumerate() {
             let number = self.finder.number(descriptor.event_type);
             if number == used {
                 used += 1;
                 if self.groups.len() < used {
                     self.groups.push(Group::default());
                 }
-                self.groups[number].begin(descriptor.event_type, layout.fields(descriptor.event_type).iter().sum());
+                self.groups[number].begin(descriptor.event_type);
                 filter.add_type(descriptor.event_type);
             }
-            self.groups[number].add(event as u32, records.events.payload(index));
-            if layout.is_perf {
+            self.groups[number].events.push(event as u32);
+        }
+        self.groups.truncate(used);
+        self.groups.iter_mut().for_each(|group| group.find_fields(records, part, layout));
+        if layout.is_perf {
+            for descriptor in descriptors {
                 let ext = PerfExt::from_words(descriptor.content_ext);
                 filter.add_call_site(ext.call_site_id);
                 filter.add_thread(ext.thread_id);
             }
         }
-        self.groups.truncate(used);
     }
 
     fn put_ids(&mut self, descriptors: &[Descriptor], layout: &RingLayout) -> io::Result<()> {
@@ -180,24 +197,25 @@ impl Encoder {
         self.ids.clear();
         self.new_ids.clear();
         self.codes.iter_mut().for_each(Vec::clear);
-        for descriptor in descriptors {
+        self.rests.clear();
+        let id_word = layout.id_words.iter().position(|has_ids| *has_ids).unwrap_or(0);
+        for Descriptor { content_ext, .. } in descriptors {
             for word in (0..4).filter(|word| layout.id_words[*word]) {
-                let code = self.ids.code(descriptor.content_ext[word], &mut self.new_ids);
-                self.codes[word].push(code);
+                self.codes[word].push(self.ids.code(content_ext[word], &mut self.new_ids));
+                if let Some(with_id) = layout.word_of_id.filter(|_| word == id_word) {
+                    let actual = content_ext[with_id];
+                    self.rests.push(actual ^ self.ids.word_of(content_ext[word], actual));
+                }
             }
         }
-        self.columns.put_values(code::NEW_IDS, 0, &self.new_ids)?;
-        for word in (0..4).filter(|word| layout.id_words[*word]) {
-            let codes = &self.codes[word];
-            self.columns.put_with(code::IDS + word as u64, 0, |plain, _| {
-                plain.extend_from_slice(codes);
-                BYTES_FORM
-            })?;
-        }
-        Ok(())
+        self.columns.put_values(code::NEW_PLACES, 0, &self.new_ids.places)?;
+        self.columns.put_values(code::NEW_GENERATIONS, 0, &self.new_ids.generations)
     }
 
     fn put_states(&mut self, records: &BlockRecords, part: &RecordRange) -> io::Result<()> {
+        if records.events.has_all_payloads() {
+            return Ok(());
+        }
         self.values.clear();
         let mut states = Vec::new();
         for (event, index) in part.events.clone().enumerate() {
@@ -216,7 +234,7 @@ impl Encoder {
         self.columns.put_values(code::STATE_EVENTS, 0, &self.values)?;
         self.columns.put_with(code::STATES, 0, |plain, _| {
             plain.extend_from_slice(&states);
-            BYTES_FORM
+            PutForm::plain(BYTES_FORM)
         })
     }
 
@@ -255,6 +273,23 @@ impl Columns {
         self.data.clear();
         self.column_bytes = 0;
     }
+
+    /// Appends a part of a column, compressed if that makes it smaller.
+    fn put_part(&mut self, plain: &[u8]) -> io::Result<ColumnPart> {
+        let (start, bytes) = (self.data.len(), plain.len());
+        let mut is_compressed = false;
+        if let Some(compressor) = self.compressor.as_mut().filter(|_| bytes >= COMPRESSED_BYTES_MIN) {
+            self.data.resize(start + zstd::zstd_safe::compress_bound(bytes), 0);
+            let compressed_bytes = compressor.compress_to_buffer(plain, &mut self.data[start..])?;
+            is_compressed = compressed_bytes < bytes;
+            self.data.truncate(start + compressed_bytes);
+        }
+        if !is_compressed {
+            self.data.truncate(start);
+            self.data.extend_from_slice(plain);
+        }
+        Ok(ColumnPart { bytes, stored_bytes: self.data.len() - start, is_compressed })
+    }
 }
 
 /// What makes columns: the columns of all events, or those of a group.
@@ -269,7 +304,7 @@ pub(super) trait PutColumns {
         &mut self,
         code: u64,
         group: u64,
-        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> u8,
+        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> PutForm,
     ) -> io::Result<()>;
 }
 
@@ -278,33 +313,28 @@ impl PutColumns for Columns {
         &mut self,
         code: u64,
         group: u64,
-        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> u8,
+        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> PutForm,
     ) -> io::Result<()> {
-        let start = self.data.len();
-        let Some(compressor) = &mut self.compressor else {
-            let form = put(&mut self.data, &mut self.ints);
+        if self.compressor.is_none() {
+            let start = self.data.len();
+            let PutForm { form, .. } = put(&mut self.data, &mut self.ints);
             let bytes = self.data.len() - start;
             self.column_bytes += bytes as u64;
-            self.entries.push(ColumnEntry { code, group, form, bytes, stored_bytes: bytes, is_compressed: false });
+            let parts = vec![ColumnPart { bytes, stored_bytes: bytes, is_compressed: false }];
+            self.entries.push(ColumnEntry { code, group, form, parts });
             return Ok(());
-        };
-        self.plain.clear();
-        let form = put(&mut self.plain, &mut self.ints);
-        let bytes = self.plain.len();
-        self.column_bytes += bytes as u64;
-        let mut is_compressed = false;
-        if bytes >= COMPRESSED_BYTES_MIN {
-            self.data.resize(start + zstd::zstd_safe::compress_bound(bytes), 0);
-            let compressed_bytes = compressor.compress_to_buffer(&self.plain, &mut self.data[start..])?;
-            is_compressed = compressed_bytes < bytes;
-            self.data.truncate(start + compressed_bytes);
         }
-        if !is_compressed {
-            self.data.truncate(start);
-            self.data.extend_from_slice(&self.plain);
-        }
-        let stored_bytes = self.data.len() - start;
-        self.entries.push(ColumnEntry { code, group, form, bytes, stored_bytes, is_compressed });
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        let form = put(&mut plain, &mut self.ints);
+        self.column_bytes += plain.len() as u64;
+        // What stands before the planes is short, and goes with the first plane.
+        let rest = form.plane_bytes * form.planes().saturating_sub(1);
+        let (first, planes) = plain.split_at(plain.len() - rest);
+        let parts = std::iter::once(first).chain(planes.chunks_exact(form.plane_bytes.max(1)));
+        let parts = parts.map(|part| self.put_part(part)).collect::<io::Result<Vec<_>>>()?;
+        self.entries.push(ColumnEntry { code, group, form: form.form, parts });
+        self.plain = plain;
         Ok(())
     }
 }

@@ -2,9 +2,9 @@
 
 use super::body::{BYTES_FORM, GroupHead, code};
 use super::encode::PutColumns;
+use super::ints::PutForm;
 use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
-use crate::reader::PayloadRead;
 use std::io;
 
 /// The events of one type.
@@ -17,6 +17,21 @@ pub(super) struct Group {
     fields_bytes: usize,
     /// True if every event has a valid payload that has all fields. Otherwise no field becomes a column.
     has_fields: bool,
+}
+
+/// What the groups of a block have in common.
+#[derive(Clone, Copy)]
+pub(super) struct OfBlock<'b> {
+    pub(super) records: &'b BlockRecords,
+    pub(super) part: &'b RecordRange,
+    pub(super) layout: &'b RingLayout,
+    /// For each event of the part, its time less that of the event before it (zigzag).
+    pub(super) nanos: &'b [u64],
+    /// For each extension word that holds ids, the code of each event.
+    pub(super) codes: &'b [Vec<u8>; 4],
+    /// For each event of the part, the word that goes with its id, as far as it is not predicted. Empty if the layout
+    /// has no such word.
+    pub(super) rests: &'b [u64],
 }
 
 /// A finder of the number of an event type's group. The types of a block get numbers in the order in which they come.
@@ -54,17 +69,19 @@ impl GroupFinder {
 }
 
 impl Group {
-    pub(super) fn begin(&mut self, event_type: u16, fields_bytes: usize) {
+    pub(super) fn begin(&mut self, event_type: u16) {
         self.event_type = event_type;
         self.events.clear();
-        self.fields_bytes = fields_bytes;
-        self.has_fields = fields_bytes > 0;
     }
 
-    #[inline]
-    pub(super) fn add(&mut self, event: u32, payload: PayloadRead<'_>) {
-        self.events.push(event);
-        self.has_fields &= payload.valid().is_some_and(|bytes| bytes.len() >= self.fields_bytes);
+    /// Finds out whether all events have the fields that the layout knows.
+    pub(super) fn find_fields(&mut self, records: &BlockRecords, part: &RecordRange, layout: &RingLayout) {
+        self.fields_bytes = layout.fields(self.event_type).iter().sum();
+        self.has_fields = self.fields_bytes > 0
+            && self.events.iter().all(|event| {
+                let payload = records.events.payload(part.events.start + *event as usize);
+                payload.valid().is_some_and(|bytes| bytes.len() >= self.fields_bytes)
+            });
     }
 
     pub(super) fn head(&self, layout: &RingLayout) -> GroupHead {
@@ -79,22 +96,37 @@ impl Group {
     pub(super) fn put(
         &self,
         number: u64,
-        records: &BlockRecords,
-        part: &RecordRange,
-        layout: &RingLayout,
+        of_block: &OfBlock<'_>,
         columns: &mut impl PutColumns,
         values: &mut Vec<u64>,
     ) -> io::Result<()> {
+        let OfBlock { records, part, layout, nanos, codes, rests } = *of_block;
         let descriptors = &records.events.descriptors()[part.events.clone()];
         let of_group = || self.events.iter().map(|event| &descriptors[*event as usize]);
         values.clear();
         values.extend(of_group().map(|descriptor| u64::from(descriptor.payload_size)));
         columns.put_values(code::SIZE, number, values)?;
+        values.clear();
+        values.extend(self.events.iter().map(|event| nanos[*event as usize]));
+        columns.put_values(code::NANOS, number, values)?;
+        for word in (0..4).filter(|word| layout.id_words[*word]) {
+            let of_group = self.events.iter().map(|event| codes[word][*event as usize]);
+            if of_group.clone().any(|code| code != 0) {
+                columns.put_with(code::IDS + word as u64, number, |out, _| {
+                    out.extend(of_group);
+                    PutForm::plain(BYTES_FORM)
+                })?;
+            }
+        }
         for word in (0..4).filter(|word| !layout.id_words[*word]) {
-            // The words of most events are 0, and such a column is not written.
-            if of_group().any(|descriptor| descriptor.content_ext[word] != 0) {
-                values.clear();
+            values.clear();
+            if layout.word_of_id == Some(word) {
+                values.extend(self.events.iter().map(|event| rests[*event as usize]));
+            } else if of_group().any(|descriptor| descriptor.content_ext[word] != 0) {
                 values.extend(of_group().map(|descriptor| descriptor.content_ext[word]));
+            }
+            // The words of most events are 0, and such a column is not written.
+            if values.iter().any(|value| *value != 0) {
                 columns.put_values(code::WORDS + word as u64, number, values)?;
             }
         }
@@ -114,7 +146,7 @@ impl Group {
             } else {
                 columns.put_with(code, number, |out, _| {
                     of_field.for_each(|bytes| out.extend_from_slice(bytes));
-                    BYTES_FORM
+                    PutForm::plain(BYTES_FORM)
                 })?;
             }
             offset += width;
@@ -122,7 +154,7 @@ impl Group {
         if payloads().any(|payload| payload.len() > fields_bytes) {
             columns.put_with(code::BYTES, number, |out, _| {
                 payloads().for_each(|payload| out.extend_from_slice(&payload[fields_bytes..]));
-                BYTES_FORM
+                PutForm::plain(BYTES_FORM)
             })?;
         }
         Ok(())

