@@ -4,7 +4,7 @@
 //! JSON parsers use doubles for numbers, and nanoseconds since the epoch do not fit into doubles exactly.
 //! `otherData.base_epoch_ns` is the time of the first event.
 
-use super::args::{Arg, ArgName, ArgValue, Args};
+use super::args::{ArgValue, Args};
 use super::flows::SliceFlows;
 use super::json::JsonText;
 use super::trace_writer::{FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
@@ -22,6 +22,10 @@ const FIRST_FREE_TID: u64 = 1 << 32;
 /// The name of the argument with the place in the program's source.
 const SOURCE: &str = "source";
 
+/// The largest number of texts that are kept for further slices, and the size from which on a text is not kept.
+const SPARE_MAX: usize = 1 << 10;
+const SPARE_BYTES_MAX: usize = 1 << 12;
+
 /// The number of bytes that are passed on together.
 const WRITE_BYTES: usize = 64 << 10;
 
@@ -35,12 +39,15 @@ pub(super) struct ChromeWriter<'o> {
     /// The numbers that are in use: of the process and the thread.
     used: HashSet<(u64, u64)>,
     open: IdMap<SliceId, Begun>,
+    /// The texts of slices that have ended.
+    spare: Vec<SliceTexts>,
     has_begun: bool,
 }
 
 struct Row {
     pid: u64,
-    tid: u64,
+    /// The members `pid` and `tid`.
+    place: Vec<u8>,
     name: String,
 }
 
@@ -48,23 +55,25 @@ struct Row {
 struct Begun {
     track: TrackId,
     nanos: u64,
-    /// The members `name` and `cat`.
-    names: Vec<u8>,
-    args: BegunArgs,
+    texts: SliceTexts,
+    /// All arguments of the beginning, unless they are in `texts`.
+    args: Option<Args>,
     flows: SliceFlows,
 }
 
-/// The arguments of the beginning of a slice.
-enum BegunArgs {
-    /// The members of a JSON object. There are no incomplete values, and no name is there twice.
-    Text(Vec<u8>),
-    Values(Args),
+/// The texts of a slice that has begun. They are used again for another slice.
+#[derive(Default)]
+struct SliceTexts {
+    /// The members `name` and `cat`.
+    names: JsonText,
+    /// The arguments of the beginning as members, if there are no incomplete values, and if no name is there twice.
+    args: JsonText,
 }
 
 impl<'o> ChromeWriter<'o> {
     pub(super) fn new(out: &'o mut dyn Write, base_nanos: u64) -> Self {
         let (rows, used, open) = (IdMap::default(), HashSet::new(), IdMap::default());
-        Self { out, text: JsonText::default(), base_nanos, rows, used, open, has_begun: false }
+        Self { out, text: JsonText::default(), base_nanos, rows, used, open, spare: Vec::new(), has_begun: false }
     }
 
     /// Begins the object of an event of this phase on this track.
@@ -82,11 +91,12 @@ impl<'o> ChromeWriter<'o> {
             self.text.raw(b",\"traceEvents\":[\n");
             self.has_begun = true;
         }
-        let (pid, tid) = self.rows.get(&track).map_or((0, 0), |row| (row.pid, row.tid));
         self.text.begin();
         self.text.member("ph", phase)?;
-        self.text.member("pid", &pid)?;
-        self.text.member("tid", &tid)
+        if let Some(row) = self.rows.get(&track) {
+            self.text.raw_members(&row.place);
+        }
+        Ok(())
     }
 
     /// Writes the member `ts`.
@@ -124,6 +134,13 @@ impl<'o> ChromeWriter<'o> {
         text.end();
     }
 
+    /// Keeps texts for another slice.
+    fn keep(&mut self, texts: SliceTexts) {
+        if self.spare.len() < SPARE_MAX && texts.names.0.capacity().max(texts.args.0.capacity()) < SPARE_BYTES_MAX {
+            self.spare.push(texts);
+        }
+    }
+
     /// Writes the flows of a slice or instant that begins at `nanos`. They come after it, because readers look for the
     /// slice in which the end of a flow lies among those that they have read.
     fn flows(&mut self, track: TrackId, nanos: u64, flows: FlowEnds<'_>) -> io::Result<()> {
@@ -153,40 +170,39 @@ impl<'o> ChromeWriter<'o> {
     }
 
     /// Writes a slice: a whole one if `end_nanos` is there, and otherwise one that never ends.
-    fn slice(&mut self, begun: &Begun, end_nanos: Option<u64>, more: &Args) -> io::Result<()> {
-        self.begin_event(if end_nanos.is_some() { "X" } else { "B" }, begun.track)?;
-        self.text.raw_members(&begun.names);
-        self.args(&begun.args.with(more)?);
+    fn slice(&mut self, track: TrackId, begun: &Begun, end_nanos: Option<u64>, more: &Args) -> io::Result<()> {
+        self.begin_event(if end_nanos.is_some() { "X" } else { "B" }, track)?;
+        self.text.raw_members(&begun.texts.names.0);
+        self.args(&begun.args_with(more)?);
         self.ts(begun.nanos)?;
         if let Some(end_nanos) = end_nanos {
             self.text.key("dur");
             self.micros(end_nanos.saturating_sub(begun.nanos))?;
         }
         self.text.end();
-        self.flows(begun.track, begun.nanos, begun.flows.as_ends())
+        self.flows(track, begun.nanos, begun.flows.as_ends())
     }
 }
 
-impl BegunArgs {
-    /// Returns these arguments and more of them as the members of an object.
-    fn with<'t>(&'t self, more: &Args) -> io::Result<Cow<'t, [u8]>> {
-        match self {
-            Self::Text(text) if more.0.is_empty() => Ok(Cow::Borrowed(text)),
-            Self::Text(text) => {
-                let mut members = JsonText(text.clone());
-                if members.try_args(more)? {
-                    return Ok(Cow::Owned(members.0));
-                }
-                let mut values: Map<String, Value> = serde_json::from_slice(&[b"{", &text[..], b"}"].concat())?;
-                values.extend(more.to_json());
-                members_of(&values).map(Cow::Owned)
-            }
-            Self::Values(args) => {
-                let mut args = args.clone();
-                args.0.extend_from_slice(&more.0);
-                members_of(&args.to_json()).map(Cow::Owned)
-            }
+impl Begun {
+    /// Returns the arguments of the beginning and more of them, as the members of an object.
+    fn args_with(&self, more: &Args) -> io::Result<Cow<'_, [u8]>> {
+        let text = &self.texts.args.0;
+        if let Some(args) = &self.args {
+            let mut args = args.clone();
+            args.0.extend_from_slice(&more.0);
+            return members_of(&args.to_json()).map(Cow::Owned);
         }
+        if more.0.is_empty() {
+            return Ok(Cow::Borrowed(text));
+        }
+        let mut members = JsonText(text.clone());
+        if members.try_args(more)? {
+            return Ok(Cow::Owned(members.0));
+        }
+        let mut values: Map<String, Value> = serde_json::from_slice(&[b"{", &text[..], b"}"].concat())?;
+        values.extend(more.to_json());
+        members_of(&values).map(Cow::Owned)
     }
 }
 
@@ -222,7 +238,10 @@ impl TraceWriter for ChromeWriter<'_> {
             TrackKind::Counter { process } => (in_process(process), 0),
         };
         self.used.insert((pid, tid));
-        self.rows.insert(id, Row { pid, tid, name: track.name.to_owned() });
+        let mut place = JsonText::default();
+        place.member("pid", &pid)?;
+        place.member("tid", &tid)?;
+        self.rows.insert(id, Row { pid, place: place.0, name: track.name.to_owned() });
         match track.kind {
             TrackKind::Process => self.name_row("process_name", id, track.name),
             TrackKind::Counter { .. } => Ok(()),
@@ -231,33 +250,38 @@ impl TraceWriter for ChromeWriter<'_> {
     }
 
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
-        let source = label.source.map(|(file, line)| ArgValue::Text(format!("{file}:{line}")));
-        let mut names = JsonText::default();
+        let mut texts = self.spare.pop().unwrap_or_default();
+        let SliceTexts { names, args: members } = &mut texts;
+        names.0.clear();
+        members.0.clear();
         names.member("name", label.name)?;
         names.member("cat", category(&label))?;
-        let mut members = JsonText::default();
         let is_plain = members.try_args(args)? && !args.0.iter().any(|arg| &*arg.name == SOURCE);
-        let args = if is_plain {
-            if let Some(source) = &source {
-                members.member(SOURCE, &source.to_json())?;
+        let mut all = (!is_plain).then(|| args.clone());
+        if let Some((file, line)) = label.source {
+            match &mut all {
+                Some(all) => all.push(SOURCE, ArgValue::Text(format!("{file}:{line}"))),
+                None => {
+                    members.key(SOURCE);
+                    members.display(&format_args!("{file}:{line}"))?;
+                }
             }
-            BegunArgs::Text(members.0)
-        } else {
-            let mut args = args.clone();
-            args.0.extend(source.map(|value| Arg { name: ArgName::Fixed(SOURCE), value, cut: None }));
-            BegunArgs::Values(args)
-        };
-        self.open.insert(slice, Begun { track, nanos, names: names.0, args, flows: label.flows.into() });
+        }
+        self.open.insert(slice, Begun { track, nanos, texts, args: all, flows: label.flows.into() });
         Ok(())
     }
 
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: &Args) -> io::Result<()> {
         let Some(begun) = self.open.remove(&slice) else { return Ok(()) };
-        self.slice(&Begun { track, ..begun }, Some(nanos), args)
+        self.slice(track, &begun, Some(nanos), args)?;
+        self.keep(begun.texts);
+        Ok(())
     }
 
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
-        let mut members = JsonText::default();
+        let mut texts = self.spare.pop().unwrap_or_default();
+        let members = &mut texts.args;
+        members.0.clear();
         if !members.try_args(args)? {
             members.0 = members_of(&args.to_json())?;
         }
@@ -265,7 +289,8 @@ impl TraceWriter for ChromeWriter<'_> {
         self.text.member("name", label.name)?;
         self.text.member("cat", category(&label))?;
         self.text.member("s", "t")?;
-        self.args(&members.0);
+        self.args(&texts.args.0);
+        self.keep(texts);
         self.ts(nanos)?;
         self.text.end();
         self.flows(track, nanos, label.flows)
@@ -285,7 +310,7 @@ impl TraceWriter for ChromeWriter<'_> {
         let mut open: Vec<(SliceId, Begun)> = self.open.drain().collect();
         open.sort_by_key(|(slice, _)| slice.0);
         for (_, begun) in open {
-            self.slice(&begun, None, &Args::default())?;
+            self.slice(begun.track, &begun, None, &Args::default())?;
         }
         if !self.has_begun {
             self.text.raw(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");

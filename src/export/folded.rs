@@ -122,17 +122,17 @@ impl Pass for SpanFolder<'_> {
         Ok(())
     }
 
-    fn closed(&mut self, process_index: usize, span: Span, replay: &SpanReplay) -> io::Result<()> {
+    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
         let process = &mut self.processes[process_index];
         if let Some(FoldedSpan { stack: None, .. }) = process.spans.get(&span.id) {
             let outer = span.parent;
             let outer =
                 outer.and_then(|outer| process.stack_of(&mut self.stacks, process_index, outer, replay, PARENTS_MAX));
-            let stack = self.stacks.of(process_index, outer, &span);
+            let stack = self.stacks.of(process_index, outer, span);
             process.spans.entry(span.id).or_default().stack = Some(stack);
         }
         // The span is closed, so the end of the recording does not matter.
-        self.fold(process_index, &span, 0);
+        self.fold(process_index, span, 0);
         Ok(())
     }
 

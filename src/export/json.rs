@@ -3,7 +3,8 @@
 use super::args::{ArgValue, Args, CUT};
 use crate::schema::perf::{RawField, RawFields, ValueType};
 use crate::tracing::{CallSite, Fields, RawRecord, Thread, is_log_record};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::fmt;
 use std::io;
 
 /// Text of JSON objects.
@@ -41,6 +42,11 @@ impl JsonText {
     /// Writes the value of a member, or an element of an array.
     pub(super) fn value(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         Ok(serde_json::to_writer(&mut self.0, value)?)
+    }
+
+    /// Writes the text of a value as a string.
+    pub(super) fn display(&mut self, value: &impl fmt::Display) -> io::Result<()> {
+        Ok(serde_json::Serializer::new(&mut self.0).collect_str(value)?)
     }
 
     pub(super) fn member(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {

@@ -90,9 +90,9 @@ impl Pass for LineWriter<'_> {
         }
     }
 
-    fn closed(&mut self, process_index: usize, span: Span, _: &SpanReplay) -> io::Result<()> {
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
         // The span is closed, so the end of the recording does not matter.
-        self.span(process_index, &span, 0)
+        self.span(process_index, span, 0)
     }
 
     fn kept_bytes(&self) -> u64 {

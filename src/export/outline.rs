@@ -129,8 +129,8 @@ impl Pass for OutlinePass {
         Ok(())
     }
 
-    fn closed(&mut self, process_index: usize, span: Span, replay: &SpanReplay) -> io::Result<()> {
-        self.processes[process_index].closed(&span, replay, self.view);
+    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
+        self.processes[process_index].closed(span, replay, self.view);
         Ok(())
     }
 

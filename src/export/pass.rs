@@ -20,7 +20,7 @@ pub(super) trait Pass {
 
     /// Takes a span that was closed 5 milliseconds ago. `process_index` is that of its entries, and `replay` has the
     /// other spans of the process.
-    fn closed(&mut self, process_index: usize, span: Span, replay: &SpanReplay) -> io::Result<()>;
+    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()>;
 
     /// Returns an estimate of the bytes that the consumer keeps in memory at present.
     fn kept_bytes(&self) -> u64;
@@ -90,7 +90,7 @@ pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Res
         }
         pass.entry(&entry, &step, replay).map_err(write_error)?;
         while let Some(span) = replay.take_closed() {
-            pass.closed(entry.process_index, span, replay).map_err(write_error)?;
+            pass.closed(entry.process_index, &span, replay).map_err(write_error)?;
         }
         unchecked_bytes += size_of::<RecordingEntry<'_>>() + bytes;
         if unchecked_bytes >= CHECK_BYTES {

@@ -48,7 +48,8 @@ pub struct SpanSummary {
     pub incomplete: u64,
     /// The sum of the times from creation to close.
     pub total_nanos: u64,
-    /// The part of the total in which no child of the span existed.
+    /// The part of the total in which no child of the span existed. A child whose close was lost counts until the end of
+    /// its parent.
     pub self_nanos: u64,
     /// The sum of the times that threads were in the spans.
     pub busy_nanos: u64,
@@ -137,9 +138,9 @@ impl Pass for SpanCounter {
         Ok(())
     }
 
-    fn closed(&mut self, process_index: usize, span: Span, _: &SpanReplay) -> io::Result<()> {
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
         // The span is closed, so the end of the recording does not matter.
-        self.add(process_index, &span, 0);
+        self.add(process_index, span, 0);
         Ok(())
     }
 
@@ -166,7 +167,7 @@ impl SpanCounter {
 /// The spans by name and target.
 #[derive(Default)]
 struct SpanGroups {
-    groups: Vec<Group>,
+    groups: Vec<SpanGroup>,
     by_name: BTreeMap<(String, String), usize>,
     /// The group of each known call site.
     by_call_site: PerDescription<CallSite, usize>,
@@ -179,7 +180,7 @@ const GROUP_BYTES: u64 = 512;
 
 impl SpanGroups {
     /// Returns the group of the span, and the counter of bytes.
-    fn of(&mut self, span: &Span) -> (&mut Group, &mut u64) {
+    fn of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
         let call_site = span.call_site.as_ref().filter(|call_site| call_site.is_known);
         let known = call_site.and_then(|call_site| self.by_call_site.get(call_site)).copied();
         let index = known.unwrap_or_else(|| self.find(span));
@@ -194,7 +195,7 @@ impl SpanGroups {
         let groups = &mut self.groups;
         let index = *self.by_name.entry(key).or_insert_with(|| {
             self.kept_bytes += GROUP_BYTES + name_bytes;
-            groups.push(Group::default());
+            groups.push(SpanGroup::default());
             groups.len() - 1
         });
         if let Some(call_site) = call_site.filter(|call_site| call_site.is_known) {
@@ -205,18 +206,18 @@ impl SpanGroups {
 
     fn finish(mut self) -> Vec<SpanSummary> {
         let groups = &mut self.groups;
-        let finished = |((name, target), index)| std::mem::take::<Group>(&mut groups[index]).finish(name, target);
+        let finished = |((name, target), index)| std::mem::take::<SpanGroup>(&mut groups[index]).finish(name, target);
         self.by_name.into_iter().map(finished).collect()
     }
 }
 
 #[derive(Default)]
-struct Group {
+struct SpanGroup {
     summary: SpanSummary,
     walls: Walls,
 }
 
-impl Group {
+impl SpanGroup {
     /// Adds a closed span. Returns the bytes that it takes.
     fn add(&mut self, wall: u64, self_nanos: u64, busy: u64) -> u64 {
         let summary = &mut self.summary;

@@ -54,6 +54,8 @@ pub(super) struct DrawnSlice {
     /// The row of the thread's overlapping slices, if the slice is one of them.
     pub(super) row: Option<u32>,
     pub(super) shown: ShownFields,
+    /// An estimate of the size of what the writer keeps until the slice ends.
+    pub(super) bytes: u64,
 }
 
 /// The number of fields of its span that a slice shows already.
@@ -184,6 +186,7 @@ mod tests {
             end_nanos,
             row: None,
             shown: ShownFields::default(),
+            bytes: 0,
         }
     }
 

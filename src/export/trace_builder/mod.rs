@@ -103,7 +103,7 @@ impl Pass for TraceBuilder<'_> {
         }
     }
 
-    fn closed(&mut self, process_index: usize, span: Span, _: &SpanReplay) -> io::Result<()> {
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
         if let Some(drawn) = self.processes[process_index].spans.remove(&span.id) {
             self.field_bytes = self.field_bytes.saturating_sub(drawn.field_bytes);
         }

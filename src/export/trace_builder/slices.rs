@@ -9,6 +9,8 @@ use std::io;
 
 /// The number of slices of a span from which on the slices that ended long ago are forgotten.
 const SLICES_MANY: usize = 8;
+/// The estimated size of what is kept for an open slice, beside its fields.
+const SLICE_BYTES: u64 = 512;
 
 impl TraceBuilder<'_> {
     pub(super) fn begin_slice(
@@ -56,7 +58,9 @@ impl TraceBuilder<'_> {
             end_nanos: lost_nanos,
             row,
             shown,
+            bytes: SLICE_BYTES.saturating_add(span.field_bytes),
         });
+        self.field_bytes = self.field_bytes.saturating_add(SLICE_BYTES.saturating_add(span.field_bytes));
         if let Some(seen_nanos) = lost_nanos {
             // The exit of this slice was lost. The slice is ended in the output at once, so that its end comes before
             // later events with the same time.
@@ -80,7 +84,8 @@ impl TraceBuilder<'_> {
         let open = |drawn: &&mut DrawnSlice| drawn.replay_id == slice.id && drawn.end_nanos.is_none();
         let Some(drawn) = span.slices.iter_mut().rev().find(open) else { return Ok(()) };
         drawn.end_nanos = Some(nanos);
-        let DrawnSlice { id, track, start_nanos, row, shown, .. } = *drawn;
+        let DrawnSlice { id, track, start_nanos, row, shown, bytes, .. } = *drawn;
+        self.field_bytes = self.field_bytes.saturating_sub(bytes);
         span.push_rest(shown, &mut args);
         let end_nanos = self.end_nanos(slice.thread, start_nanos, nanos);
         self.end_row(slice.thread, row, slice.id, end_nanos);
