@@ -48,8 +48,8 @@ pub struct SpanSummary {
     pub incomplete: u64,
     /// The sum of the times from creation to close.
     pub total_nanos: u64,
-    /// The part of the total in which no child of the span existed. A child whose close was lost counts until the end of
-    /// its parent.
+    /// The part of the total in which no child of the span existed. A child whose close was lost counts until the
+    /// end of its parent.
     pub self_nanos: u64,
     /// The sum of the times that threads were in the spans.
     pub busy_nanos: u64,
