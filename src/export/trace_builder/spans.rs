@@ -10,11 +10,11 @@ impl TraceBuilder<'_> {
     /// Begins the slice of a span that a record names, if the slice has not begun yet. The first record of a span may
     /// be of any kind, because the record of its creation may have been lost.
     pub(super) fn show_span(&mut self, process_index: usize, id: SpanId, replay: &SpanReplay) -> io::Result<()> {
-        let Some(replayed) = replay.get(id).filter(|_| self.view == View::Span) else { return Ok(()) };
         let process = &mut self.processes[process_index];
-        if process.spans.get(&id).is_some_and(|span| span.whole.is_some()) {
+        if self.view == View::Thread || process.spans.get(&id).is_some_and(|span| span.whole.is_some()) {
             return Ok(());
         }
+        let Some(replayed) = replay.get(id) else { return Ok(()) };
         let outline = &self.outline.processes[process_index];
         let start = outline.starts.get(&replayed.number);
         let start_nanos = start.map_or(replayed.start_epoch_nanos(), |start| start.nanos);
