@@ -1,5 +1,5 @@
-//! What a capture has written is readable, whatever ends the capture: SIGKILL, a full disk. And the capture takes
-//! little memory, whatever the size of the ring.
+//! Captures that were killed, or whose disk was full: the files that they have written are readable. And a capture
+//! takes little memory, whatever the size of the ring.
 #![cfg(feature = "cli")]
 
 mod mounted;

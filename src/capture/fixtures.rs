@@ -1,6 +1,6 @@
 //! Captures made by tests, with times of their choice.
 
-use super::columns::{BlockRecords, EncodedBlock, Encoder, PlacedGap, RingLayout};
+use super::columns::{BlockEncoder, BlockRecords, EncodedBlock, PlacedGap, RingLayout};
 use super::end::{CaptureEnd, EndReason};
 use super::format::FileHeader;
 use super::read::CaptureFile;
@@ -187,7 +187,7 @@ impl CaptureFixture {
 
     /// Writes the records that wait as blocks, one for each ring.
     pub(crate) fn end_block(&mut self) {
-        let mut encoder = Encoder::new();
+        let mut encoder = BlockEncoder::new();
         encoder.set_level(3).unwrap();
         for FixtureRing { records, key, layout, .. } in &mut self.rings {
             let mut block = EncodedBlock::default();

@@ -32,11 +32,12 @@
 //! | `copy`, `pace` | the copying thread: what it copies, and when |
 //! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
 //! | `stop` | the decided end of a capture, and the check that all events before this end are copied |
-//! | `slots` | what goes from one thread to the next |
+//! | `slots` | the messages from one thread to the next |
 //! | `encoding` | the encoding threads |
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
 //! | `run` | the writing thread: rings, progress, the end |
-//! | `output`, `fit` | the file that is being written: its size limits, what fits, the table entries that are not written yet, its end |
+//! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
+//! | `fit` | the part of a block that fits into the rest of a file |
 //! | `block` | reading one block, and checking it |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
 //! | `events`, `ahead` | the events of a capture file in the order of time, from blocks that are decoded ahead |

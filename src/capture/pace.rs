@@ -16,7 +16,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 const EVENTS_PER_SECOND: u64 = 20_000_000;
 const PAYLOAD_BYTES_PER_SECOND: u64 = 8 << 30;
 
-/// What a ring holds that was not copied yet.
+/// The events of a ring that were not copied yet.
 pub(super) struct Backlog {
     events: u64,
     payload_bytes: u64,

@@ -43,8 +43,8 @@ pub(super) fn write(
     Ok(counts)
 }
 
-/// The number of spans whose stacks are found at one time, each the parent of the one before. (In a damaged file, a span
-/// can be its own ancestor.)
+/// The number of spans whose stacks are found at one time, each the parent of the one before. (In a damaged file, a
+/// span can be its own ancestor.)
 const PARENTS_MAX: u32 = 16;
 
 /// The pass that sums times by stack.

@@ -1,7 +1,7 @@
 //! The limit on the memory that an export takes, so that a small file cannot fill the memory.
 //!
-//! An export keeps the open spans, a few milliseconds of the stream, and its results. But a file in which all events are
-//! alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
+//! An export keeps the open spans, a few milliseconds of the stream, and its results. But a file in which all events
+//! are alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
 //! estimates how many bytes it keeps at present. The export refuses the capture if the estimate exceeds what a real
 //! capture of that file size could need. (The estimate is a little too high.)
 

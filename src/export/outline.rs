@@ -58,8 +58,8 @@ pub(super) struct SpanStart {
 
 /// The end of a span without a close.
 pub(super) struct SpanEnd {
-    /// The last time at which the span is known to have existed, if its close may have been lost. `None` if the span was
-    /// open when the recording ended.
+    /// The last time at which the span is known to have existed, if its close may have been lost. `None` if the span
+    /// was open when the recording ended.
     pub(super) lost_nanos: Option<u64>,
     /// The time that threads were in the span, if it is known.
     pub(super) busy_nanos: Option<u64>,
@@ -266,8 +266,8 @@ impl SpanInterval {
         Self { start_nanos, end_nanos: end_nanos.map(|end| end.max(start_nanos)) }
     }
 
-    /// Returns true if the span begins after `outer` begins, and ends before `outer` ends. Spans with equal times do not
-    /// nest, because viewers may order equal times in either way.
+    /// Returns true if the span begins after `outer` begins, and ends before `outer` ends. Spans with equal times do
+    /// not nest, because viewers may order equal times in either way.
     fn lies_in(&self, outer: &Self) -> bool {
         let ends_before = match (self.end_nanos, outer.end_nanos) {
             (_, None) => true,

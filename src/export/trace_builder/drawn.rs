@@ -144,8 +144,8 @@ impl WholeSlice {
 
 impl DrawnSlice {
     /// Returns the time at which to draw an event of this slice. The event happened at `nanos`. The returned time is
-    /// before the end of the slice, because viewers do not count the end as a part of the slice. So an event at the time
-    /// of the exit is drawn one nanosecond earlier.
+    /// before the end of the slice, because viewers do not count the end as a part of the slice. So an event at the
+    /// time of the exit is drawn one nanosecond earlier.
     pub(super) fn drawn(&self, nanos: u64) -> u64 {
         let end_nanos = self.end_nanos.map_or(u64::MAX, |end| drawn_end(self.start_nanos, end));
         nanos.min(end_nanos - 1).max(self.start_nanos)

@@ -217,8 +217,8 @@ impl Span {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
     }
 
-    /// Returns the time of the creation. If the creation was not seen, returns the first time at which the span is known
-    /// to have existed.
+    /// Returns the time of the creation. If the creation was not seen, returns the first time at which the span is
+    /// known to have existed.
     #[cfg(feature = "export")]
     pub(crate) fn start_epoch_nanos(&self) -> u64 {
         self.created.as_ref().map_or(self.first_seen_epoch_nanos, |created| created.epoch_nanos)

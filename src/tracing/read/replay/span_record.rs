@@ -1,5 +1,5 @@
-//! A record as the replay reads it. The record is decoded or raw. From a raw record, only the parts are decoded that the
-//! replay keeps.
+//! A record as the replay reads it. The record is decoded or raw. From a raw record, only the parts are decoded that
+//! the replay keeps.
 
 use crate::schema::perf::PerfEvent;
 use crate::tracing::read::raw::RawRecord;
