@@ -4,141 +4,204 @@
 //! JSON parsers use doubles for numbers, and nanoseconds since the epoch do not fit into doubles exactly.
 //! `otherData.base_epoch_ns` is the time of the first event.
 
-use super::args::{ArgValue, Args};
-use super::trace_writer::{FlowEnds, FlowId, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
+use super::args::{Arg, ArgName, ArgValue, Args};
+use super::flows::SliceFlows;
+use super::json::JsonText;
+use super::trace_writer::{FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use crate::schema::perf::FieldValue;
+use crate::tracing::IdMap;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// The first of the numbers that this writer makes up. In a Chrome trace every track needs a thread number, even a
 /// track that is not a thread. The numbers of the system's threads and processes are smaller.
 const FIRST_FREE_TID: u64 = 1 << 32;
 
+/// The name of the argument with the place in the program's source.
+const SOURCE: &str = "source";
+
+/// The number of bytes that are passed on together.
+const WRITE_BYTES: usize = 64 << 10;
+
 /// The writer of a Chrome trace. It writes a slice when the slice ends, and every other event immediately.
 pub(super) struct ChromeWriter<'o> {
     out: &'o mut dyn Write,
+    /// Text that was not passed to `out` yet.
+    text: JsonText,
     base_nanos: u64,
-    rows: HashMap<TrackId, Row>,
-    open: HashMap<SliceId, Begun>,
+    rows: IdMap<TrackId, Row>,
+    /// The numbers that are in use: of the process and the thread.
+    used: HashSet<(u64, u64)>,
+    open: IdMap<SliceId, Begun>,
     has_begun: bool,
 }
 
-#[derive(Clone)]
 struct Row {
     pid: u64,
     tid: u64,
     name: String,
 }
 
+/// A slice that has begun.
 struct Begun {
     track: TrackId,
     nanos: u64,
-    name: String,
-    category: String,
-    args: Args,
-    flows: OwnedFlows,
+    /// The members `name` and `cat`.
+    names: Vec<u8>,
+    args: BegunArgs,
+    flows: SliceFlows,
 }
 
-/// The flows of a slice that has begun.
-struct OwnedFlows {
-    begins: Vec<FlowId>,
-    ends: Vec<FlowId>,
-}
-
-impl From<FlowEnds<'_>> for OwnedFlows {
-    fn from(flows: FlowEnds<'_>) -> Self {
-        Self { begins: flows.begins.to_vec(), ends: flows.ends.to_vec() }
-    }
+/// The arguments of the beginning of a slice.
+enum BegunArgs {
+    /// The members of a JSON object. There are no incomplete values, and no name is there twice.
+    Text(Vec<u8>),
+    Values(Args),
 }
 
 impl<'o> ChromeWriter<'o> {
     pub(super) fn new(out: &'o mut dyn Write, base_nanos: u64) -> Self {
-        Self { out, base_nanos, rows: HashMap::new(), open: HashMap::new(), has_begun: false }
+        let (rows, used, open) = (IdMap::default(), HashSet::new(), IdMap::default());
+        Self { out, text: JsonText::default(), base_nanos, rows, used, open, has_begun: false }
     }
 
-    /// Writes an event. `times` is the JSON text of the event's `ts` and `dur`. They are passed as text, because
-    /// numbers in a [`Map`] would lose digits.
-    fn write(&mut self, event: &Map<String, Value>, times: &str) -> io::Result<()> {
+    /// Begins the object of an event of this phase on this track.
+    fn begin_event(&mut self, phase: &str, track: TrackId) -> io::Result<()> {
+        if self.text.0.len() >= WRITE_BYTES {
+            self.out.write_all(&self.text.0)?;
+            self.text.0.clear();
+        }
         if self.has_begun {
-            self.out.write_all(b",\n")?;
+            self.text.raw(b",\n");
         } else {
             let head = json!({ "base_epoch_ns": self.base_nanos.to_string(), "recorder": "eventring" });
-            writeln!(self.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{head},\"traceEvents\":[")?;
+            self.text.raw(b"{\"displayTimeUnit\":\"ns\",\"otherData\":");
+            self.text.value(&head)?;
+            self.text.raw(b",\"traceEvents\":[\n");
             self.has_begun = true;
         }
-        let event = serde_json::to_string(event).map_err(io::Error::other)?;
-        // `event` ends with `}` and has at least one member. `times` begins with a comma. So the text without the `}`
-        // can be continued with `times`.
-        let open = event.strip_suffix('}').unwrap_or(&event);
-        write!(self.out, "{open}{times}}}")
+        let (pid, tid) = self.rows.get(&track).map_or((0, 0), |row| (row.pid, row.tid));
+        self.text.begin();
+        self.text.member("ph", phase)?;
+        self.text.member("pid", &pid)?;
+        self.text.member("tid", &tid)
     }
 
-    fn ts(&self, nanos: u64) -> String {
+    /// Writes the member `ts`.
+    fn ts(&mut self, nanos: u64) -> io::Result<()> {
+        self.text.key("ts");
         // The base is the time of the first event. A loss can begin before the first event, and then its time is
         // negative.
-        match nanos.checked_sub(self.base_nanos) {
-            Some(since) => format!(",\"ts\":{}", micros(since)),
-            None => format!(",\"ts\":-{}", micros(self.base_nanos - nanos)),
+        if nanos < self.base_nanos {
+            self.text.raw(b"-");
         }
+        self.micros(nanos.abs_diff(self.base_nanos))
     }
 
-    fn row(&self, track: TrackId) -> (u64, u64) {
-        self.rows.get(&track).map_or((0, 0), |row| (row.pid, row.tid))
+    /// Writes nanoseconds as microseconds, exactly.
+    fn micros(&mut self, nanos: u64) -> io::Result<()> {
+        self.text.value(&(nanos / 1000))?;
+        let digit = |of: u64| b'0' + (nanos / of % 10) as u8;
+        self.text.raw(&[b'.', digit(100), digit(10), digit(1)]);
+        Ok(())
     }
 
-    fn object(&self, phase: &str, track: TrackId) -> Map<String, Value> {
-        let (pid, tid) = self.row(track);
-        [("ph", json!(phase)), ("pid", json!(pid)), ("tid", json!(tid))]
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect()
+    /// Writes the member `args`. It has the arguments twice: directly, and again under `data`. The Firefox Profiler
+    /// shows only the values under `data`.
+    fn args(&mut self, members: &[u8]) {
+        let text = &mut self.text;
+        text.key("args");
+        text.begin();
+        if !members.is_empty() {
+            text.raw(members);
+        }
+        text.key("data");
+        text.begin();
+        text.raw(members);
+        text.end();
+        text.end();
     }
 
     /// Writes the flows of a slice or instant that begins at `nanos`. They come after it, because readers look for the
     /// slice in which the end of a flow lies among those that they have read.
-    fn flows(&mut self, track: TrackId, nanos: u64, flows: &OwnedFlows) -> io::Result<()> {
-        let ts = self.ts(nanos);
-        for (phase, flows) in [("s", &flows.begins), ("f", &flows.ends)] {
+    fn flows(&mut self, track: TrackId, nanos: u64, flows: FlowEnds<'_>) -> io::Result<()> {
+        for (phase, flows) in [("s", flows.begins), ("f", flows.ends)] {
             for flow in flows {
-                let mut event = self.object(phase, track);
-                event.insert("name".into(), json!("flow"));
-                event.insert("cat".into(), json!("eventring"));
-                event.insert("id".into(), json!(flow.0));
+                self.begin_event(phase, track)?;
+                self.text.member("name", "flow")?;
+                self.text.member("cat", "eventring")?;
+                self.text.member("id", &flow.0)?;
                 if phase == "f" {
                     // The flow ends at the slice that contains this time, not at the next one.
-                    event.insert("bp".into(), json!("e"));
+                    self.text.member("bp", "e")?;
                 }
-                self.write(&event, &ts)?;
+                self.ts(nanos)?;
+                self.text.end();
             }
         }
         Ok(())
     }
 
     fn name_row(&mut self, what: &str, track: TrackId, name: &str) -> io::Result<()> {
-        let mut event = self.object("M", track);
-        event.insert("name".into(), json!(what));
-        event.insert("args".into(), json!({ "name": name }));
-        self.write(&event, "")
+        self.begin_event("M", track)?;
+        self.text.member("name", what)?;
+        self.text.member("args", &json!({ "name": name }))?;
+        self.text.end();
+        Ok(())
+    }
+
+    /// Writes a slice: a whole one if `end_nanos` is there, and otherwise one that never ends.
+    fn slice(&mut self, begun: &Begun, end_nanos: Option<u64>, more: &Args) -> io::Result<()> {
+        self.begin_event(if end_nanos.is_some() { "X" } else { "B" }, begun.track)?;
+        self.text.raw_members(&begun.names);
+        self.args(&begun.args.with(more)?);
+        self.ts(begun.nanos)?;
+        if let Some(end_nanos) = end_nanos {
+            self.text.key("dur");
+            self.micros(end_nanos.saturating_sub(begun.nanos))?;
+        }
+        self.text.end();
+        self.flows(begun.track, begun.nanos, begun.flows.as_ends())
     }
 }
 
-/// Returns nanoseconds as microseconds, exactly.
-fn micros(nanos: u64) -> String {
-    format!("{}.{:03}", nanos / 1000, nanos % 1000)
+impl BegunArgs {
+    /// Returns these arguments and more of them as the members of an object.
+    fn with<'t>(&'t self, more: &Args) -> io::Result<Cow<'t, [u8]>> {
+        match self {
+            Self::Text(text) if more.0.is_empty() => Ok(Cow::Borrowed(text)),
+            Self::Text(text) => {
+                let mut members = JsonText(text.clone());
+                if members.try_args(more)? {
+                    return Ok(Cow::Owned(members.0));
+                }
+                let mut values: Map<String, Value> = serde_json::from_slice(&[b"{", &text[..], b"}"].concat())?;
+                values.extend(more.to_json());
+                members_of(&values).map(Cow::Owned)
+            }
+            Self::Values(args) => {
+                let mut args = args.clone();
+                args.0.extend_from_slice(&more.0);
+                members_of(&args.to_json()).map(Cow::Owned)
+            }
+        }
+    }
 }
 
-/// Returns the arguments twice in one object: directly, and again under `data`. The Firefox Profiler shows only the
-/// values under `data`.
-fn with_data(args: &Args) -> Map<String, Value> {
-    let mut out = args.to_json();
-    let data = Value::Object(out.clone());
-    out.insert("data".into(), data);
-    out
+/// Returns the members of an object as text.
+fn members_of(values: &Map<String, Value>) -> io::Result<Vec<u8>> {
+    let mut text = JsonText::default();
+    for (name, value) in values {
+        text.any_key(name)?;
+        text.value(value)?;
+    }
+    Ok(text.0)
 }
 
-fn category(label: &Label<'_>) -> String {
-    if label.category.is_empty() { "eventring".into() } else { label.category.into() }
+fn category<'l>(label: &Label<'l>) -> &'l str {
+    if label.category.is_empty() { "eventring" } else { label.category }
 }
 
 impl TraceWriter for ChromeWriter<'_> {
@@ -153,12 +216,12 @@ impl TraceWriter for ChromeWriter<'_> {
                 let tid = u64::from(os_thread_id);
                 // The system may have given the number of an ended thread to a new thread. The new thread then gets
                 // another number here.
-                let is_used = self.rows.values().any(|row| (row.pid, row.tid) == (pid, tid));
-                (pid, if is_used { FIRST_FREE_TID + id.0 } else { tid })
+                (pid, if self.used.contains(&(pid, tid)) { FIRST_FREE_TID + id.0 } else { tid })
             }
             TrackKind::Plain { parent } => (in_process(parent), FIRST_FREE_TID + id.0),
             TrackKind::Counter { process } => (in_process(process), 0),
         };
+        self.used.insert((pid, tid));
         self.rows.insert(id, Row { pid, tid, name: track.name.to_owned() });
         match track.kind {
             TrackKind::Process => self.name_row("process_name", id, track.name),
@@ -168,69 +231,66 @@ impl TraceWriter for ChromeWriter<'_> {
     }
 
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
-        let mut args = args.clone();
-        if let Some((file, line)) = label.source {
-            args.push("source", ArgValue::Text(format!("{file}:{line}")));
-        }
-        let begun = Begun {
-            track,
-            nanos,
-            name: label.name.to_owned(),
-            category: category(&label),
-            args,
-            flows: label.flows.into(),
+        let source = label.source.map(|(file, line)| ArgValue::Text(format!("{file}:{line}")));
+        let mut names = JsonText::default();
+        names.member("name", label.name)?;
+        names.member("cat", category(&label))?;
+        let mut members = JsonText::default();
+        let is_plain = members.try_args(args)? && !args.0.iter().any(|arg| &*arg.name == SOURCE);
+        let args = if is_plain {
+            if let Some(source) = &source {
+                members.member(SOURCE, &source.to_json())?;
+            }
+            BegunArgs::Text(members.0)
+        } else {
+            let mut args = args.clone();
+            args.0.extend(source.map(|value| Arg { name: ArgName::Fixed(SOURCE), value, cut: None }));
+            BegunArgs::Values(args)
         };
-        self.open.insert(slice, begun);
+        self.open.insert(slice, Begun { track, nanos, names: names.0, args, flows: label.flows.into() });
         Ok(())
     }
 
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: &Args) -> io::Result<()> {
-        let Some(mut begun) = self.open.remove(&slice) else { return Ok(()) };
-        begun.args.0.extend_from_slice(&args.0);
-        let mut event = self.object("X", track);
-        event.insert("name".into(), json!(begun.name));
-        event.insert("cat".into(), json!(begun.category));
-        event.insert("args".into(), Value::Object(with_data(&begun.args)));
-        let times = format!("{},\"dur\":{}", self.ts(begun.nanos), micros(nanos.saturating_sub(begun.nanos)));
-        self.write(&event, &times)?;
-        self.flows(track, begun.nanos, &begun.flows)
+        let Some(begun) = self.open.remove(&slice) else { return Ok(()) };
+        self.slice(&Begun { track, ..begun }, Some(nanos), args)
     }
 
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()> {
-        let mut event = self.object("i", track);
-        event.insert("name".into(), json!(label.name));
-        event.insert("cat".into(), json!(category(&label)));
-        event.insert("s".into(), json!("t"));
-        event.insert("args".into(), Value::Object(with_data(args)));
-        let ts = self.ts(nanos);
-        self.write(&event, &ts)?;
-        self.flows(track, nanos, &OwnedFlows::from(label.flows))
+        let mut members = JsonText::default();
+        if !members.try_args(args)? {
+            members.0 = members_of(&args.to_json())?;
+        }
+        self.begin_event("i", track)?;
+        self.text.member("name", label.name)?;
+        self.text.member("cat", category(&label))?;
+        self.text.member("s", "t")?;
+        self.args(&members.0);
+        self.ts(nanos)?;
+        self.text.end();
+        self.flows(track, nanos, label.flows)
     }
 
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()> {
-        let mut event = self.object("C", track);
+        self.begin_event("C", track)?;
         let name = self.rows.get(&track).map_or("", |row| &row.name);
-        event.insert("name".into(), json!(name));
-        event.insert("args".into(), json!({ "value": value }));
-        let ts = self.ts(nanos);
-        self.write(&event, &ts)
+        self.text.member("name", name)?;
+        self.text.member("args", &json!({ "value": value }))?;
+        self.ts(nanos)?;
+        self.text.end();
+        Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
         let mut open: Vec<(SliceId, Begun)> = self.open.drain().collect();
         open.sort_by_key(|(slice, _)| slice.0);
         for (_, begun) in open {
-            let mut event = self.object("B", begun.track);
-            event.insert("name".into(), json!(begun.name));
-            event.insert("cat".into(), json!(begun.category));
-            event.insert("args".into(), Value::Object(with_data(&begun.args)));
-            let ts = self.ts(begun.nanos);
-            self.write(&event, &ts)?;
-            self.flows(begun.track, begun.nanos, &begun.flows)?;
+            self.slice(&begun, None, &Args::default())?;
         }
         if !self.has_begun {
-            self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+            self.text.raw(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
         }
-        self.out.write_all(b"\n]}\n")
+        self.text.raw(b"\n]}\n");
+        self.out.write_all(&self.text.0)
     }
 }

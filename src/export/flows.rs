@@ -5,7 +5,7 @@
 //! before its end.
 
 use super::View;
-use super::trace_writer::FlowId;
+use super::trace_writer::{FlowEnds, FlowId};
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{IdMap, OpenSlice, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 
@@ -22,22 +22,52 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Returns the flows that begin at a slice.
-    pub(super) fn begins(&self, slice: u64) -> impl Iterator<Item = FlowId> {
-        let from = self.begins.partition_point(|begin| u64::from(*begin) < slice);
-        let count = self.begins[from..].iter().take_while(|begin| u64::from(**begin) == slice).count();
-        (from..from + count).map(|flow| FlowId(self.before + flow as u64 + 1))
-    }
-
-    /// Returns the flows that end at a slice.
-    pub(super) fn ends(&self, slice: u64) -> impl Iterator<Item = FlowId> {
-        let from = self.ends.partition_point(|(end, _)| u64::from(*end) < slice);
-        let of_slice = self.ends[from..].iter().take_while(move |(end, _)| u64::from(*end) == slice);
-        of_slice.map(|(_, flow)| FlowId(self.before + u64::from(*flow) + 1))
+    /// Returns the flows of the next slice. `place` is a reader's place, and the numbers of its slices ascend.
+    pub(super) fn of_next(&self, place: &mut FlowPlace, slice: u64) -> SliceFlows {
+        let mut found = SliceFlows::default();
+        while let Some(begin) = self.begins.get(place.begins).filter(|begin| u64::from(**begin) <= slice) {
+            place.begins += 1;
+            if u64::from(*begin) == slice {
+                found.begins.push(FlowId(self.before + place.begins as u64));
+            }
+        }
+        while let Some((end, flow)) = self.ends.get(place.ends).filter(|(end, _)| u64::from(*end) <= slice) {
+            place.ends += 1;
+            if u64::from(*end) == slice {
+                found.ends.push(FlowId(self.before + u64::from(*flow) + 1));
+            }
+        }
+        found
     }
 
     pub(super) fn count(&self) -> u64 {
         self.begins.len() as u64
+    }
+}
+
+/// The place of a reader of flows.
+#[derive(Default)]
+pub(super) struct FlowPlace {
+    begins: usize,
+    ends: usize,
+}
+
+/// The flows of one slice.
+#[derive(Default)]
+pub(super) struct SliceFlows {
+    begins: Vec<FlowId>,
+    ends: Vec<FlowId>,
+}
+
+impl SliceFlows {
+    pub(super) fn as_ends(&self) -> FlowEnds<'_> {
+        FlowEnds { begins: &self.begins, ends: &self.ends }
+    }
+}
+
+impl From<FlowEnds<'_>> for SliceFlows {
+    fn from(flows: FlowEnds<'_>) -> Self {
+        Self { begins: flows.begins.to_vec(), ends: flows.ends.to_vec() }
     }
 }
 

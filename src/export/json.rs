@@ -1,6 +1,6 @@
 //! JSON text, written into a buffer member by member.
 
-use super::args::{Args, CUT};
+use super::args::{ArgValue, Args, CUT};
 use crate::schema::perf::{RawField, RawFields, ValueType};
 use crate::tracing::{CallSite, Fields, RawRecord, Thread, is_log_record};
 use serde::Serialize;
@@ -98,6 +98,33 @@ impl JsonText {
         Ok(())
     }
 
+    /// Writes arguments as members. Returns false, and writes nothing, if a value is incomplete, or if a name may be
+    /// there already.
+    pub(super) fn try_args(&mut self, args: &Args) -> io::Result<bool> {
+        let start = self.0.len();
+        if args.0.len() > FIELDS_FEW {
+            return Ok(false);
+        }
+        for (index, arg) in args.0.iter().enumerate() {
+            let at = self.0.len();
+            self.any_key(&arg.name)?;
+            // In JSON text, the quotation marks of a name stand only around the name of a member: those inside a string
+            // have a backslash before them.
+            let is_there = start > 0 && contains(&self.0[..start], &self.0[at + 1..]);
+            if arg.cut.is_some() || is_there || args.0[..index].iter().any(|earlier| *earlier.name == *arg.name) {
+                self.0.truncate(start);
+                return Ok(false);
+            }
+            match &arg.value {
+                ArgValue::Text(text) => self.value(text)?,
+                ArgValue::Uint(value) => self.value(value)?,
+                ArgValue::Int(value) => self.value(value)?,
+                other => self.value(&other.to_json())?,
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes the fields of a record like [`Self::fields`], directly from its payload. Returns false, and writes
     /// nothing, if a field is missing, incomplete or there twice.
     pub(super) fn try_raw_fields(&mut self, record: &RawRecord<'_>, site: &SiteText) -> io::Result<bool> {
@@ -143,6 +170,10 @@ impl JsonText {
         self.end();
         Ok(())
     }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }
 
 /// The JSON text that follows from the description of a call site.

@@ -50,6 +50,12 @@ pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Res
     let mut unchecked_bytes = 0;
     let mut entries = recording.entries();
     while let Some(entry) = entries.next() {
+        // A seqno that was given up never had an event, so it is not shown as a loss.
+        if let EntryContent::Gap { cause, .. } = &entry.content
+            && !cause.is_loss()
+        {
+            continue;
+        }
         let replay = &mut replays[entry.process_index];
         let (mut step, mut bytes) = (SpanStep::None, 0);
         let nanos = match &entry.content {

@@ -1,4 +1,6 @@
 //! The self time of spans: the time in which no child existed.
+//!
+//! If events were lost, the close of a child may be lost. Such a child counts until the end of its parent.
 
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep};
@@ -20,6 +22,8 @@ struct Children {
     until_nanos: u64,
     /// The sum of the times before `since_nanos` in which there were children.
     covered_nanos: u64,
+    /// The last of these times.
+    last_nanos: u64,
 }
 
 impl SelfTimes {
@@ -73,7 +77,8 @@ impl Children {
         self.count = self.count.saturating_sub(1);
         if self.count == 0 {
             let until_nanos = nanos.max(self.until_nanos);
-            self.covered_nanos = self.covered_nanos.saturating_add(until_nanos - self.since_nanos);
+            self.last_nanos = until_nanos - self.since_nanos;
+            self.covered_nanos = self.covered_nanos.saturating_add(self.last_nanos);
             self.since_nanos = until_nanos;
         }
         self.until_nanos = self.until_nanos.max(nanos);
@@ -84,6 +89,42 @@ impl Children {
         if self.count > 0 {
             return self.covered_nanos.saturating_add(end_nanos.saturating_sub(self.since_nanos));
         }
-        self.covered_nanos.saturating_sub(self.until_nanos.saturating_sub(end_nanos))
+        let after_end_nanos = self.until_nanos.saturating_sub(end_nanos).min(self.last_nanos);
+        self.covered_nanos.saturating_sub(after_end_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Returns the time before `end` in which any of the children existed. Each child has a beginning and an end.
+    fn covered(children: &[(u64, u64)], end: u64) -> u64 {
+        (0..end).filter(|nanos| children.iter().any(|(begin, end)| begin <= nanos && nanos < end)).count() as u64
+    }
+
+    proptest! {
+        #[test]
+        fn the_time_of_children_counts_once_until_the_end_of_the_parent(
+            raw in prop::collection::vec((0_u64..50, 0_u64..20), 0..12),
+            after in 0_u64..10,
+        ) {
+            let children: Vec<(u64, u64)> = raw.iter().map(|(begin, length)| (*begin, begin + length)).collect();
+            // No child begins after the end of its parent, but children may go on.
+            let end = children.iter().map(|(begin, _)| *begin).max().unwrap_or(0) + after;
+            let begins = children.iter().map(|(begin, _)| (*begin, 0));
+            let ends = children.iter().map(|(_, end)| (*end, 1));
+            let mut changes: Vec<(u64, i32)> = begins.chain(ends).collect();
+            changes.sort_unstable();
+            let mut counted = Children::default();
+            for (nanos, change) in changes {
+                match change {
+                    0 => counted.begin(nanos),
+                    _ => counted.end(nanos),
+                }
+            }
+            prop_assert_eq!(counted.covered_until(end), covered(&children, end));
+        }
     }
 }

@@ -125,22 +125,24 @@ impl Stacks {
         inner
     }
 
+    fn name(&mut self, text: String) -> NameId {
+        if let Some(id) = self.known_names.get(&text) {
+            return *id;
+        }
+        let id = NameId(self.names.len() as u32);
+        self.name_bytes += 128 + 2 * text.len() as u64;
+        self.names.push(text.clone());
+        self.known_names.insert(text, id);
+        id
+    }
+
     fn name_of(&mut self, span: &Span) -> NameId {
         let known = span.call_site.as_ref().filter(|call_site| call_site.is_known);
         if let Some(name) = known.and_then(|call_site| self.of_call_sites.get(call_site)) {
             return *name;
         }
         let text = frame(&self.shown.of_span(span.id, span.call_site.as_deref()));
-        let id = match self.known_names.get(&text) {
-            Some(id) => *id,
-            None => {
-                let id = NameId(self.names.len() as u32);
-                self.name_bytes += 128 + 2 * text.len() as u64;
-                self.names.push(text.clone());
-                self.known_names.insert(text, id);
-                id
-            }
-        };
+        let id = self.name(text);
         if let Some(call_site) = known {
             self.of_call_sites.insert(call_site, id);
         }
@@ -154,4 +156,28 @@ fn frame(name: &str) -> String {
         return "?".into();
     }
     name.chars().map(|c| if c == ';' || c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_without_end_takes_few_stacks_and_is_written_with_its_innermost_names() {
+        let mut stacks = Stacks::default();
+        let mut outer = Outer::Process(0);
+        for depth in 0..100_000_u64 {
+            let name = stacks.name(format!("span {}", depth % 3));
+            let stack = stacks.inside(outer, name);
+            outer = Outer::Stack(stacks.shortened(0, stack));
+            if depth == 99_999 {
+                stacks.add(stack, 7);
+            }
+        }
+        assert!(stacks.stacks.len() < 10_000, "{}", stacks.stacks.len());
+        let lines = stacks.lines(&["a;program"]);
+        let [(line, 7)] = lines.iter().collect::<Vec<_>>()[..] else { panic!("{lines:?}") };
+        assert!(line.starts_with("a program;span ") && line.ends_with(";span 1;span 2;span 0"), "{line}");
+        assert_eq!(line.split(';').count(), 1 + DEPTH_MAX as usize);
+    }
 }

@@ -230,8 +230,7 @@ impl Group {
     }
 
     fn finish(mut self, name: String, target: String) -> SpanSummary {
-        // Finding a percentile puts the smaller durations before it, which makes finding the smaller percentiles
-        // cheaper.
+        // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
         let [p99_nanos, p90_nanos, p50_nanos] = [99, 90, 50].map(|percent| self.walls.percentile(percent));
         SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, ..self.summary }
     }

@@ -8,6 +8,7 @@ mod spans;
 mod tracks;
 
 use super::args::{ArgValue, Args};
+use super::flows::FlowPlace;
 use super::outline::Outline;
 use super::pass::{self, Pass};
 use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
@@ -79,6 +80,7 @@ struct DrawnProcess {
     spans: IdMap<SpanId, DrawnSpan>,
     /// The rows of spans in span view.
     rows: TrackRows,
+    flows: FlowPlace,
 }
 
 impl Pass for TraceBuilder<'_> {

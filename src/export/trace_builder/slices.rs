@@ -3,7 +3,7 @@
 use super::drawn::{DrawnSlice, drawn_end, lost_end};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
 use crate::export::recording::RecordingEntry;
-use crate::export::trace_writer::{FlowEnds, TrackId};
+use crate::export::trace_writer::TrackId;
 use crate::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
 use std::io;
 
@@ -31,11 +31,11 @@ impl TraceBuilder<'_> {
         if outline.open_slices.contains(&slice.id) {
             more.push("open", ArgValue::Bool(true));
         }
-        let begins: Vec<_> = outline.flows.begins(slice.id).collect();
-        let ends: Vec<_> = outline.flows.ends(slice.id).collect();
+        let place = &mut self.processes[entry.process_index].flows;
+        let flows = outline.flows.of_next(place, slice.id);
         let call_site = replayed.call_site.as_deref();
         let name = self.names.of_span(slice.span, call_site);
-        let label = Label { flows: FlowEnds { begins: &begins, ends: &ends }, ..Label::new(&name, call_site) };
+        let label = Label { flows: flows.as_ends(), ..Label::new(&name, call_site) };
         let process = &mut self.processes[entry.process_index];
         let span = process.spans.entry(slice.span).or_default();
         let shown = span.shown();

@@ -2,7 +2,7 @@
 
 use super::drawn::{WholeSlice, lost_end};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
-use crate::export::trace_writer::{FlowEnds, SliceId};
+use crate::export::trace_writer::SliceId;
 use crate::tracing::{SpanId, SpanReplay};
 use std::io;
 
@@ -43,12 +43,12 @@ impl TraceBuilder<'_> {
                 more.push("busy_ns", ArgValue::Uint(nanos));
             }
         }
-        let begins: Vec<_> = outline.flows.begins(replayed.number).collect();
-        let ends: Vec<_> = outline.flows.ends(replayed.number).collect();
+        let place = &mut self.processes[process_index].flows;
+        let flows = outline.flows.of_next(place, replayed.number);
         let known = start.and_then(|start| start.call_site.as_deref());
         let call_site = replayed.call_site.as_deref().or(known);
         let name = self.names.of_span(id, call_site);
-        let label = Label { flows: FlowEnds { begins: &begins, ends: &ends }, ..Label::new(&name, call_site) };
+        let label = Label { flows: flows.as_ends(), ..Label::new(&name, call_site) };
         let span = self.processes[process_index].spans.entry(id).or_default();
         span.whole = Some(WholeSlice {
             id: slice,

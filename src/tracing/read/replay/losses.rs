@@ -9,16 +9,20 @@ type RingKey = (u32, u32);
 /// The losses of all rings of one process, and the rings to which each thread has recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RingLosses {
-    rings: IdMap<RingKey, RingLoss>,
+    rings: Vec<(RingKey, RingLoss)>,
+    /// The index of each ring in `rings`.
+    indices: IdMap<RingKey, usize>,
     /// The rings to which each thread has recorded. For most threads this is one ring.
     rings_of_threads: IdMap<ThreadKey, Vec<RingKey>>,
-    /// The ring and the thread of the last record. The next record often has the same ones.
-    last: Option<(RingKey, ThreadKey)>,
+    /// The ring of the last record, as an index. The next record often has the same one.
+    last: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct RingLoss {
     has_records: bool,
+    /// The thread of the last record. In most rings, all records have the same one.
+    last_thread: Option<ThreadKey>,
     /// True if events were lost since the last record.
     is_losing: bool,
     last_record_epoch_nanos: u64,
@@ -34,16 +38,30 @@ impl RingLoss {
 }
 
 impl RingLosses {
+    /// Returns the index of a ring in `rings`.
+    #[inline]
+    fn index(&mut self, ring: RingKey) -> usize {
+        if self.rings.get(self.last).is_none_or(|(last, _)| *last != ring) {
+            let rings = &mut self.rings;
+            self.last = *self.indices.entry(ring).or_insert_with(|| {
+                rings.push((ring, RingLoss::default()));
+                rings.len() - 1
+            });
+        }
+        self.last
+    }
+
     /// Notes a record, which ends the loss of its ring.
     pub(crate) fn record(&mut self, ring: RingKey, thread: ThreadKey, epoch_nanos: u64) {
-        if self.last != Some((ring, thread)) {
-            self.last = Some((ring, thread));
+        let index = self.index(ring);
+        if self.rings[index].1.last_thread != Some(thread) {
+            self.rings[index].1.last_thread = Some(thread);
             let rings = self.rings_of_threads.entry(thread).or_default();
             if !rings.contains(&ring) {
                 rings.push(ring);
             }
         }
-        let ring = self.rings.entry(ring).or_default();
+        let ring = &mut self.rings[index].1;
         ring.has_records = true;
         if ring.is_losing {
             ring.is_losing = false;
@@ -61,27 +79,29 @@ impl RingLosses {
 
     /// Notes a loss, which lasts until the next record of the ring.
     pub(crate) fn lose(&mut self, ring: RingKey) {
-        self.rings.entry(ring).or_default().is_losing = true;
+        let index = self.index(ring);
+        self.rings[index].1.is_losing = true;
     }
 
     /// Returns the time until which any ring of the process has lost events, in nanoseconds since the epoch. This is
     /// `now_epoch_nanos` if a ring is losing events at present, and 0 if no events were lost.
     pub(crate) fn of_process(&self, now_epoch_nanos: u64) -> u64 {
-        self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
+        self.rings.iter().map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
     /// Returns the time until which events of `thread` may have been lost, in nanoseconds since the epoch. Returns 0 if
     /// none were lost. The result covers the rings to which the thread has recorded, and the rings without any record:
     /// these may have lost events of any thread.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
-        let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
+        let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(*ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
     /// Returns true if `thread` may have recorded the events that `ring` has lost. Also returns true if `ring` is
     /// `None`, or if no record of `ring` is known: then any thread may have recorded the lost events.
     pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
-        let Some(ring) = ring.filter(|ring| self.rings.get(ring).is_some_and(|ring| ring.has_records)) else {
+        let has_records = |ring: &RingKey| self.indices.get(ring).is_some_and(|index| self.rings[*index].1.has_records);
+        let Some(ring) = ring.filter(has_records) else {
             return true;
         };
         self.rings_of_threads.get(&thread).is_some_and(|rings| rings.contains(&ring))

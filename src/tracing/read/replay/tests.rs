@@ -3,6 +3,7 @@
 use super::ended::GRACE_NANOS;
 use super::*;
 use crate::tracing::{Catalog, Fields, PerfContent};
+use proptest::prelude::*;
 
 fn id(id: u64) -> SpanId {
     SpanId::new(id).unwrap()
@@ -150,4 +151,31 @@ fn open_spans_that_may_have_been_closed_can_be_taken() {
     let [lost] = spans.take_lost(100).try_into().unwrap();
     assert_eq!((lost.id, lost.is_end_lost, lost.may_have_losses), (id(1), true, true));
     assert_eq!((spans.len(), spans.stack(MAIN)), (2, &[][..]));
+}
+
+proptest! {
+    /// Threads enter and exit a few spans in any order, also spans that they are in already.
+    #[test]
+    fn the_time_in_a_span_is_the_same_with_and_without_its_slices(
+        steps in prop::collection::vec((1_u32..3, 1_u64..4, any::<bool>(), 0_u64..9), 0..60),
+        ends in any::<bool>(),
+    ) {
+        let replays = [SpanReplay::new(), SpanReplay::new().without_slices()];
+        let [whole, counted] = replays.map(|mut spans| {
+            let mut now = 10;
+            for (thread, span, enters, nanos) in &steps {
+                now += nanos;
+                spans.push(0, &record(now, *thread, if *enters { enter(*span) } else { exit(*span) }));
+            }
+            if ends {
+                (1..4).for_each(|span| drop(spans.push(0, &record(now + 1, 1, close(span)))));
+            }
+            spans.finish(now + 5)
+        });
+        let now = 10 + steps.iter().map(|(.., nanos)| nanos).sum::<u64>() + 5;
+        for (whole, counted) in whole.iter().zip(&counted) {
+            let busy = if whole.is_open() { whole.busy_nanos_until(now) } else { whole.busy_nanos() };
+            prop_assert_eq!((counted.id, counted.counted_busy_nanos), (whole.id, busy));
+        }
+    }
 }
