@@ -41,11 +41,11 @@ pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
     let (captures, others): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(|name| is_capture(name));
     match (captures.as_slice(), others.as_slice()) {
         ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
-        (_, []) => Ok(Saved::from_capture(CaptureFile::open_parts(&captures)?)),
+        (_, []) => Ok(Saved::from_capture(CaptureFile::open_all(&captures)?)),
         ([], _) => capture_now(names, needs_spans),
         ([capture, ..], [other, ..]) => {
             let message = format!(
-                "{} is a capture, and {} is not: rings can be read together, and so can the files of one rotated capture, but not both; name them \
+                "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
                  one at a time, or have `eventring capture` save the rings into one file",
                 capture.display(),
                 other.display()
