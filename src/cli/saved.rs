@@ -63,7 +63,7 @@ pub(super) struct Saved {
 
 /// Opens capture files as one capture. If the names are those of rings, captures the present
 /// content of these rings together, and opens that capture. With `needs_spans`, one of the rings must be a perf ring.
-fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
+pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     // A pipe is refused before it is opened, because opening it would block until another process writes to it.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 /// The options that select a part of a capture.
 #[derive(clap::Args, Default)]
-#[command(next_help_heading = "Selection")]
 pub(super) struct SelectionArgs {
     /// Only what was recorded from this time on: 2026-11-22T19:30:00Z (RFC 3339), nanoseconds since the epoch, or the
     /// time since the capture began (+1.5s; -2s is before it began)
-    #[arg(long, value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
+    #[arg(long, help_heading = "Selection", value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
     from: Option<Time>,
     #[command(flatten)]
     rest: SelectionRest,
@@ -21,29 +20,28 @@ pub(super) struct SelectionArgs {
 #[derive(clap::Args, Default)]
 pub(super) struct SelectionRest {
     /// Only what was recorded up to this time, as for --from
-    #[arg(long, value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
+    #[arg(long, help_heading = "Selection", value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
     to: Option<Time>,
     /// Only what was recorded around this time: +1.5s±200ms, or +1.5s+-200ms
-    #[arg(long, value_name = "TIME±D", value_parser = parse_around, allow_hyphen_values = true)]
+    #[arg(long, help_heading = "Selection", value_name = "TIME±D", value_parser = parse_around, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["from", "to"])]
     around: Option<(Time, Duration)>,
     /// Only spans that last this long at least, with everything in them: 10ms
-    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    #[arg(long, help_heading = "Selection", value_name = "D", value_parser = parse_duration)]
     min_duration: Option<Duration>,
     /// Only what this thread recorded: its name, or its number in the system; may be repeated
-    #[arg(long, value_name = "NAME|ID")]
+    #[arg(long, help_heading = "Selection", value_name = "NAME|ID")]
     thread: Vec<String>,
     /// Only what is in this ring; a recorder's name means all of its shards; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = "Selection", value_name = "NAME")]
     ring: Vec<String>,
 }
 
 /// The option that selects spans by name.
 #[derive(clap::Args, Default)]
-#[command(next_help_heading = "Selection")]
 pub(super) struct SpanArgs {
     /// Only spans of this name, with everything in them: query, or shop::query with its target; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = "Selection", value_name = "NAME")]
     span: Vec<String>,
 }
 
