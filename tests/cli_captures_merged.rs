@@ -34,7 +34,6 @@ fn captures_of_two_programs_become_one_trace_in_which_they_stay_apart() {
         lines.iter().filter(is_it).map(|line| line["id"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!((spans_of(0).len(), spans_of(1).len()), (5, 3));
-    assert!(spans_of(1).iter().any(|id| spans_of(0).contains(id)), "control: both programs use the same span ids");
     assert_eq!(run(&["summary", &a, &b, "--json"]).json()["spans"][0]["count"], 8);
     assert_eq!(run(&["summary", &a, &b, "--json", "--ring", "b"]).json()["spans"][0]["count"], 5);
     let trace = place(&directory, "both.perfetto-trace");
@@ -63,7 +62,7 @@ fn files_of_a_rotated_capture_may_be_among_other_captures() {
         (0..5000_u64).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
     });
     let row = argument(&place(&directory, "row.evc")).to_owned();
-    let made = run(&["capture", argument(&ring), "--now", "-o", &row, "--rotate", "20k", "--json"]).json();
+    let made = run(&["capture", argument(&ring), "--now", "-o", &row, "--rotate-size", "20k", "--json"]).json();
     let mut files: Vec<String> =
         made["files"].as_array().unwrap().iter().map(|it| it.as_str().unwrap().into()).collect();
     assert!(files.len() > 2, "{files:?}");

@@ -16,17 +16,17 @@ use std::sync::Arc;
 const SPANS_FREE: u64 = 1 << 20;
 
 impl CaptureFile {
-    /// Selects a part of the capture. From now on, [`Self::events`] returns this part, and so exports and summaries show
-    /// it. The part replaces the one that was selected before.
+    /// Selects a part of the capture. From now on, [`Self::events`] returns this part, and so exports and summaries
+    /// show it. The part replaces the one that was selected before.
     ///
-    /// - **Times.** The part has the events from the first to the last time of the window. A span is in it if one of its
-    ///   events is; if it began before the window, its beginning counts as unknown, and if it ends after the window, it
-    ///   counts as open. What counts is the time by which [`Self::events`] orders events.
+    /// - **Times.** The part has the events from the first to the last time of the window. A span is in it if one of
+    ///   its events is; if it began before the window, its beginning counts as unknown, and if it ends after the
+    ///   window, it counts as open. What counts is the time by which [`Self::events`] orders events.
     /// - **Spans.** The part has the chosen spans and everything that happened in them: the spans inside of them, log
-    ///   records, typed events. The duration of a span is the time from its creation to its close, inside of the window.
-    ///   A span that is open at the end of the window lasts until then.
-    /// - **Threads.** The part has the events that these threads recorded. Events of rings that are no perf rings do not
-    ///   name their thread, so they are left out.
+    ///   records, typed events. The duration of a span is the time from its creation to its close, inside of the
+    ///   window. A span that is open at the end of the window lasts until then.
+    /// - **Threads.** The part has the events that these threads recorded. Events of rings that are no perf rings do
+    ///   not name their thread, so they are left out.
     /// - **Losses** are in the part if they lie in its rings and in its window.
     ///
     /// Blocks that cannot have an event of the part are not read, and their problems are not found. A choice of spans

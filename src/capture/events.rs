@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// The limit of the memory for blocks that are open at the same time, in bytes. At the limit, no further block is opened
-/// before records were returned, even if it has an earlier record. Real captures stay below the limit, because each of
-/// their rings has one open block, and with many rings, blocks are small.
+/// The limit of the memory for blocks that are open at the same time, in bytes. At the limit, no further block is
+/// opened before records were returned, even if it has an earlier record. Real captures stay below the limit, because
+/// each of their rings has one open block, and with many rings, blocks are small.
 const OPEN_BYTES_MAX: u64 = 128 << 20;
 
 /// An iterator over the events and gaps of a [`CaptureFile`](super::CaptureFile), in the order of time. The events of

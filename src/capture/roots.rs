@@ -8,12 +8,12 @@ use crate::schema::perf::{PerfEvent, PerfExt};
 use std::collections::{HashMap, HashSet};
 
 /// The process and the id of a span.
-pub(super) type SpanKey = (u32, u64);
+pub(super) type ProcessSpan = (u32, u64);
 
 /// The spans that a selection names or that last long enough. Selected are these spans and everything in them.
 #[derive(Debug, Default)]
 pub(super) struct Roots {
-    ids: HashSet<SpanKey>,
+    ids: HashSet<ProcessSpan>,
     /// The times in which roots are open: first and last nanosecond, in ascending order, apart from each other.
     times: Vec<(u64, u64)>,
 }
@@ -58,7 +58,7 @@ impl Roots {
     pub(super) fn find(events: &mut CaptureEvents, choice: &Choice, rule: &RootRule<'_>) -> Result<Self, CaptureError> {
         let mut roots = Self::default();
         // The open spans, each with the time of its creation or the first time at which it was seen.
-        let mut open: HashMap<SpanKey, u64> = HashMap::new();
+        let mut open: HashMap<ProcessSpan, u64> = HashMap::new();
         while let Some(RecordRef { ring, content }) = events.next_ref() {
             let ContentRef::Event { descriptor, .. } = content else { continue };
             let nanos = descriptor.record_epoch_nanos;
@@ -105,7 +105,7 @@ impl Roots {
         Ok(roots)
     }
 
-    fn add(&mut self, span: SpanKey, since: u64, until: u64) {
+    fn add(&mut self, span: ProcessSpan, since: u64, until: u64) {
         self.ids.insert(span);
         self.times.push((since, until));
     }
@@ -123,7 +123,7 @@ impl Roots {
         self.times = joined;
     }
 
-    pub(super) fn has(&self, span: SpanKey) -> bool {
+    pub(super) fn has(&self, span: ProcessSpan) -> bool {
         self.ids.contains(&span)
     }
 

@@ -122,8 +122,8 @@ impl Selection {
         catalog.threads().filter(is_named).map(|thread| thread.id).collect()
     }
 
-    /// Returns the ids of the call sites of the named spans, for each ring. The ids are empty unless the ring is shard 0
-    /// of a recorder.
+    /// Returns the ids of the call sites of the named spans, for each ring. The ids are empty unless the ring is shard
+    /// 0 of a recorder.
     ///
     /// # Errors
     /// No span has one of the names.

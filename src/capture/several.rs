@@ -21,14 +21,14 @@ impl CaptureFile {
             files.push((Self::open(path.as_ref())?, path.as_ref().to_path_buf(), place));
         }
         files.sort_by_key(|(file, ..)| file.part());
-        let mut captures: Vec<(Parts, usize)> = Vec::new();
+        let mut captures: Vec<(OpenedParts, usize)> = Vec::new();
         for (file, path, place) in files {
             match captures.iter_mut().find(|(parts, _)| parts.whole.is_same_capture(&file)) {
                 Some((parts, first)) => {
                     parts.add(file, path)?;
                     *first = place.min(*first);
                 }
-                None => captures.push((Parts { whole: file, last: path.clone(), first: path }, place)),
+                None => captures.push((OpenedParts { whole: file, last: path.clone(), first: path }, place)),
             }
         }
         captures.sort_by_key(|(_, place)| *place);
@@ -39,7 +39,7 @@ impl CaptureFile {
                 "no capture is named, expected one at least; name it",
             ));
         };
-        let others: Vec<Parts> = captures.collect();
+        let others: Vec<OpenedParts> = captures.collect();
         if others.is_empty() {
             return Ok(first.whole);
         }
@@ -145,13 +145,13 @@ impl CaptureFile {
 }
 
 /// The files of a capture that were found so far.
-struct Parts {
+struct OpenedParts {
     whole: CaptureFile,
     first: PathBuf,
     last: PathBuf,
 }
 
-impl Parts {
+impl OpenedParts {
     /// Adds the next file.
     ///
     /// # Errors

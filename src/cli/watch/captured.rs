@@ -1,7 +1,7 @@
 //! Showing the events of a capture.
 
 use super::rings::Rings;
-use super::start::From;
+use super::start::StartOption;
 use super::summary::{self, WatchSummary};
 use super::{Args, WatchOutput};
 use crate::cli::exit::{Exit, Failure};
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let mut saved = saved::open(&args.names, false)?;
-    let from = args.from.as_ref().map(From::in_capture).transpose()?.flatten();
+    let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
     let spans: Vec<String> = args.select.span_name().into_iter().cloned().collect();
     let part = args.selection.selection(from, &spans, &saved.capture);
     saved.capture.select(&part)?;

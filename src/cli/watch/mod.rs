@@ -19,8 +19,8 @@ use super::selection::SelectionRest;
 use crate::cli::silence::Silence;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
 use rings::{Ring, Rings};
-use select::{Select, Selection};
-use start::{From, Start};
+use select::{EventSelection, Select};
+use start::{Start, StartOption};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -33,7 +33,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Show events as they are recorded, or the events of a snapshot, of a capture or of the ring of a dead program
 ///
 /// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. A ring that is not written any
-/// more is shown from its oldest event to its last, and so is a capture. Several rings, and the shards of one, are merged by time.
+/// more is shown from its oldest event to its last, and so is a capture. Several rings, and the shards of one, are
+/// merged by time.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Names or paths of rings, or snapshots; or capture files
@@ -47,7 +48,7 @@ pub(super) struct Args {
     /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number; in a
     /// capture, a time, as for --to
     #[arg(long, value_name = "PLACE|TIME", value_parser = start::parse_from, allow_hyphen_values = true)]
-    from: Option<From>,
+    from: Option<StartOption>,
     /// Start N events before the newest event. The N events are the newest of all rings and shards together
     #[arg(long, value_name = "N", conflicts_with = "from")]
     last: Option<u64>,
@@ -123,7 +124,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         );
     }
     let mut silence = Silence::new(args.quiet);
-    let from = args.from.as_ref().map(From::in_rings).transpose()?;
+    let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
     let start = from.or(args.last.map(Start::Last));
     let opened = Rings::open(&args.names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
     let Some(mut rings) = opened else { return Ok(Exit::Done) };
@@ -161,7 +162,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// The selection of events, and the printer that shows them.
 struct WatchOutput<'v> {
-    selection: &'v mut Selection,
+    selection: &'v mut EventSelection,
     /// True if events that only describe call sites and threads are not shown. Only perf rings have such events.
     hides_descriptions: bool,
     printer: &'v mut dyn Printer,

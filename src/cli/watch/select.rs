@@ -31,7 +31,7 @@ pub(super) struct Select {
 }
 
 /// The events that the options select.
-pub(super) struct Selection {
+pub(super) struct EventSelection {
     /// The part of the selection that needs only descriptors.
     filter: EventFilter,
     block_number: Option<u64>,
@@ -59,7 +59,7 @@ impl Select {
     }
 
     /// Applies the options to these rings and returns the selection.
-    pub(super) fn on(&self, rings: &Rings) -> Result<Selection, Failure> {
+    pub(super) fn on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
         if let Some(name) = self.span_name().filter(|_| !rings.are_captured()) {
             let message = format!("--span {name}: expected the id of a span; only spans of a capture can be named");
             return Err(Failure::new(Exit::Usage, message));
@@ -79,7 +79,7 @@ impl Select {
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
         }
-        Ok(Selection { filter, block_number: self.block_number, span: self.span_id(), block_seqnos: Vec::new() })
+        Ok(EventSelection { filter, block_number: self.block_number, span: self.span_id(), block_seqnos: Vec::new() })
     }
 }
 
@@ -113,7 +113,7 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
     Err(Failure::new(Exit::Usage, message))
 }
 
-impl Selection {
+impl EventSelection {
     /// Returns true if the event is to be shown. Reads the payload only if the selection depends on it.
     pub(super) fn accepts<'p>(
         &mut self,

@@ -18,22 +18,22 @@ pub(super) enum Start {
 
 /// The value of `--from`. A number is a seqno of a ring, and a time of a capture.
 #[derive(Clone, Debug)]
-pub(super) struct From {
+pub(super) struct StartOption {
     text: String,
     start: Option<Start>,
     time: Option<Time>,
 }
 
 /// Reads `--from`.
-pub(super) fn parse_from(text: &str) -> Result<From, String> {
+pub(super) fn parse_from(text: &str) -> Result<StartOption, String> {
     let (start, time) = (parse_start(text), Time::parse(text).ok());
     match (start, time) {
         (Err(error), None) => Err(format!("{error}; or, in a capture, a time, as for --to")),
-        (start, time) => Ok(From { text: text.to_owned(), start: start.ok(), time }),
+        (start, time) => Ok(StartOption { text: text.to_owned(), start: start.ok(), time }),
     }
 }
 
-impl From {
+impl StartOption {
     /// Returns the place in rings.
     pub(super) fn in_rings(&self) -> Result<Start, Failure> {
         self.start.ok_or_else(|| {

@@ -29,7 +29,7 @@ pub(super) struct Lines<O: Write> {
     /// The name of each ring, and the number of its events that had been overwritten before the watch began. One
     /// message shows their sum, because there may be many shards.
     before: Vec<(String, u64)>,
-    /// What began after these events.
+    /// The noun for what began after these events.
     began: &'static str,
 }
 
