@@ -57,9 +57,9 @@ fn one_ring_in_two_captures_is_refused() {
 fn files_of_a_rotated_capture_may_be_among_other_captures() {
     let directory = directory();
     let (a, ring) = (capture(&directory, "a", 3), place(&directory, "many"));
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 24).tables_shift(16).keep(true).prefault(false);
+    let builder = PerfRecorder::builder().config(&ring).shifts(17, 27).tables_shift(16).keep(true).prefault(false);
     tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
-        (0..5000_u64).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
+        (0..20_000_u64).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
     });
     let row = argument(&place(&directory, "row.evc")).to_owned();
     let made = run(&["capture", argument(&ring), "--now", "-o", &row, "--rotate-size", "20k", "--json"]).json();
@@ -69,7 +69,7 @@ fn files_of_a_rotated_capture_may_be_among_other_captures() {
     files.insert(1, a);
     files.reverse();
     let arguments: Vec<&str> = ["summary", "--json"].into_iter().chain(files.iter().map(String::as_str)).collect();
-    assert_eq!(run(&arguments).json()["spans"][0]["count"], 5003);
+    assert_eq!(run(&arguments).json()["spans"][0]["count"], 20_003);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_capture_is_shown_as_its_rings_are() {
     let people = |names: &[&str]| {
         let run = run(&[&["watch", "--from", "oldest", "--full"], names].concat());
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let out = run.out.replace(KEPT, KEPT.rsplit('/').next().unwrap());
+        let out = run.out.replace(KEPT, KEPT.rsplit('/').next().unwrap()).replace(&rings[0], "shop");
         (out.lines().map(words).collect::<Vec<_>>(), run.err)
     };
     let (shown, summary) = people(&[&capture]);
