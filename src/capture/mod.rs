@@ -40,11 +40,17 @@
 //! | `fit` | the part of a block that fits into the rest of a file |
 //! | `block` | reading one block, and checking it |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
+//! | `several` | opening several files as one capture |
 //! | `events`, `ahead` | the events of a capture file in the order of time, from blocks that are decoded ahead |
+//! | `content` | all events of a capture, or those of a selection |
+//! | `selection` | what a user selects: times, threads, rings, spans |
+//! | `sieve` | which blocks a selection needs, and which of their records |
+//! | `roots` | the spans with which a selection of spans begins |
 
 mod ahead;
 mod block;
 mod columns;
+mod content;
 mod copy;
 mod encoding;
 mod end;
@@ -65,7 +71,11 @@ mod read;
 mod read_files;
 mod record;
 mod ring;
+mod roots;
 mod run;
+mod selection;
+mod several;
+mod sieve;
 mod slots;
 mod sources;
 mod stats;
@@ -90,10 +100,13 @@ pub use read_files::ReadFiles;
 pub use record::{CapturedContent, CapturedPayload, CapturedRecord};
 pub use ring::{CapturedRing, RingRole};
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};
+pub use selection::Selection;
 pub use stats::{CaptureStats, RingStats};
 pub use summary::{CaptureProgress, CaptureSummary, NextRing};
 
 #[cfg(test)]
 pub(crate) mod fixtures;
+#[cfg(test)]
+mod selection_tests;
 #[cfg(test)]
 mod tests;
