@@ -166,10 +166,11 @@ impl ProcessPass {
             }
             SpanStep::Closed { cut, .. } => cut.iter().for_each(|taken| self.take_slice(taken)),
             // The close may have cut the slice that this record ends.
-            SpanStep::Updated(span) if record.event == Some(PerfEvent::SpanExit) => {
-                if replay.get(*span).is_some_and(|span| !span.is_open()) {
-                    self.left_after_close.insert(*span);
-                }
+            SpanStep::Updated(span)
+                if record.event == Some(PerfEvent::SpanExit)
+                    && replay.get(*span).is_some_and(|span| !span.is_open()) =>
+            {
+                self.left_after_close.insert(*span);
             }
             _ => {}
         }
