@@ -221,7 +221,7 @@ fn events_in_files_that_were_removed_are_counted_apart() {
         }
         assert_eq!(account.events() + account.removed() + account.given_up(), ring.handed_out());
         // The end of the last file has the same counts as the summary.
-        let files = CaptureFile::open_parts(&summary.files).unwrap();
+        let files = CaptureFile::open_all(&summary.files).unwrap();
         let kept = &files.end().unwrap().stats;
         assert_eq!((kept.events(), kept.removed(), kept.lost()), (account.events(), account.removed(), 0));
     }

@@ -96,9 +96,10 @@ fn every_bad_input_has_its_line_and_its_code() {
         program::run(&["capture", argument(&dir.join("live")), "--now", "-o", argument(&capture)]).code,
         Some(0)
     );
-    for verb in ["info", "watch", "snapshot", "capture"] {
+    for verb in ["info", "snapshot", "capture"] {
         table.run(&[verb, argument(&capture)]);
     }
+    table.run(&["watch", argument(&capture), "--last", "1"]);
     for verb in ["watch", "summary", "export", "capture"] {
         table.run(&[verb, argument(&dir.join("empty"))]);
     }

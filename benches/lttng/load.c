@@ -2,7 +2,7 @@
  * second. */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include "tracepoint.h"
+#include "order.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

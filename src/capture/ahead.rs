@@ -15,13 +15,36 @@ const BLOCKS_MAX: usize = 16;
 const BYTES_MAX: u64 = 24 << 20;
 
 /// A block of a file.
-pub(super) type FileBlock = (Arc<File>, BlockRef);
+#[derive(Clone, Debug)]
+pub(super) struct FileBlock {
+    pub(super) file: Arc<File>,
+    /// The beginning of messages about the file.
+    pub(super) label: Arc<str>,
+    pub(super) block: BlockRef,
+    /// The index of its ring in the capture, or `u32::MAX` if there is no such ring. The header has the index of the
+    /// ring in the file.
+    pub(super) ring: u32,
+}
+
+impl FileBlock {
+    fn decode(&self, wanted: PayloadsWanted) -> Decoded {
+        block::records(&self.file, &self.block, wanted)
+    }
+
+    /// Returns the estimated memory of the decoded block, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        const EVENT_BYTES: u64 = 72;
+        self.block.header.plain_bytes + EVENT_BYTES * self.block.header.records
+    }
+}
 
 type Decoded = Result<BlockRecords, CaptureError>;
 
 /// The blocks of a capture, in the order in which they are needed.
 pub(super) struct BlocksAhead {
     blocks: Vec<FileBlock>,
+    /// The size in bytes of all blocks, as they are stored.
+    pub(super) stored_bytes: u64,
     wanted: PayloadsWanted,
     /// The index of the next block that is taken.
     next: usize,
@@ -32,20 +55,22 @@ pub(super) struct BlocksAhead {
 
 impl BlocksAhead {
     pub(super) fn new(blocks: Vec<FileBlock>, wanted: PayloadsWanted) -> Self {
-        Self { blocks, wanted, next: 0, begun: VecDeque::new(), begun_bytes: 0 }
+        let stored_bytes = blocks.iter().map(|block| block.block.header.stored_bytes).sum();
+        Self { blocks, stored_bytes, wanted, next: 0, begun: VecDeque::new(), begun_bytes: 0 }
     }
 
     /// Takes the next block. Waits until it is decoded.
-    pub(super) fn take(&mut self) -> Option<(BlockRef, Decoded)> {
-        let (file, block) = self.blocks.get(self.next).map(|(file, block)| (file.clone(), *block))?;
+    pub(super) fn take(&mut self) -> Option<(FileBlock, Decoded)> {
+        let block = self.blocks.get(self.next)?.clone();
         self.begin();
         self.next += 1;
         let Some(decoded) = self.begun.pop_front() else {
-            return Some((block, block::records(&file, &block, self.wanted)));
+            let decoded = block.decode(self.wanted);
+            return Some((block, decoded));
         };
-        self.begun_bytes -= memory_bytes(&block);
+        self.begun_bytes -= block.memory_bytes();
         // If the thread has panicked, the block is decoded again here, where the caller sees the panic.
-        let decoded = decoded.recv().unwrap_or_else(|_| block::records(&file, &block, self.wanted));
+        let decoded = decoded.recv().unwrap_or_else(|_| block.decode(self.wanted));
         self.begin();
         Some((block, decoded))
     }
@@ -53,26 +78,20 @@ impl BlocksAhead {
     /// Begins to decode further blocks.
     fn begin(&mut self) {
         let Some(threads) = threads() else { return };
-        while let Some((file, block)) = self.blocks.get(self.next + self.begun.len()) {
-            let bytes = memory_bytes(block);
+        while let Some(block) = self.blocks.get(self.next + self.begun.len()) {
+            let bytes = block.memory_bytes();
             let is_full = self.begun.len() >= BLOCKS_MAX || self.begun_bytes + bytes > BYTES_MAX;
             if is_full && !self.begun.is_empty() {
                 return;
             }
-            let (file, block, wanted) = (file.clone(), *block, self.wanted);
+            let (block, wanted) = (block.clone(), self.wanted);
             let (out, decoded) = mpsc::sync_channel(1);
             // If nobody waits for the block any more, sending fails, and the block is dropped.
-            threads.spawn_fifo(move || drop(out.send(block::records(&file, &block, wanted))));
+            threads.spawn_fifo(move || drop(out.send(block.decode(wanted))));
             self.begun.push_back(decoded);
             self.begun_bytes += bytes;
         }
     }
-}
-
-/// Returns the estimated memory of a decoded block, in bytes.
-pub(super) fn memory_bytes(block: &BlockRef) -> u64 {
-    const EVENT_BYTES: u64 = 72;
-    block.header.plain_bytes + EVENT_BYTES * block.header.records
 }
 
 /// Returns the threads that decode. They are not those of rayon's global pool: a program may read a capture on such a

@@ -39,7 +39,8 @@ fn stored(file: &File, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
     shm::read_exact_at(file, &mut stored, block.offset + BLOCK_HEADER_BYTES)
         .map_err(|error| CaptureError::io("read it", error))?;
     let (found, stated) = (block.header.checksum_with(&[&stored]), block.header.checksum);
-    if found == stated {
+    // The fuzzer cannot find checksums, and shall get at what they protect.
+    if found == stated || cfg!(fuzzing) {
         return Ok(stored);
     }
     Err(damaged(block, &format!("its checksum is {found:016x}, expected {stated:016x}")))

@@ -5,7 +5,7 @@ use super::end::EndReason;
 use super::error::CaptureError;
 use super::format::{BLOCK_EVENTS_BYTES, PAYLOAD_BYTES_MAX, RECORDS_MAX};
 use super::pace::{Backlog, Pace};
-use super::slots::{CopyEnd, Message, Request, Slot};
+use super::slots::{BlockSlot, CopyEnd, Message, Request};
 use super::sources::Sources;
 use super::stop::{Stop, has_ended};
 use crate::reader::{EventBatch, Next};
@@ -23,11 +23,11 @@ const BLOCK_EVENTS_BYTES_MIN: usize = 64 << 10;
 const ALL_BLOCKS_BYTES: usize = 64 << 20;
 
 /// The copying thread.
-pub(super) struct Copier {
+pub(super) struct CopyThread {
     sources: Sources,
     requests: Receiver<Request>,
     /// Slots that come back empty.
-    free: Receiver<Box<Slot>>,
+    free: Receiver<Box<BlockSlot>>,
     out: Sender<(u64, Message)>,
     /// The number of the next message.
     number: u64,
@@ -38,7 +38,7 @@ pub(super) struct Copier {
     stop: Option<Stop>,
     pace: Pace,
     /// A slot that was taken and not used.
-    spare: Option<Box<Slot>>,
+    spare: Option<Box<BlockSlot>>,
 }
 
 /// The other threads are gone: the capture has failed or has ended for another reason.
@@ -56,11 +56,11 @@ impl From<Gone> for CopyError {
     }
 }
 
-impl Copier {
+impl CopyThread {
     pub(super) fn new(
         sources: Sources,
         requests: Receiver<Request>,
-        free: Receiver<Box<Slot>>,
+        free: Receiver<Box<BlockSlot>>,
         out: Sender<(u64, Message)>,
         level: i32,
     ) -> Self {
@@ -209,7 +209,7 @@ impl Copier {
     }
 
     /// Returns an empty slot. Waits until one comes back.
-    fn take_slot(&mut self) -> Result<Box<Slot>, Gone> {
+    fn take_slot(&mut self) -> Result<Box<BlockSlot>, Gone> {
         let mut slot = match self.spare.take() {
             Some(slot) => slot,
             None => self.free.recv().map_err(|_| Gone)?,

@@ -1,6 +1,6 @@
 //! The threads that encode and compress blocks.
 
-use super::columns::Encoder;
+use super::columns::BlockEncoder;
 use super::error::CaptureError;
 use super::fit::no_encoding;
 use super::slots::Message;
@@ -18,7 +18,7 @@ pub(super) fn threads() -> usize {
 
 /// Encodes the records of messages until no more come. `level` is the requested level of compression.
 pub(super) fn run(messages: &Mutex<Receiver<(u64, Message)>>, out: &Sender<Encoded>, level: i32) {
-    let mut encoder = Encoder::new();
+    let mut encoder = BlockEncoder::new();
     loop {
         // If another encoding thread has panicked, the capture is over.
         let Ok(received) = messages.lock().map(|messages| messages.recv()) else { return };

@@ -1,16 +1,18 @@
 //! The events of a capture file, in the order of time.
 
-use super::ahead::{BlocksAhead, FileBlock, memory_bytes};
+use super::ahead::{BlocksAhead, FileBlock};
 use super::columns::{BlockRecords, PayloadsWanted};
 use super::error::CaptureErrorKind;
 use super::record::{CapturedContent, CapturedPayload, CapturedRecord, SortKey};
+use super::sieve::Sieve;
 use crate::reader::{Descriptor, Gap, PayloadRead};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
-/// The limit of the memory for blocks that are open at the same time, in bytes. At the limit, no further block is opened
-/// before records were returned, even if it has an earlier record. Real captures stay below the limit, because each of
-/// their rings has one open block, and with many rings, blocks are small.
+/// The limit of the memory for blocks that are open at the same time, in bytes. At the limit, no further block is
+/// opened before records were returned, even if it has an earlier record. Real captures stay below the limit, because
+/// each of their rings has one open block, and with many rings, blocks are small.
 const OPEN_BYTES_MAX: u64 = 128 << 20;
 
 /// An iterator over the events and gaps of a [`CaptureFile`](super::CaptureFile), in the order of time. The events of
@@ -29,13 +31,36 @@ pub struct CaptureEvents {
     /// The ring whose records come next, until one has this sort time or a later one.
     current: Option<(u32, u64)>,
     problems: Vec<String>,
+    /// The filter of records, if not all records are wanted.
+    sieve: Option<Sieve>,
+    progress: Option<Progress>,
+    read_bytes: u64,
+}
+
+/// A function that learns how many bytes of how many have been read.
+pub(super) type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// The way in which the events of a capture are read.
+pub(super) struct ReadPlan {
+    /// The number of rings.
+    pub(super) rings: usize,
+    pub(super) wanted: PayloadsWanted,
+    pub(super) sieve: Option<Sieve>,
+    pub(super) progress: Option<Progress>,
+}
+
+/// A block in memory.
+struct OpenBlock {
+    records: BlockRecords,
+    memory_bytes: u64,
+    first_nanos: u64,
 }
 
 /// A ring, and its open blocks.
 #[derive(Default)]
 struct OpenRing {
-    /// The first one is being read. The second value of each is the memory that it takes.
-    blocks: VecDeque<(BlockRecords, u64)>,
+    /// The first one is being read.
+    blocks: VecDeque<OpenBlock>,
     next_event: usize,
     next_gap: usize,
     key: SortKey,
@@ -69,36 +94,43 @@ enum NextRecord {
 
 impl CaptureEvents {
     /// Makes an iterator over the blocks of files. The blocks of each ring are in the order of seqnos.
-    pub(super) fn new(blocks: impl Iterator<Item = FileBlock>, rings: usize) -> Self {
+    pub(super) fn new(blocks: impl Iterator<Item = FileBlock>, plan: ReadPlan) -> Self {
+        let ReadPlan { rings, wanted, sieve, progress } = plan;
         // A block is needed when a record with its first sort time, or a later one, is to be returned. The blocks of a
         // ring are opened in their order, whatever their headers say.
         let mut of_rings = vec![0; rings];
         let mut problems = Vec::new();
         let mut needed: Vec<(u64, FileBlock)> = Vec::new();
-        for (file, block) in blocks {
-            let Some(of_ring) = of_rings.get_mut(block.header.ring as usize) else {
-                let (offset, lost) = (block.offset, block.header.records);
+        for block in blocks {
+            let header = &block.block.header;
+            let Some(of_ring) = of_rings.get_mut(block.ring as usize) else {
                 problems.push(format!(
-                    "the block at byte {offset} is damaged: it is of ring {}, and there are {rings}; {lost} events and gaps are left out; copy the \
-                     file anew from where it was made",
-                    block.header.ring
+                    "{}the block at byte {} is damaged: it is of ring {}, which is not there; {} events and gaps are left out; copy the file anew \
+                     from where it was made",
+                    block.label, block.block.offset, header.ring, header.records
                 ));
                 continue;
             };
-            *of_ring = block.header.first_nanos.max(*of_ring);
-            needed.push((*of_ring, (file, block)));
+            if sieve.as_ref().is_some_and(|sieve| !sieve.may_need(block.ring, header)) {
+                continue;
+            }
+            *of_ring = header.first_nanos.max(*of_ring);
+            needed.push((*of_ring, block));
         }
         needed.sort_by_key(|(from, _)| *from);
         let needed_from = needed.iter().map(|(from, _)| *from).collect();
         let blocks = needed.into_iter().map(|(_, block)| block).collect();
         Self {
-            blocks: BlocksAhead::new(blocks, PayloadsWanted::All),
+            blocks: BlocksAhead::new(blocks, wanted),
             needed_from,
             open_bytes: 0,
             rings: (0..rings).map(|_| OpenRing::default()).collect(),
             heads: BinaryHeap::new(),
             current: None,
             problems,
+            sieve,
+            progress,
+            read_bytes: 0,
         }
     }
 
@@ -108,15 +140,16 @@ impl CaptureEvents {
         &self.problems
     }
 
+    /// Returns the sort time of the last record of a ring that was returned.
+    pub(super) fn sort_nanos(&self, ring: u32) -> u64 {
+        self.rings[ring as usize].key.gap()
+    }
+
     /// Returns the next record. It stays in its block, so this is faster than [`Self::next`].
     #[inline]
     pub(crate) fn next_ref(&mut self) -> Option<RecordRef<'_>> {
-        let ring = match self.current {
-            Some((ring, until)) if self.rings[ring as usize].next_key().is_some_and(|key| key < until) => ring,
-            _ => self.choose_ring()?,
-        };
-        let record = self.rings[ring as usize].take_next()?;
-        let open = &self.rings[ring as usize].blocks.front()?.0;
+        let (ring, record) = self.next_wanted()?;
+        let open = &self.rings[ring as usize].blocks.front()?.records;
         let content = match record {
             NextRecord::Gap(index) => ContentRef::Gap(open.gaps[index].gap),
             NextRecord::Event(index) => ContentRef::Event {
@@ -126,6 +159,32 @@ impl CaptureEvents {
             },
         };
         Some(RecordRef { ring, content })
+    }
+
+    /// Takes the next record that the sieve lets through.
+    #[inline]
+    fn next_wanted(&mut self) -> Option<(u32, NextRecord)> {
+        loop {
+            let ring = match self.current {
+                Some((ring, until)) if self.rings[ring as usize].next_key().is_some_and(|key| key < until) => ring,
+                _ => self.choose_ring()?,
+            };
+            let open = &mut self.rings[ring as usize];
+            let record = open.take_next()?;
+            let Some(sieve) = &mut self.sieve else { return Some((ring, record)) };
+            let descriptors = open.blocks.front()?.records.events.descriptors();
+            let is_wanted = match record {
+                NextRecord::Event(index) => sieve.accepts_event(ring, open.key.gap(), &descriptors[index]),
+                NextRecord::Gap(_) => {
+                    let next_nanos = descriptors.get(open.next_event).map(|next| next.record_epoch_nanos);
+                    sieve.accepts_gap(ring, open.key.gap(), next_nanos)
+                }
+            };
+            self.problems.extend(sieve.take_problem());
+            if is_wanted {
+                return Some((ring, record));
+            }
+        }
     }
 
     /// Finds the ring whose record comes next, and opens the blocks that may have an earlier record.
@@ -154,10 +213,10 @@ impl CaptureEvents {
     fn put_back(&mut self, ring: u32) {
         let open = &mut self.rings[ring as usize];
         while open.next_key().is_none()
-            && let Some((_, bytes)) = open.blocks.pop_front()
+            && let Some(read) = open.blocks.pop_front()
         {
-            self.open_bytes -= bytes;
-            (open.next_event, open.next_gap) = (0, 0);
+            self.open_bytes -= read.memory_bytes;
+            open.begin_block();
         }
         if let Some(key) = open.next_key() {
             self.heads.push(Reverse((key, ring)));
@@ -167,25 +226,30 @@ impl CaptureEvents {
     fn open_block(&mut self) {
         self.needed_from.pop_front();
         let Some((block, records)) = self.blocks.take() else { return };
+        self.read_bytes += block.block.header.stored_bytes;
+        if let Some(progress) = &self.progress {
+            progress(self.read_bytes, self.blocks.stored_bytes);
+        }
         match records {
             Ok(records) => {
-                let bytes = memory_bytes(&block);
-                self.open_bytes += bytes;
-                let ring = &mut self.rings[block.header.ring as usize];
+                let memory_bytes = block.memory_bytes();
+                self.open_bytes += memory_bytes;
+                let ring = &mut self.rings[block.ring as usize];
                 let is_first = ring.blocks.is_empty();
-                ring.blocks.push_back((records, bytes));
+                ring.blocks.push_back(OpenBlock { records, memory_bytes, first_nanos: block.block.header.first_nanos });
                 if is_first {
-                    self.put_back(block.header.ring);
+                    ring.begin_block();
+                    self.put_back(block.ring);
                 }
             }
             Err(error) => {
-                let lost = block.header.records;
+                let (label, lost) = (&block.label, block.block.header.records);
                 let left_out = match error.kind() {
                     CaptureErrorKind::Damaged => "",
                     _ => "a block cannot be read: ",
                 };
                 self.problems.push(format!(
-                    "{left_out}{error}; {lost} events and gaps are left out; copy the file anew from where it was made"
+                    "{label}{left_out}{error}; {lost} events and gaps are left out; copy the file anew from where it was made"
                 ));
             }
         }
@@ -193,10 +257,19 @@ impl CaptureEvents {
 }
 
 impl OpenRing {
+    /// Goes to the first record of the first block. Blocks before it may have been left out, so its sort time comes
+    /// from its header.
+    fn begin_block(&mut self) {
+        (self.next_event, self.next_gap) = (0, 0);
+        if let Some(block) = self.blocks.front() {
+            self.key.event(block.first_nanos);
+        }
+    }
+
     /// Returns the sort time of the next record of the first block.
     #[inline]
     fn next_key(&self) -> Option<u64> {
-        let (records, _) = self.blocks.front()?;
+        let records = &self.blocks.front()?.records;
         if records.gaps.get(self.next_gap).is_some_and(|gap| gap.events_before <= self.next_event) {
             return Some(self.key.gap());
         }
@@ -207,7 +280,7 @@ impl OpenRing {
     /// Takes the next record of the first block.
     #[inline]
     fn take_next(&mut self) -> Option<NextRecord> {
-        let (records, _) = self.blocks.front()?;
+        let records = &self.blocks.front()?.records;
         if records.gaps.get(self.next_gap).is_some_and(|gap| gap.events_before <= self.next_event) {
             self.next_gap += 1;
             return Some(NextRecord::Gap(self.next_gap - 1));

@@ -11,6 +11,19 @@ pub(super) struct FilterBits {
 }
 
 impl FilterBits {
+    /// Notes that the block has gaps. No event has type 0, so its bit is free.
+    pub(super) fn add_gaps(&mut self) {
+        self.add_type(0);
+    }
+
+    pub(super) fn may_have_gaps(&self) -> bool {
+        self.types & 1 == 1
+    }
+
+    pub(super) fn may_have_type(&self, event_type: u16) -> bool {
+        self.types >> (event_type % 64) & 1 == 1
+    }
+
     pub(super) fn add_type(&mut self, event_type: u16) {
         self.types |= 1 << (event_type % 64);
     }
@@ -61,6 +74,10 @@ mod tests {
         let mut bits = FilterBits::default();
         (1..=20).for_each(|id| bits.add_call_site(id));
         (1..=4).for_each(|id| bits.add_thread(id));
+        bits.add_type(9);
+        assert!(bits.may_have_type(9) && !bits.may_have_type(8) && !bits.may_have_gaps());
+        bits.add_gaps();
+        assert!(bits.may_have_gaps());
         assert!((1..=20).all(|id| bits.may_have_call_site(id)) && (1..=4).all(|id| bits.may_have_thread(id)));
         let found = |has: &dyn Fn(u32) -> bool| (1000..2000).filter(|id| has(*id)).count();
         assert!(found(&|id| bits.may_have_call_site(id)) < 100 && found(&|id| bits.may_have_thread(id)) < 100);

@@ -1,7 +1,7 @@
 //! Finding the part of a block that fits into the rest of a file with a size limit. How large a part becomes is known
 //! only when it is encoded, so parts are tried.
 
-use super::columns::{BlockRecords, EncodedBlock, Encoder, RecordRange, RingLayout};
+use super::columns::{BlockEncoder, BlockRecords, EncodedBlock, RecordRange, RingLayout};
 use super::error::CaptureError;
 use std::io;
 
@@ -10,12 +10,12 @@ const TRIES: u32 = 16;
 
 /// A finder of parts that fit.
 pub(super) struct PartFinder {
-    encoder: Encoder,
+    encoder: BlockEncoder,
 }
 
 impl PartFinder {
     pub(super) fn new(level: i32) -> Result<Self, CaptureError> {
-        let mut encoder = Encoder::new();
+        let mut encoder = BlockEncoder::new();
         encoder.set_level(level).map_err(no_encoding)?;
         Ok(Self { encoder })
     }

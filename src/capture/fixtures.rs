@@ -1,6 +1,6 @@
 //! Captures made by tests, with times of their choice.
 
-use super::columns::{BlockRecords, EncodedBlock, Encoder, PlacedGap, RingLayout};
+use super::columns::{BlockEncoder, BlockRecords, EncodedBlock, PlacedGap, RingLayout};
 use super::end::{CaptureEnd, EndReason};
 use super::format::FileHeader;
 use super::read::CaptureFile;
@@ -23,6 +23,7 @@ pub(crate) struct CaptureFixture {
     rings: Vec<FixtureRing>,
     /// The ring into which events of spans are recorded.
     perf_ring: usize,
+    pid: u32,
 }
 
 /// A ring of a fixture: the records that wait to be written, and the counts.
@@ -85,19 +86,29 @@ impl CaptureFixture {
         Self::with_schema(PerfEvent::schema_hash())
     }
 
+    /// Makes a capture of the process with this id.
+    pub(crate) fn of_process(pid: u32) -> Self {
+        Self::made(PerfEvent::schema_hash(), pid)
+    }
+
     pub(crate) fn with_schema(perf_schema_hash: [u8; 32]) -> Self {
+        Self::made(perf_schema_hash, 4711)
+    }
+
+    fn made(perf_schema_hash: [u8; 32], pid: u32) -> Self {
         let file = tempfile::tempfile().unwrap();
         let header =
             FileHeader { part: 0, started_epoch_nanos: 900, started_boot_nanos: 100, started_monotonic_nanos: 90 };
         let writer = CaptureWriter::new(Box::new(file.try_clone().unwrap()), &header).unwrap();
         let shard = RingRole::Shard { recorder: 0, shard: 0 };
-        let mut made = Self { writer, file, rings: Vec::new(), perf_ring: 0 };
+        let mut made = Self { writer, file, rings: Vec::new(), perf_ring: 0, pid };
         made.add_ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard));
         made.add_ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single));
         made
     }
 
     fn add_ring(&mut self, ring: &CapturedRing) {
+        let ring = &CapturedRing { pid: self.pid, ..ring.clone() };
         self.writer.ring(ring).unwrap();
         self.rings.push(FixtureRing::new(self.rings.len() as u32, ring));
     }
@@ -187,7 +198,7 @@ impl CaptureFixture {
 
     /// Writes the records that wait as blocks, one for each ring.
     pub(crate) fn end_block(&mut self) {
-        let mut encoder = Encoder::new();
+        let mut encoder = BlockEncoder::new();
         encoder.set_level(3).unwrap();
         for FixtureRing { records, key, layout, .. } in &mut self.rings {
             let mut block = EncodedBlock::default();

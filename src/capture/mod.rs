@@ -32,18 +32,25 @@
 //! | `copy`, `pace` | the copying thread: what it copies, and when |
 //! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
 //! | `stop` | the decided end of a capture, and the check that all events before this end are copied |
-//! | `slots` | what goes from one thread to the next |
+//! | `slots` | the messages from one thread to the next |
 //! | `encoding` | the encoding threads |
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
 //! | `run` | the writing thread: rings, progress, the end |
-//! | `output`, `fit` | the file that is being written: its size limits, what fits, the table entries that are not written yet, its end |
+//! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
+//! | `fit` | the part of a block that fits into the rest of a file |
 //! | `block` | reading one block, and checking it |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
+//! | `several` | opening several files as one capture |
 //! | `events`, `ahead` | the events of a capture file in the order of time, from blocks that are decoded ahead |
+//! | `content` | all events of a capture, or those of a selection |
+//! | `selection` | what a user selects: times, threads, rings, spans |
+//! | `sieve` | which blocks a selection needs, and which of their records |
+//! | `roots` | the spans with which a selection of spans begins |
 
 mod ahead;
 mod block;
 mod columns;
+mod content;
 mod copy;
 mod encoding;
 mod end;
@@ -64,7 +71,11 @@ mod read;
 mod read_files;
 mod record;
 mod ring;
+mod roots;
 mod run;
+mod selection;
+mod several;
+mod sieve;
 mod slots;
 mod sources;
 mod stats;
@@ -89,10 +100,13 @@ pub use read_files::ReadFiles;
 pub use record::{CapturedContent, CapturedPayload, CapturedRecord};
 pub use ring::{CapturedRing, RingRole};
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};
+pub use selection::Selection;
 pub use stats::{CaptureStats, RingStats};
 pub use summary::{CaptureProgress, CaptureSummary, NextRing};
 
 #[cfg(test)]
 pub(crate) mod fixtures;
+#[cfg(test)]
+mod selection_tests;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 const EVENTS_PER_SECOND: u64 = 20_000_000;
 const PAYLOAD_BYTES_PER_SECOND: u64 = 8 << 30;
 
-/// What a ring holds that was not copied yet.
+/// The events of a ring that were not copied yet.
 pub(super) struct Backlog {
     events: u64,
     payload_bytes: u64,
@@ -105,5 +105,49 @@ impl Pace {
 
     pub(super) fn pause(&self) -> Duration {
         self.pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backlog(events: u64, payload_bytes: u64, is_growing: bool) -> Backlog {
+        let (descriptor_capacity, payload_buf_bytes) = (1000, 1 << 20);
+        Backlog { events, payload_bytes, descriptor_capacity, payload_buf_bytes, is_growing, end_seqno: 0 }
+    }
+
+    #[test]
+    fn the_level_falls_as_a_ring_fills_and_only_while_it_fills() {
+        let levels = [(100, 0), (251, 0), (501, 0), (10, 300 << 10), (10, 600 << 10)].map(|(events, payload_bytes)| {
+            let of = |is_growing| backlog(events, payload_bytes, is_growing).level(3);
+            assert_eq!(of(false), 3);
+            of(true)
+        });
+        assert_eq!(levels, [3, 1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_ring_is_due_when_an_eighth_of_it_is_full_or_its_events_are_old() {
+        let mut pace = Pace::default();
+        let due = [(0, true), (1, false), (1, true), (124, false), (125, false)]
+            .map(|(events, is_late)| pace.is_due(&backlog(events, 0, true), is_late));
+        assert_eq!(due, [false, false, true, false, true]);
+        assert!(pace.is_due(&backlog(1, 1 << 17, true), false));
+    }
+
+    #[test]
+    fn pauses_become_longer_while_nothing_is_due() {
+        let mut pace = Pace::default();
+        let pauses: Vec<Duration> = (0..40)
+            .map(|_| {
+                pace.end_pass(std::iter::empty());
+                pace.pause()
+            })
+            .collect();
+        assert!(pauses.is_sorted() && pauses[39] == PAUSE_MAX, "{pauses:?}");
+        pace.is_due(&backlog(500, 0, true), false);
+        pace.end_pass(std::iter::empty());
+        assert_eq!(pace.pause(), PAUSE_MAX / 2);
     }
 }

@@ -3,12 +3,13 @@
 use super::block;
 use super::end::CaptureEnd;
 use super::error::{CaptureError, CaptureErrorKind};
-use super::events::CaptureEvents;
+use super::events::Progress;
 use super::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, MAGIC, RINGS_MAX,
     VERSION, decode_footer, decode_index,
 };
 use super::ring::{CapturedRing, RingRole};
+use super::sieve::Choice;
 use super::tables;
 use crate::shm;
 use crate::tracing::Catalog;
@@ -21,20 +22,33 @@ use std::sync::Arc;
 ///
 /// The rings and tables of the capture are in memory. Its events are not: each call of [`Self::events`] reads them
 /// from the file.
-#[derive(Debug)]
 pub struct CaptureFile {
-    file: Arc<File>,
-    header: FileHeader,
-    file_bytes: u64,
-    blocks: Vec<BlockRef>,
-    rings: Vec<CapturedRing>,
+    pub(super) file: Arc<File>,
+    /// The beginning of messages about the blocks of this file: empty, or a text that tells it from the other files.
+    pub(super) label: Arc<str>,
+    pub(super) header: FileHeader,
+    pub(super) file_bytes: u64,
+    pub(super) blocks: Vec<BlockRef>,
+    /// The place of the file's rings among the rings of all files that are read together.
+    pub(super) place: RingPlace,
+    pub(super) rings: Vec<CapturedRing>,
     /// The catalog of call sites and threads for each ring. It is empty unless the ring is shard 0 of a perf recorder.
-    catalogs: Vec<Catalog>,
-    end: Option<CaptureEnd>,
-    is_truncated: bool,
-    problems: Vec<String>,
-    /// The files of the same capture that come after this one.
-    later: Vec<CaptureFile>,
+    pub(super) catalogs: Vec<Catalog>,
+    pub(super) end: Option<CaptureEnd>,
+    pub(super) is_truncated: bool,
+    pub(super) problems: Vec<String>,
+    /// The other files that are read together with this one.
+    pub(super) later: Vec<CaptureFile>,
+    /// The part of the capture that was selected.
+    pub(super) choice: Option<Arc<Choice>>,
+    pub(super) progress: Option<Progress>,
+}
+
+/// The rings of a file, as indices of the rings of all files that are read together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RingPlace {
+    pub(super) first: u32,
+    pub(super) rings: u32,
 }
 
 impl CaptureFile {
@@ -101,90 +115,27 @@ impl CaptureFile {
         }
         let mut capture = Self {
             file: Arc::new(file),
+            label: "".into(),
             header,
             file_bytes,
             blocks: Vec::new(),
+            place: RingPlace::default(),
             rings: Vec::new(),
             catalogs: Vec::new(),
             end: None,
             is_truncated: false,
             problems: Vec::new(),
             later: Vec::new(),
+            choice: None,
+            progress: None,
         };
         match capture.read_index() {
             Some(blocks) => capture.blocks = blocks,
             None => capture.find_blocks()?,
         }
         capture.read_descriptions()?;
+        capture.place.rings = capture.rings.len() as u32;
         Ok(capture)
-    }
-
-    /// Opens the files of a rotated capture as one capture. `paths` may be in any order. Files may be missing at the
-    /// start and at the end of the capture, but not in between.
-    ///
-    /// # Errors
-    /// An error of [`Self::open`]; or the files are not of one capture, or a file between them is missing.
-    pub fn open_parts(paths: &[impl AsRef<Path>]) -> Result<Self, CaptureError> {
-        let open = |path: &_| Ok((Self::open(AsRef::<Path>::as_ref(path))?, AsRef::<Path>::as_ref(path).to_path_buf()));
-        let mut parts = paths.iter().map(open).collect::<Result<Vec<_>, CaptureError>>()?;
-        parts.sort_by_key(|(part, _)| part.part());
-        let mut parts = parts.into_iter();
-        let Some((mut whole, mut path_before)) = parts.next() else {
-            return Err(CaptureError::new(
-                CaptureErrorKind::BadOptions,
-                "no capture is named, expected one at least; name it",
-            ));
-        };
-        for (part, path) in parts {
-            let before = whole.later.last().map_or(whole.part(), Self::part);
-            whole.check_next(&part, before, &path_before).map_err(|error| error.at(&path))?;
-            path_before = path;
-            whole.append(part);
-        }
-        Ok(whole)
-    }
-
-    /// Checks that `part` is the next file of this capture. The last file so far has the number `before` and the path
-    /// `path_before`.
-    fn check_next(&self, part: &Self, before: u32, path_before: &Path) -> Result<(), CaptureError> {
-        let refuse = |what: String| Err(CaptureError::new(CaptureErrorKind::BadOptions, what));
-        let shown = path_before.display();
-        let is_same = |(ours, its): (&CapturedRing, &CapturedRing)| {
-            (&ours.name, ours.role, ours.pid, ours.schema_hash) == (&its.name, its.role, its.pid, its.schema_hash)
-                && (ours.process, ours.created_epoch_nanos) == (its.process, its.created_epoch_nanos)
-        };
-        if before == 0 || part.part() == 0 || !self.rings.iter().zip(&part.rings).all(is_same) {
-            return refuse(format!(
-                "it is not of the same capture as {shown}, expected the files of one that was rotated; name other captures one at a time, or capture their rings together: `eventring capture RING RING -o FILE`"
-            ));
-        }
-        match part.part() - before {
-            0 => refuse(format!("it is file {before} of its capture, and so is {shown}; name each once")),
-            1 => Ok(()),
-            _ => refuse(format!(
-                "it is file {} of its capture, and the one before it is file {before}, {shown}; name those in between, too",
-                part.part()
-            )),
-        }
-    }
-
-    fn append(&mut self, part: Self) {
-        for (known, catalog) in self.catalogs.iter_mut().zip(&part.catalogs) {
-            known.learn_all(catalog);
-        }
-        let known = self.rings.len();
-        self.rings.extend(part.rings.iter().skip(known).cloned());
-        self.catalogs.extend(part.catalogs.iter().skip(known).cloned());
-        self.end = match (self.end.take(), &part.end) {
-            (Some(mut end), Some(last)) => {
-                end.stats.add(&last.stats);
-                Some(CaptureEnd { stats: end.stats, ..last.clone() })
-            }
-            _ => None,
-        };
-        self.is_truncated |= part.is_truncated;
-        self.problems.extend(part.problems.iter().map(|problem| format!("file {}: {problem}", part.part())));
-        self.later.push(part);
     }
 
     /// Returns the blocks of a whole file, from its index.
@@ -293,23 +244,20 @@ impl CaptureFile {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()
     }
 
-    /// Returns an iterator over all events and gaps of all rings, in the order of time.
-    #[must_use]
-    pub fn events(&self) -> CaptureEvents {
-        let files = std::iter::once(self).chain(&self.later);
-        let blocks = files.flat_map(|file| file.blocks.iter().map(move |block| (file.file.clone(), *block)));
-        CaptureEvents::new(blocks.filter(|(_, block)| block.header.kind == BlockKind::Events), self.rings.len())
-    }
-
     /// Returns the size of all files of the capture together.
     #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "the exports' business"))]
     pub(crate) fn file_bytes(&self) -> u64 {
         self.later.iter().fold(self.file_bytes, |sum, part| sum.saturating_add(part.file_bytes))
     }
 
+    /// Returns this file and those that are read together with it.
+    pub(super) fn all_files(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.later)
+    }
+
     /// Returns the files of the capture.
     pub(super) fn files(&self) -> impl Iterator<Item = &File> {
-        std::iter::once(&*self.file).chain(self.later.iter().map(|part| &*part.file))
+        self.all_files().map(|file| &*file.file)
     }
 
     /// Returns the end of the capture: why it ended, and its counts. Returns `None` if the end is missing or damaged.
@@ -353,5 +301,12 @@ impl CaptureFile {
     #[must_use]
     pub fn part(&self) -> u32 {
         self.header.part
+    }
+}
+
+impl std::fmt::Debug for CaptureFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("CaptureFile");
+        shown.field("files", &(1 + self.later.len())).field("rings", &self.rings).finish_non_exhaustive()
     }
 }

@@ -1,14 +1,14 @@
 //! The thread that called [`capture`]: it writes what the other threads have copied and encoded, asks the caller for
 //! rings, shows the progress, and decides when the capture ends.
 
-use super::copy::Copier;
+use super::copy::CopyThread;
 use super::encoding::{self, Encoded};
 use super::end::EndReason;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::options::CaptureOptions;
 use super::output::Output;
 use super::parts::{Parts, PathParts};
-use super::slots::{CopyEnd, Message, Request, Slot};
+use super::slots::{BlockSlot, CopyEnd, Message, Request};
 use super::sources::{FoundRings, SourceRing, Sources};
 use super::stats::RingStats;
 use super::stop::Stop;
@@ -144,7 +144,7 @@ struct Capture<'o> {
 /// The channels of the writing thread.
 struct Channels {
     requests: Sender<Request>,
-    free: Sender<Box<Slot>>,
+    free: Sender<Box<BlockSlot>>,
     encoded: Receiver<Encoded>,
 }
 
@@ -200,9 +200,9 @@ impl<'o> Capture<'o> {
         let (encoded_out, encoded) = mpsc::channel();
         let encoders = encoding::threads();
         for _ in 0..SLOTS_PER_ENCODER * encoders + MORE_SLOTS {
-            let _ = free.send(Box::<Slot>::default());
+            let _ = free.send(Box::<BlockSlot>::default());
         }
-        let copier = Copier::new(sources, for_copier, free_slots, copied, level);
+        let copier = CopyThread::new(sources, for_copier, free_slots, copied, level);
         let for_encoders = Mutex::new(for_encoders);
         std::thread::scope(|scope| {
             let spawn = |name: &str| std::thread::Builder::new().name(name.into());
@@ -265,7 +265,7 @@ impl<'o> Capture<'o> {
                         }
                     }
                     Message::Records(mut slot) => {
-                        let Slot { records, block, .. } = &mut *slot;
+                        let BlockSlot { records, block, .. } = &mut *slot;
                         if !self.output.write(records, block)? {
                             return Ok(EndReason::Size);
                         }

@@ -1,6 +1,6 @@
-//! What goes from the copying thread over the encoding threads to the thread that writes. A fixed number of slots goes
-//! round, so the memory of a capture is bounded: when all slots are on their way, the copying thread waits, and the
-//! events wait in their rings.
+//! The messages from the copying thread over the encoding threads to the thread that writes. A fixed number of slots
+//! goes round, so the memory of a capture is bounded: when all slots are on their way, the copying thread waits, and
+//! the events wait in their rings.
 
 use super::columns::{BlockRecords, EncodedBlock, RingLayout};
 use super::end::EndReason;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A slot: the records of a block, and the block.
 #[derive(Default)]
-pub(super) struct Slot {
+pub(super) struct BlockSlot {
     pub(super) records: BlockRecords,
     pub(super) block: EncodedBlock,
     pub(super) layout: Arc<RingLayout>,
@@ -22,7 +22,7 @@ pub(super) struct Slot {
 /// The memory of a slot that was used for a large payload is given back if it has more bytes than this.
 const SLOT_BYTES_MAX: usize = 4 * BLOCK_EVENTS_BYTES;
 
-impl Slot {
+impl BlockSlot {
     /// Removes the records and the block. The memory stays for the next use, unless it is much.
     pub(super) fn emptied(mut self: Box<Self>) -> Box<Self> {
         if self.records.events.memory_bytes() + self.block.data.capacity() > SLOT_BYTES_MAX {
@@ -38,7 +38,7 @@ pub(super) enum Message {
     /// Rings that were found.
     Found(FoundRings),
     /// Records. The encoding thread adds the block.
-    Records(Box<Slot>),
+    Records(Box<BlockSlot>),
     /// The last message: the copying has ended.
     End(CopyEnd),
 }

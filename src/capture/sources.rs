@@ -31,7 +31,7 @@ pub(super) struct Sources {
     pub(super) found: FoundRings,
 }
 
-/// What was found since it was last taken: rings for the output of the capture, and problems.
+/// The rings and problems that were found since they were last taken, for the output of the capture.
 #[derive(Default)]
 pub(super) struct FoundRings {
     pub(super) rings: Vec<SourceRing>,

@@ -30,13 +30,13 @@ fn stamps(capture: &CaptureFile) -> Vec<(u32, u64)> {
     capture.events().map(stamp).collect()
 }
 
-fn bytes_of(file: &File) -> Vec<u8> {
+pub(super) fn bytes_of(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
     bytes
 }
 
-fn file_of(bytes: &[u8]) -> File {
+pub(super) fn file_of(bytes: &[u8]) -> File {
     let file = tempfile::tempfile().unwrap();
     file.write_all_at(bytes, 0).unwrap();
     file

@@ -92,13 +92,17 @@ impl CaptureWriter {
             let ends = [descriptors.first(), descriptors.last()].into_iter().flatten();
             of_gaps.chain(ends.map(|descriptor| (descriptor.seqno, descriptor.seqno)))
         };
+        let mut filter = block.filter;
+        if !gaps.is_empty() {
+            filter.add_gaps();
+        }
         let header = BlockHeader {
             ring: records.ring,
             first_nanos,
             last_nanos,
             first_seqno: seqnos().map(|(first, _)| first).min().unwrap_or(0),
             last_seqno: seqnos().map(|(_, last)| last).max().unwrap_or(0),
-            filter: block.filter,
+            filter,
             plain_bytes: block.column_bytes,
             ..BlockHeader::new(BlockKind::Events, block.bytes(), 0, part.len() as u64)
         };

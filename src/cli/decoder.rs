@@ -24,18 +24,23 @@ impl Decoder {
     /// Returns the decoder for that ring.
     pub(super) fn of(reader: &Reader) -> Self {
         let info = reader.info();
+        Self::of_schema(info.content_type, info.schema_hash, || reader.schema_text())
+    }
+
+    /// Returns the decoder for rings of this schema. Calls `text` if this program was not built with the schema.
+    pub(super) fn of_schema(content_type: u16, schema_hash: [u8; 32], text: impl FnOnce() -> Option<String>) -> Self {
         if let Some(model) = [known::<ExecEvent>, known::<PerfEvent>, known::<TestEvent>]
             .iter()
-            .find_map(|known| known(info.content_type, info.schema_hash))
+            .find_map(|known| known(content_type, schema_hash))
         {
             return Self { model: RingModel::BuiltIn(model), problem: None };
         }
-        let problem = match reader.schema_text().map(|text| SchemaModel::parse(&text)) {
+        let problem = match text().map(|text| SchemaModel::parse(&text)) {
             Some(Ok(model)) => return Self { model: RingModel::FromText(Box::new(model)), problem: None },
             Some(Err(error)) => format!("the ring's own schema cannot be used: {error}"),
             None => format!(
                 "schema {} is not known here, and the ring carries no description of it",
-                eventring::schema::Hex(&info.schema_hash)
+                eventring::schema::Hex(&schema_hash)
             ),
         };
         Self { model: RingModel::Unknown, problem: Some(problem) }

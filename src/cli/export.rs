@@ -4,7 +4,7 @@ use super::exit::{Exit, Failure};
 use super::format::grouped;
 use super::output;
 use super::paint::WARNING;
-use super::saved::{open, stdout_twice};
+use super::saved::{SavedArgs, stdout_twice};
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, export};
 use serde_json::json;
@@ -16,9 +16,8 @@ use std::path::{Path, PathBuf};
 /// Turn a capture, or the events that a ring holds now, into a trace for a viewer
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A capture file, or the files of a rotated one; or names or paths of rings, which are read together
-    #[arg(value_name = "FILE", required = true)]
-    names: Vec<PathBuf>,
+    #[command(flatten)]
+    saved: SavedArgs,
     /// Format of the output
     #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
     format: Format,
@@ -48,7 +47,7 @@ impl Args {
         if let Some(output) = &self.output {
             return output.clone();
         }
-        let first = match (self.format, self.names.first()) {
+        let first = match (self.format, self.saved.names.first()) {
             // These formats are usually piped into another program.
             (Format::Folded | Format::Jsonl, _) | (_, None) => return PathBuf::from("-"),
             (_, Some(first)) => first,
@@ -61,7 +60,7 @@ impl Args {
         // The files of a rotated capture, trace.0001.evc and so on, are exported together. So the name of the output
         // begins with trace, without a number.
         let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        if self.names.len() > 1 && name.extension().is_some_and(is_number) {
+        if self.saved.names.len() > 1 && name.extension().is_some_and(is_number) {
             name.set_extension("");
         }
         let mut name = name.into_os_string();
@@ -81,9 +80,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
-    let saved = open(&args.names, args.format.has_only_spans())?;
+    let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
     let write_to = |file: &File| {
-        write(args, &saved.capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
+        let written = write(args, &saved.capture, &mut BufWriter::new(file));
+        saved.reading.end();
+        written.map_err(|error| match error.io_error() {
             Some(io) => Failure::writing(&output, io).into(),
             None => anyhow::Error::new(error),
         })
@@ -92,6 +93,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         None => {
             saved.read.check_stream(io::stdout(), "stdout")?;
             let written = write(args, &saved.capture, &mut BufWriter::new(io::stdout().lock()));
+            saved.reading.end();
             written.map_err(|error| match error.io_error() {
                 Some(io) => Failure::io("cannot write to stdout", io).into(),
                 None => anyhow::Error::new(error),
@@ -100,7 +102,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
     };
     report(args, &output, &summary)?;
-    match saved.report(&args.names[0], &summary.problems, &summary.payload_losses) {
+    match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
         Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }

@@ -53,6 +53,11 @@ impl RingArgs {
 }
 
 impl Expect {
+    /// Returns true if the user has named no events.
+    pub(super) fn is_empty(&self) -> bool {
+        self.expect.is_none()
+    }
+
     /// Returns options that open the ring only if it holds the expected events.
     pub(super) fn options(&self) -> ReaderOptions {
         let options = Reader::options();

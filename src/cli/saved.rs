@@ -3,20 +3,56 @@
 use super::advice;
 use super::capture::{report_payload_losses, report_problem, report_table_losses};
 use super::exit::{Exit, Failure};
+use super::reading::ReadingBar;
+use super::selection::{SelectionArgs, SpanArgs};
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::__internals::shm::nameless_file;
-use eventring::capture::{CaptureFile, CaptureOptions, NextRing, ReadFiles, capture_rings_to};
+use eventring::capture::{CaptureFile, CaptureOptions, NextRing, ReadFiles, Selection, capture_rings_to};
 use eventring::export::PayloadLosses;
 use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// The input of `export` and `summary` on the command line.
+#[derive(clap::Args)]
+pub(super) struct SavedArgs {
+    /// Capture files: one, those of a rotated capture, or captures of different programs, which become one; or names or
+    /// paths of rings, which are read together
+    #[arg(value_name = "FILE", required = true)]
+    pub names: Vec<PathBuf>,
+    #[command(flatten)]
+    spans: SpanArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+}
+
+impl SavedArgs {
+    /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
+    /// ring. With `is_quiet`, shows no progress.
+    pub(super) fn open(&self, needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
+        let mut saved = open(&self.names, needs_spans)?;
+        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet);
+        (saved.capture, saved.reading) = (capture, reading);
+        let selection = self.selection.selection(&self.spans, &saved.capture);
+        saved.is_part = selection != Selection::new();
+        let selected = saved.capture.select(&selection);
+        if selected.is_err() {
+            saved.reading.end();
+        }
+        selected?;
+        Ok(saved)
+    }
+}
 
 /// A capture to read.
 pub(super) struct Saved {
     pub capture: CaptureFile,
+    /// True if a part of the capture was selected.
+    pub is_part: bool,
+    pub reading: ReadingBar,
     /// The files from which the capture was read. The output must not replace them.
     pub read: ReadFiles,
     /// Problems of a capture that this process has made from rings, for example shards that were left out.
@@ -25,7 +61,7 @@ pub(super) struct Saved {
     lost_pages: Option<LostPages>,
 }
 
-/// Opens a capture file, or the files of one rotated capture. If the names are those of rings, captures the present
+/// Opens capture files as one capture. If the names are those of rings, captures the present
 /// content of these rings together, and opens that capture. With `needs_spans`, one of the rings must be a perf ring.
 pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     // A pipe is refused before it is opened, because opening it would block until another process writes to it.
@@ -41,11 +77,11 @@ pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
     let (captures, others): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(|name| is_capture(name));
     match (captures.as_slice(), others.as_slice()) {
         ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
-        (_, []) => Ok(Saved::from_capture(CaptureFile::open_parts(&captures)?)),
+        (_, []) => Ok(Saved::from_capture(CaptureFile::open_all(&captures)?)),
         ([], _) => capture_now(names, needs_spans),
         ([capture, ..], [other, ..]) => {
             let message = format!(
-                "{} is a capture, and {} is not: rings can be read together, and so can the files of one rotated capture, but not both; name them \
+                "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
                  one at a time, or have `eventring capture` save the rings into one file",
                 capture.display(),
                 other.display()
@@ -87,25 +123,33 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let made = capture_rings_to(&mut next_ring, copy, &options, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| advice::on_saved(&names[0], error))?;
     let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);
-    Ok(Saved { capture: CaptureFile::from_file(file)?, read, problems: made.problems, lost_pages })
+    let capture = CaptureFile::from_file(file)?;
+    Ok(Saved { problems: made.problems, lost_pages, ..Saved::new(capture, read) })
 }
 
 impl Saved {
     fn from_capture(capture: CaptureFile) -> Self {
         let mut read = ReadFiles::default();
         read.add_capture(&capture);
-        Self { capture, read, problems: Vec::new(), lost_pages: None }
+        Self::new(capture, read)
+    }
+
+    fn new(capture: CaptureFile, read: ReadFiles) -> Self {
+        let reading = ReadingBar::hidden();
+        Self { capture, read, is_part: false, reading, problems: Vec::new(), lost_pages: None }
     }
 
     /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.
     /// Returns the exit code for all problems.
-    pub(super) fn report(&self, name: &Path, problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
-        let name = name.display();
+    pub(super) fn report(&self, names: &[PathBuf], problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
+        let name = names[0].display();
         for problem in &self.problems {
             report_problem(self.lost_pages.is_some(), &format!("{name}: {problem}"));
         }
         for problem in problems {
-            report_problem(true, &format!("{name}: {problem}"));
+            // If there are several captures, each problem begins with the name of its file.
+            let is_named = names.iter().any(|name| problem.starts_with(&format!("{}: ", name.display())));
+            report_problem(true, &if is_named { problem.clone() } else { format!("{name}: {problem}") });
         }
         let by_ring = payload_losses.iter();
         report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));

@@ -3,17 +3,15 @@
 use super::exit::Exit;
 use super::format::{events, grouped, one_line};
 use super::paint::{BOLD, DIM, WARNING};
-use super::saved::{Saved, open};
+use super::saved::{Saved, SavedArgs};
 use eventring::export::{SpanSummary, Summary, summarize};
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// Count the spans of a capture, or those that a ring holds now: their number and their durations
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A capture file, or the files of a rotated one; or names or paths of rings, which are read together
-    #[arg(value_name = "FILE", required = true)]
-    names: Vec<PathBuf>,
+    #[command(flatten)]
+    saved: SavedArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -23,8 +21,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let saved = open(&args.names, true)?;
-    let summary = summarize(&saved.capture)?;
+    let saved = args.saved.open(true, args.json)?;
+    let summary = summarize(&saved.capture);
+    saved.reading.end();
+    let summary = summary?;
     let mut out = anstream::stdout();
     if args.json {
         writeln!(out, "{}", summary.to_json())?;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &summary, &saved)?;
     }
     out.flush()?;
-    match saved.report(&args.names[0], &summary.problems, &summary.payload_losses) {
+    match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
         Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }
@@ -44,7 +44,13 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     // `part` is the number that the first opened file has in its rotated capture, counted from 1. It is 0 if the
     // capture is not rotated.
     let part = saved.capture.part();
-    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost, part > 1)).collect();
+    let beginning = match (saved.is_part, part > 1, summary.lost > 0) {
+        (true, ..) => "is not selected",
+        (false, false, _) => "was lost",
+        (false, true, false) => "is in an earlier file",
+        (false, true, true) => "was lost or is in an earlier file",
+    };
+    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, beginning)).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([HEADS[column].len()]).max().unwrap_or(0)
@@ -80,9 +86,8 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
-/// Returns the cells of a row. `lost` is the number of lost events. `are_before` is true if earlier files of the
-/// capture were not opened. Spans may have begun in these files.
-fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
+/// Returns the cells of a row. `beginning` says what may have become of beginnings that were not seen.
+fn row(span: &SpanSummary, beginning: &str) -> [String; 11] {
     let name = match span.target.as_str() {
         "" => span.name.clone(),
         target => format!("{target}::{}", span.name),
@@ -99,11 +104,6 @@ fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     let nothing = if span.open > 0 { "open" } else { "–" };
     let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
     if span.incomplete > 0 {
-        let beginning = match (are_before, lost > 0) {
-            (false, _) => "was lost",
-            (true, false) => "is in an earlier file",
-            (true, true) => "was lost or is in an earlier file",
-        };
         more.push(format!("+ {} whose beginning {beginning}", grouped(span.incomplete)));
     }
     [

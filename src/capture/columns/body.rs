@@ -2,13 +2,13 @@
 //! varints.
 //!
 //! Head: the extension words that hold ids (a bit each, bits 0 to 3) and the word that goes with an id (its index plus
-//! one in bits 4 to 6; 0 for none), the time of the first event (0 without events), the number of events, the number of gaps, the number of groups;
-//! then for each group its event type, the number of its events, the number of its fields, and the width of each field.
-//! A group is all events of one type.
+//! one in bits 4 to 6; 0 for none), the time of the first event (0 without events), the number of events, the number of
+//! gaps, the number of groups; then for each group its event type, the number of its events, the number of its fields,
+//! and the width of each field. A group is all events of one type.
 //!
 //! List: the number of columns; then for each column its code, its group, its form, the number of its parts; then for
-//! each part its size in bytes times two, plus one if it is compressed, and if it is, its compressed size. A column with
-//! planes has a part for each plane, because each plane compresses best by itself.
+//! each part its size in bytes times two, plus one if it is compressed, and if it is, its compressed size. A column
+//! with planes has a part for each plane, because each plane compresses best by itself.
 
 use super::layout::{FIELDS_BYTES_MAX, FIELDS_MAX};
 use super::varint::{put_varint, take_varint};
@@ -36,19 +36,19 @@ pub(super) mod code {
     pub(in super::super) const GAP_COUNTS: u64 = 22;
     /// The cause of each gap.
     pub(in super::super) const GAP_CAUSES: u64 = 23;
-    /// Of a group: the payload size of each event.
+    /// Payload size of each event of a group.
     pub(in super::super) const SIZE: u64 = 32;
-    /// Of a group: extension word 0 of each event, unless it holds ids. Words 1 to 3 have the following codes.
+    /// Extension word 0 of each event of a group, unless it holds ids. Words 1 to 3 have the following codes.
     pub(in super::super) const WORDS: u64 = 36;
-    /// Of a group: for each event, the code of the id in extension word 0. Words 1 to 3 have the following codes. The
-    /// column is missing if no event has an id there.
+    /// Code of the id in extension word 0, for each event of a group. Words 1 to 3 have the following codes. The column
+    /// is missing if no event has an id there.
     pub(in super::super) const IDS: u64 = 48;
-    /// Of a group: for each event, the time less that of the event before it in the block (zigzag), 0 for the first
+    /// Time of each event of a group, less the time of the event before it in the block (zigzag). It is 0 for the first
     /// event of the block.
     pub(in super::super) const NANOS: u64 = 33;
-    /// Of a group: the bytes of all valid payloads after their fields, one payload after the other.
+    /// Bytes of all valid payloads of a group after their fields, one payload after the other.
     pub(in super::super) const BYTES: u64 = 40;
-    /// Of a group: the first field of each event. The further fields have the following codes.
+    /// First field of each event of a group. The further fields have the following codes.
     pub(in super::super) const FIELDS: u64 = 64;
 }
 

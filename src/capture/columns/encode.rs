@@ -1,7 +1,7 @@
 //! Making the columns of a block from its events and gaps.
 
 use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, code, state};
-use super::group::{Group, GroupFinder, OfBlock};
+use super::group::{EventGroup, GroupFinder, OfBlock};
 use super::ids::{IdWriter, NewIds};
 use super::ints::{IntsScratch, PutForm, put_ints};
 use super::layout::RingLayout;
@@ -16,11 +16,11 @@ use std::io;
 const COMPRESSED_BYTES_MIN: usize = 64;
 
 /// A maker of blocks. It keeps its memory from one block to the next.
-pub(in crate::capture) struct Encoder {
+pub(in crate::capture) struct BlockEncoder {
     ids: IdWriter,
     finder: GroupFinder,
-    groups: Vec<Group>,
-    columns: Columns,
+    groups: Vec<EventGroup>,
+    columns: ColumnMaker,
     values: Vec<u64>,
     new_ids: NewIds,
     codes: [Vec<u8>; 4],
@@ -46,7 +46,7 @@ pub(in crate::capture) struct EncodedBlock {
 }
 
 /// The columns that are made.
-struct Columns {
+struct ColumnMaker {
     entries: Vec<ColumnEntry>,
     data: Vec<u8>,
     column_bytes: u64,
@@ -57,14 +57,14 @@ struct Columns {
     level: i32,
 }
 
-impl Encoder {
+impl BlockEncoder {
     /// Makes an encoder that does not compress.
     pub(in crate::capture) fn new() -> Self {
         Self {
             ids: IdWriter::new(),
             finder: GroupFinder::default(),
             groups: Vec::new(),
-            columns: Columns {
+            columns: ColumnMaker {
                 entries: Vec::new(),
                 data: Vec::new(),
                 column_bytes: 0,
@@ -172,7 +172,7 @@ impl Encoder {
             if number == used {
                 used += 1;
                 if self.groups.len() < used {
-                    self.groups.push(Group::default());
+                    self.groups.push(EventGroup::default());
                 }
                 self.groups[number].begin(descriptor.event_type);
                 filter.add_type(descriptor.event_type);
@@ -267,7 +267,7 @@ impl EncodedBlock {
     }
 }
 
-impl Columns {
+impl ColumnMaker {
     fn clear(&mut self) {
         self.entries.clear();
         self.data.clear();
@@ -292,7 +292,7 @@ impl Columns {
     }
 }
 
-/// What makes columns: the columns of all events, or those of a group.
+/// A maker of columns: of those of all events, and of those of a group.
 pub(super) trait PutColumns {
     /// Adds a column of numbers.
     fn put_values(&mut self, code: u64, group: u64, values: &[u64]) -> io::Result<()> {
@@ -308,7 +308,7 @@ pub(super) trait PutColumns {
     ) -> io::Result<()>;
 }
 
-impl PutColumns for Columns {
+impl PutColumns for ColumnMaker {
     fn put_with(
         &mut self,
         code: u64,

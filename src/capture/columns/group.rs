@@ -9,7 +9,7 @@ use std::io;
 
 /// The events of one type.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct EventGroup {
     event_type: u16,
     /// The places of the events among the events of the block.
     pub(super) events: Vec<u32>,
@@ -19,7 +19,7 @@ pub(super) struct Group {
     has_fields: bool,
 }
 
-/// What the groups of a block have in common.
+/// The part of a block that its groups have in common.
 #[derive(Clone, Copy)]
 pub(super) struct OfBlock<'b> {
     pub(super) records: &'b BlockRecords,
@@ -68,7 +68,7 @@ impl GroupFinder {
     }
 }
 
-impl Group {
+impl EventGroup {
     pub(super) fn begin(&mut self, event_type: u16) {
         self.event_type = event_type;
         self.events.clear();

@@ -1,4 +1,4 @@
-//! What the columns of a ring are. The layout only chooses forms that take fewer bytes: a block says itself what its
+//! The columns of a ring. The layout only chooses forms that take fewer bytes: a block says itself what its
 //! columns are, so reading needs no layout.
 
 use crate::layout::header::CONTENT_TYPE_PERF;

@@ -24,7 +24,7 @@ mod records;
 mod varint;
 
 pub(super) use decode::{PayloadsWanted, decode};
-pub(super) use encode::{EncodedBlock, Encoder};
+pub(super) use encode::{BlockEncoder, EncodedBlock};
 pub(super) use layout::RingLayout;
 pub(super) use records::{BlockRecords, PlacedGap, RecordRange};
 

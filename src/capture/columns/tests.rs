@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 /// Encodes all records and returns the bytes of the block, and the size of its columns before compression.
 fn encoded(records: &BlockRecords, part: &RecordRange, layout: &RingLayout, level: i32) -> (Vec<u8>, u64) {
-    let mut encoder = Encoder::new();
+    let mut encoder = BlockEncoder::new();
     encoder.set_level(level).unwrap();
     let mut block = EncodedBlock::default();
     encoder.encode(records, part, layout, &mut block).unwrap();

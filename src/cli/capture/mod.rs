@@ -62,8 +62,11 @@ pub(super) struct Args {
     /// Keep only the last FILES files; events in removed files are no loss, and are counted as removed
     #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Compression level of zstd, 1 to 22
-    #[arg(long, value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while
+    #[arg(
+        long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
+        value_parser = clap::value_parser!(i32).range(0..=22),
+    )]
     level: i32,
     /// Print one JSON object about the capture
     #[arg(long)]

@@ -67,6 +67,7 @@ pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
         "lost": summary.stats.lost(),
         "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)),
         "given_up": summary.stats.given_up(),
+        "hurried_events": summary.hurried_events,
         "bytes": summary.bytes,
         "rings": rings,
         "missing": names(missing),
@@ -130,6 +131,12 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
             "{DIM}{} more were in {} {files} that --keep has removed{DIM:#}",
             events(summary.stats.removed()),
             grouped(summary.removed_files.into())
+        );
+    }
+    if summary.hurried_events > 0 {
+        anstream::eprintln!(
+            "{DIM}{} were compressed less than --level says, because the rings filled faster than they were read{DIM:#}",
+            events(summary.hurried_events)
         );
     }
     let left_out = sum(&summary.stats, |ring| ring.unread);

@@ -64,7 +64,7 @@ impl Columns {
             has_bytes: true,
         };
         let Some(width) = width else { return all };
-        let newest = rings.iter().map(|ring| ring.reader.info().last_seqno).max().unwrap_or(0);
+        let newest = rings.iter().map(|ring| ring.last_seqno()).max().unwrap_or(0);
         // The column is one digit wider than the newest seqno, because the seqnos grow while the watch runs.
         let digits = (newest.to_string().len() + 1).max(5);
         // In perf rings, only rare events have long names, so the column of names starts narrow.

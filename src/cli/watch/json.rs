@@ -100,7 +100,8 @@ impl Printer for JsonLines {
     }
 
     fn reopened(&mut self, ring: &Ring) -> io::Result<()> {
-        let pid = ring.reader.info().extension.map(|extension| extension.writer.pid);
+        let info = ring.reader.as_ref().map(eventring::reader::Reader::info);
+        let pid = info.and_then(|info| info.extension).map(|extension| extension.writer.pid);
         let reopened = json!({ "name": ring.label, "pid": pid });
         let _ = write!(self.line, "{{\"made_anew\":{reopened}");
         self.end_line(ring)

@@ -1,5 +1,6 @@
 //! `eventring watch`.
 
+mod captured;
 mod columns;
 mod json;
 mod perf;
@@ -9,16 +10,17 @@ mod start;
 mod summary;
 mod text;
 
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 use super::format::{TimeFormat, grouped};
 use super::interrupt::Interrupt;
 use super::open::Expect;
 use super::paint::WARNING;
+use super::selection::SelectionRest;
 use crate::cli::silence::Silence;
-use eventring::reader::{Gap, PayloadRead, RingItem};
+use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
 use rings::{Ring, Rings};
-use select::{Select, Selection};
-use start::Start;
+use select::{EventSelection, Select};
+use start::{Start, StartOption};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,13 +30,14 @@ use summary::WatchSummary;
 /// has pressed Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Show events as they are recorded, or the events of a snapshot or of the ring of a dead program
+/// Show events as they are recorded, or the events of a snapshot, of a capture or of the ring of a dead program
 ///
 /// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. A ring that is not written any
-/// more is shown from its oldest event to its last. Several rings, and the shards of one, are merged by time.
+/// more is shown from its oldest event to its last, and so is a capture. Several rings, and the shards of one, are
+/// merged by time.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Names or paths of rings, or snapshots
+    /// Names or paths of rings, or snapshots; or capture files
     ///
     /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
     /// $EVENTRING_DIR), then in the current directory.
@@ -42,9 +45,10 @@ pub(super) struct Args {
     names: Vec<PathBuf>,
     #[command(flatten)]
     expect: Expect,
-    /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number
-    #[arg(long, value_name = "PLACE", value_parser = start::parse_start)]
-    from: Option<Start>,
+    /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number; in a
+    /// capture, a time, as for --to
+    #[arg(long, value_name = "PLACE|TIME", value_parser = start::parse_from, allow_hyphen_values = true)]
+    from: Option<StartOption>,
     /// Start N events before the newest event. The N events are the newest of all rings and shards together
     #[arg(long, value_name = "N", conflicts_with = "from")]
     last: Option<u64>,
@@ -53,6 +57,8 @@ pub(super) struct Args {
     count: Option<u64>,
     #[command(flatten)]
     select: Select,
+    #[command(flatten)]
+    selection: SelectionRest,
     /// Wait for the ring if it does not exist; when its writer ends, wait for the next ring of this name, and go on.
     /// The watch looks 500 times a second, and cannot see a ring that is made and removed between two looks
     #[arg(long)]
@@ -75,11 +81,30 @@ pub(super) struct Args {
     quiet: bool,
 }
 
+impl Args {
+    /// Makes the printer of events of these rings. Warns of rings whose payloads cannot be decoded.
+    fn printer(&self, rings: &Rings) -> Box<dyn Printer> {
+        for ring in rings.iter() {
+            if let Some(problem) = ring.decoder.problem() {
+                anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
+            }
+        }
+        if self.json {
+            Box::new(json::JsonLines::new(rings.has_several()))
+        } else {
+            Box::new(text::Lines::new(rings, self.full, TimeFormat::new(self.utc)))
+        }
+    }
+
+    fn hides_descriptions(&self) -> bool {
+        !(self.json || self.full || self.select.names_types())
+    }
+}
+
 /// A form of output for events and losses.
 trait Printer {
     /// Shows an event.
-    fn event(&mut self, ring: &Ring, event: &eventring::reader::Descriptor, payload: PayloadRead<'_>)
-    -> io::Result<()>;
+    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()>;
     /// Shows a gap: events that were lost, or seqnos that never had an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
     /// Shows that a new ring of the same name is watched from now on. Its seqnos begin with 1 again.
@@ -90,32 +115,31 @@ trait Printer {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
+    if captured::has_capture(&args.names) {
+        return captured::run(args, &interrupt);
+    }
+    if let Some(option) = args.selection.used() {
+        return Err(
+            Failure::new(Exit::Usage, format!("{option} selects a part of a capture; name a capture file")).into()
+        );
+    }
     let mut silence = Silence::new(args.quiet);
-    let start = args.from.or(args.last.map(Start::Last));
+    let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
+    let start = from.or(args.last.map(Start::Last));
     let opened = Rings::open(&args.names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
     let Some(mut rings) = opened else { return Ok(Exit::Done) };
-    for ring in rings.iter() {
-        if let Some(problem) = ring.decoder.problem() {
-            anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
-        }
-    }
-    let mut printer: Box<dyn Printer> = if args.json {
-        Box::new(json::JsonLines::new(rings.has_several()))
-    } else {
-        Box::new(text::Lines::new(&rings, args.full, TimeFormat::new(args.utc)))
-    };
+    let mut printer = args.printer(&rings);
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);
     let mut selection = args.select.on(&rings)?;
     start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {
         let mut output = WatchOutput {
             selection: &mut selection,
-            hides_descriptions: !(args.json || args.full || args.select.names_types()),
+            hides_descriptions: args.hides_descriptions(),
             printer: printer.as_mut(),
             summary: &mut summary,
-            silence: &mut silence,
         };
-        follow(&mut rings, &mut output, args.count, &interrupt)?;
+        follow(&mut rings, &mut output, args.count, &interrupt, &mut silence)?;
         printer.flush(&rings)?;
         if !args.reopen || summary.is_complete() || rings.check_whole().is_err() {
             break;
@@ -138,12 +162,31 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// The selection of events, and the printer that shows them.
 struct WatchOutput<'v> {
-    selection: &'v mut Selection,
+    selection: &'v mut EventSelection,
     /// True if events that only describe call sites and threads are not shown. Only perf rings have such events.
     hides_descriptions: bool,
     printer: &'v mut dyn Printer,
     summary: &'v mut WatchSummary,
-    silence: &'v mut Silence,
+}
+
+impl WatchOutput<'_> {
+    /// Shows an event that is selected.
+    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
+        if let (true, Some(perf)) = (self.hides_descriptions && perf::is_description(event.event_type), &ring.perf) {
+            // The description is decoded even though it is not shown, because later events refer to it. If the
+            // recorder's tables had no room for the description, this event is its only copy.
+            perf.record(event, payload);
+            self.summary.description();
+            return Ok(());
+        }
+        self.summary.event(&payload);
+        self.printer.event(ring, event, payload)
+    }
+
+    fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
+        self.summary.gap(gap);
+        self.printer.gap(ring, gap)
+    }
 }
 
 /// Shows events until all rings have ended, `count` events were shown, or the user stops the watch.
@@ -152,16 +195,16 @@ fn follow(
     output: &mut WatchOutput<'_>,
     count: Option<u64>,
     interrupt: &Interrupt,
+    silence: &mut Silence,
 ) -> anyhow::Result<()> {
-    let WatchOutput { selection, hides_descriptions, printer, summary, silence } = output;
     let mut patience = Duration::ZERO;
     loop {
-        if count.is_some_and(|count| summary.shown() >= count) {
-            summary.complete("as many as asked for");
+        if count.is_some_and(|count| output.summary.shown() >= count) {
+            output.summary.complete("as many as asked for");
             return Ok(());
         }
         if interrupt.came() {
-            summary.complete(summary::STOPPED);
+            output.summary.complete(summary::STOPPED);
             return Ok(());
         }
         match rings.next(patience) {
@@ -169,31 +212,18 @@ fn follow(
                 patience = Duration::ZERO;
                 silence.ends();
                 let (ring, mut payload) = rings.with_payload(ring);
-                if !selection.accepts(ring, &event, || payload.read()) {
-                    summary.not_selected();
-                    continue;
+                if output.selection.accepts(ring, &event, || payload.read()) {
+                    output.event(ring, &event, payload.read())?;
+                } else {
+                    output.summary.not_selected();
                 }
-                let payload = payload.read();
-                if let (true, Some(perf)) = (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
-                {
-                    // The description is decoded even though it is not shown, because later events refer to it. If the
-                    // recorder's tables had no room for the description, this event is its only copy.
-                    perf.record(&event, payload);
-                    summary.description();
-                    continue;
-                }
-                summary.event(&payload);
-                printer.event(ring, &event, payload)?;
             }
-            Some(RingItem::Gap { ring, gap }) => {
-                summary.gap(gap);
-                printer.gap(rings.get(ring), gap)?;
-            }
+            Some(RingItem::Gap { ring, gap }) => output.gap(rings.get(ring), gap)?,
             None if rings.have_ended() => return Ok(()),
             None => {
-                printer.flush(rings)?;
+                output.printer.flush(rings)?;
                 patience = PATIENCE;
-                silence.say(|| waits_for(rings, summary));
+                silence.say(|| waits_for(rings, output.summary));
             }
         }
     }

@@ -15,8 +15,8 @@ use std::rc::Rc;
 pub(super) struct Perf {
     /// The call sites and threads, shared by the recorder's shards.
     catalog: Rc<RefCell<Catalog>>,
-    /// The ring with the tables.
-    shard0: Reader,
+    /// The ring with the tables; `None` if the catalog has all that is in them.
+    shard0: Option<Reader>,
     shard: u32,
 }
 
@@ -25,7 +25,12 @@ impl Perf {
     pub(super) fn new(shard0: &Reader) -> Self {
         let mut catalog = Catalog::new();
         catalog.update(shard0);
-        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: shard0.clone(), shard: 0 }
+        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: Some(shard0.clone()), shard: 0 }
+    }
+
+    /// Makes the decoder of a recorder's shard 0 in a capture.
+    pub(super) fn of_catalog(catalog: Catalog) -> Self {
+        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: None, shard: 0 }
     }
 
     /// Makes the decoder of another shard of the same recorder.
@@ -38,8 +43,10 @@ impl Perf {
         let mut catalog = self.catalog.borrow_mut();
         let ext = PerfExt::from_words(event.content_ext);
         let knows_call_site = ext.call_site_id == 0 || catalog.knows_call_site(ext.call_site_id);
-        if !(knows_call_site && catalog.knows_thread(ext.thread_id)) {
-            catalog.update(&self.shard0);
+        if let Some(shard0) = &self.shard0
+            && !(knows_call_site && catalog.knows_thread(ext.thread_id))
+        {
+            catalog.update(shard0);
         }
         decode_record(&mut catalog, self.shard, event, payload)
     }

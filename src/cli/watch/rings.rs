@@ -11,11 +11,13 @@ use crate::cli::open::{Expect, LOOK_PAUSE};
 use crate::cli::paint::WARNING;
 use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
+use eventring::capture::{CaptureFile, CapturedRing, RingRole};
 use eventring::reader::{
     Descriptor, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet, RingState, Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
-use eventring::schema::{EventType as _, ExtWords};
+use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,7 +26,11 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A ring that is watched.
 pub(super) struct Ring {
-    pub reader: Reader,
+    /// The reader of the ring; `None` if the ring is in a capture.
+    pub reader: Option<Reader>,
+    content_type: u16,
+    /// The last seqno in a capture.
+    captured_seqno: u64,
     pub decoder: Decoder,
     /// The name on the command line. A shard has its number added.
     pub label: String,
@@ -43,7 +49,33 @@ impl Ring {
         let decoder = Decoder::of(&reader);
         let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
         let words = reader.ext_words();
-        Self { reader, decoder, label, words, is_exec, perf, is_missed: false }
+        let content_type = reader.info().content_type;
+        let reader = Some(reader);
+        Self { reader, content_type, captured_seqno: 0, decoder, label, words, is_exec, perf, is_missed: false }
+    }
+
+    /// Describes a ring of a capture. Its decoder is `perf` if it is a shard of a perf recorder.
+    fn captured(ring: &CapturedRing, last_seqno: u64, perf: Option<Perf>) -> Self {
+        let text = || Some(ring.schema_text.clone()).filter(|text| !text.is_empty());
+        let decoder = Decoder::of_schema(ring.content_type, ring.schema_hash, text);
+        let text = text();
+        let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text.as_deref()).ok();
+        Self {
+            reader: None,
+            content_type: ring.content_type,
+            captured_seqno: last_seqno,
+            decoder,
+            label: ring.name.clone(),
+            is_exec: ring.content_type == CONTENT_TYPE_EXEC,
+            words: ext_words(ring.content_type, model.as_deref()),
+            perf,
+            is_missed: false,
+        }
+    }
+
+    /// Returns the newest seqno of the ring.
+    pub(super) fn last_seqno(&self) -> u64 {
+        self.reader.as_ref().map_or(self.captured_seqno, |reader| reader.info().last_seqno)
     }
 
     /// Describes a ring that the command line names.
@@ -57,12 +89,12 @@ impl Ring {
 
     /// Describes a shard, even a shard that could not be opened. The call sites and threads of its events are in the
     /// tables of `shard0`.
-    fn shard(shard0: &Self, ring: &SetRing) -> Self {
+    fn shard(shard0: &Self, ring: &SetRing) -> Option<Self> {
         let perf = shard0.perf.as_ref().map(|perf| perf.of_shard(ring.shard()));
-        match ring.reader() {
+        Some(match ring.reader() {
             Some(reader) => Self::new(reader.clone(), format!("{}.{}", shard0.label, ring.shard()), perf),
-            None => Self { is_missed: true, ..Self::new(shard0.reader.clone(), shard0.label.clone(), perf) },
-        }
+            None => Self { is_missed: true, ..Self::new(shard0.reader.clone()?, shard0.label.clone(), perf) },
+        })
     }
 
     /// Returns the id of the event's span: the span that the event is about, or in which it was recorded. Returns 0 if
@@ -85,6 +117,8 @@ pub(super) struct Rings {
     shown_shard_errors: usize,
     /// True if the watch goes on with the next rings of the same names, so that it must soon notice the end of a ring.
     reopens: bool,
+    /// The number of recorders and other rings in a capture, or 0 if the rings are not those of a capture.
+    captured: usize,
 }
 
 impl Rings {
@@ -128,9 +162,37 @@ impl Rings {
         if let (Some(Start::Last(count)), true) = (start, set.rings().len() > 1) {
             set.seek(Seek::Last(count));
         }
-        let mut rings = Self { set, rings: Vec::new(), shown_shard_errors: 0, reopens };
+        let mut rings = Self { set, rings: Vec::new(), shown_shard_errors: 0, reopens, captured: 0 };
         rings.take_new();
         Ok(Some(rings))
+    }
+
+    /// Describes the rings of a capture.
+    pub(super) fn of_capture(capture: &CaptureFile) -> Self {
+        let set = RingSet::options().from_readers([]);
+        let mut rings: Vec<Ring> = Vec::new();
+        let mut captured = 0;
+        let mut recorders: HashMap<u32, Perf> = HashMap::new();
+        for (ring, index) in capture.rings().iter().zip(0..) {
+            let (recorder, shard) = match ring.role {
+                RingRole::Shard { recorder, shard } => (recorder, shard),
+                RingRole::Single => (index, 0),
+            };
+            captured += usize::from(recorder == index);
+            let is_perf = ring.is_perf() && ring.schema_hash == PerfEvent::schema_hash();
+            let perf = is_perf.then(|| {
+                let tables = recorders.entry(recorder);
+                tables.or_insert_with(|| Perf::of_catalog(capture.catalog(recorder))).of_shard(shard)
+            });
+            let stats = capture.end().and_then(|end| end.stats.rings.get(rings.len()));
+            rings.push(Ring::captured(ring, stats.map_or(0, |stats| stats.last_seqno), perf));
+        }
+        Self { set, rings, shown_shard_errors: 0, reopens: false, captured }
+    }
+
+    /// Returns true if these are the rings of a capture.
+    pub(super) fn are_captured(&self) -> bool {
+        self.captured > 0
     }
 
     /// Describes the rings that were added to the set since the last call. Prints the errors of shards that could not
@@ -144,11 +206,10 @@ impl Rings {
         while let Some(ring) = self.set.rings().get(self.rings.len()) {
             let ring = match (ring.recorder(), ring.reader()) {
                 (Some(shard0), _) => Ring::shard(&self.rings[shard0], ring),
-                (None, Some(reader)) => Ring::named(reader),
-                // This cannot happen: a ring without a recorder is one that the command line names, and it has a
-                // reader.
-                (None, None) => return,
+                (None, reader) => reader.map(Ring::named),
             };
+            // A ring without a recorder is one that the command line names, and it has a reader.
+            let Some(ring) = ring else { return };
             self.rings.push(ring);
         }
     }
@@ -211,7 +272,7 @@ impl Rings {
 
     /// Returns true if the command line names only one ring. Then all rings are shards of one recorder.
     pub(super) fn are_of_one_name(&self) -> bool {
-        self.named().count() == 1
+        self.named().count().max(self.captured) == 1
     }
 
     /// Returns the seqno of the event that the watch waits for, and the last seqno that the ring has handed out.
@@ -231,7 +292,7 @@ impl Rings {
         interrupt: &Interrupt,
         silence: &mut Silence,
     ) -> anyhow::Result<Option<impl Iterator<Item = &Ring>>> {
-        if self.named().all(|ring| ring.reader.state() == RingState::Saved) {
+        if self.named().all(|ring| ring.reader.as_ref().is_some_and(|reader| reader.state() == RingState::Saved)) {
             return Ok(None);
         }
         let first = loop {
@@ -260,7 +321,7 @@ impl Rings {
 
     /// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
-        let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.lost_pages()?)));
+        let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.as_ref()?.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };
         Err(Failure::new(Exit::of_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
     }
@@ -281,7 +342,7 @@ impl Rings {
         if self.rings.iter().any(|ring| ring.is_exec) {
             return Ok(());
         }
-        let found = self.rings.first().map_or(0, |ring| ring.reader.info().content_type);
+        let found = self.rings.first().map_or(0, |ring| ring.content_type);
         let message =
             format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
         Err(Failure::new(Exit::WrongContentType, message))

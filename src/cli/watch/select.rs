@@ -24,13 +24,14 @@ pub(super) struct Select {
     /// Only events of the transaction with this index, from 0 (execution events)
     #[arg(long, value_name = "INDEX")]
     txn: Option<u64>,
-    /// Only events of the span with this id: its own events in perf rings, and typed events recorded in it
-    #[arg(long, value_name = "ID")]
-    span: Option<u64>,
+    /// Only events of the span with this id: its own events in perf rings, and typed events recorded in it. In a
+    /// capture also: only spans of this name, with everything in them
+    #[arg(long, value_name = "ID|NAME")]
+    span: Option<String>,
 }
 
 /// The events that the options select.
-pub(super) struct Selection {
+pub(super) struct EventSelection {
     /// The part of the selection that needs only descriptors.
     filter: EventFilter,
     block_number: Option<u64>,
@@ -47,8 +48,22 @@ impl Select {
         !self.types.is_empty()
     }
 
+    /// Returns the id of the span, if the user has given an id.
+    fn span_id(&self) -> Option<u64> {
+        self.span.as_ref()?.parse().ok()
+    }
+
+    /// Returns the name of the span, if the user has given a name.
+    pub(super) fn span_name(&self) -> Option<&String> {
+        self.span.as_ref().filter(|_| self.span_id().is_none())
+    }
+
     /// Applies the options to these rings and returns the selection.
-    pub(super) fn on(&self, rings: &Rings) -> Result<Selection, Failure> {
+    pub(super) fn on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
+        if let Some(name) = self.span_name().filter(|_| !rings.are_captured()) {
+            let message = format!("--span {name}: expected the id of a span; only spans of a capture can be named");
+            return Err(Failure::new(Exit::Usage, message));
+        }
         let mut filter = EventFilter::new();
         for name in &self.types {
             for code in codes(rings, name)? {
@@ -64,7 +79,7 @@ impl Select {
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
         }
-        Ok(Selection { filter, block_number: self.block_number, span: self.span, block_seqnos: Vec::new() })
+        Ok(EventSelection { filter, block_number: self.block_number, span: self.span_id(), block_seqnos: Vec::new() })
     }
 }
 
@@ -98,7 +113,7 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
     Err(Failure::new(Exit::Usage, message))
 }
 
-impl Selection {
+impl EventSelection {
     /// Returns true if the event is to be shown. Reads the payload only if the selection depends on it.
     pub(super) fn accepts<'p>(
         &mut self,

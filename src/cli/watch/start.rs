@@ -2,6 +2,7 @@
 
 use super::rings::Rings;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::selection::Time;
 use eventring::reader::{Reader, RingState, Seek};
 
 /// Where to start.
@@ -15,8 +16,43 @@ pub(super) enum Start {
     Last(u64),
 }
 
+/// The value of `--from`. A number is a seqno of a ring, and a time of a capture.
+#[derive(Clone, Debug)]
+pub(super) struct StartOption {
+    text: String,
+    start: Option<Start>,
+    time: Option<Time>,
+}
+
 /// Reads `--from`.
-pub(super) fn parse_start(text: &str) -> Result<Start, String> {
+pub(super) fn parse_from(text: &str) -> Result<StartOption, String> {
+    let (start, time) = (parse_start(text), Time::parse(text).ok());
+    match (start, time) {
+        (Err(error), None) => Err(format!("{error}; or, in a capture, a time, as for --to")),
+        (start, time) => Ok(StartOption { text: text.to_owned(), start: start.ok(), time }),
+    }
+}
+
+impl StartOption {
+    /// Returns the place in rings.
+    pub(super) fn in_rings(&self) -> Result<Start, Failure> {
+        self.start.ok_or_else(|| {
+            let message = format!("--from {}: only a capture can be shown from a time on", self.text);
+            Failure::new(Exit::Usage, message)
+        })
+    }
+
+    /// Returns the time in a capture, or `None` for the beginning.
+    pub(super) fn in_capture(&self) -> Result<Option<Time>, Failure> {
+        match (self.start, self.time) {
+            (Some(Start::Oldest), _) => Ok(None),
+            (_, Some(time)) => Ok(Some(time)),
+            _ => Err(Failure::new(Exit::Usage, format!("--from {}: expected a time in a capture", self.text))),
+        }
+    }
+}
+
+fn parse_start(text: &str) -> Result<Start, String> {
     match text {
         "oldest" => Ok(Start::Oldest),
         "newest" => Ok(Start::Newest),

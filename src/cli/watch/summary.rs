@@ -132,8 +132,11 @@ impl WatchSummary {
 
 /// Returns a text about how the rings ended.
 fn end(rings: &Rings) -> &'static str {
-    let ends: Vec<_> =
-        rings.iter().map(|ring| (ring.reader.state(), ring.reader.path().is_some_and(Path::exists))).collect();
+    if rings.are_captured() {
+        return "end of the capture";
+    }
+    let readers = rings.iter().filter_map(|ring| ring.reader.as_ref());
+    let ends: Vec<_> = readers.map(|reader| (reader.state(), reader.path().is_some_and(Path::exists))).collect();
     let is_there = ends.iter().all(|(_, is_there)| *is_there);
     match ends.first().map(|(state, _)| *state) {
         Some(first) if ends.iter().all(|(other, _)| *other == first) => match (first, is_there) {

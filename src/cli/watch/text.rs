@@ -29,6 +29,8 @@ pub(super) struct Lines<O: Write> {
     /// The name of each ring, and the number of its events that had been overwritten before the watch began. One
     /// message shows their sum, because there may be many shards.
     before: Vec<(String, u64)>,
+    /// The noun for what began after these events.
+    began: &'static str,
 }
 
 impl Lines<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>> {
@@ -43,8 +45,9 @@ impl<O: Write> Lines<O> {
     fn on(out: O, ask_width: fn() -> Option<usize>, rings: &Rings, full: bool, clock: TimeFormat) -> Self {
         let width = ask_width();
         let columns = Columns::new(rings, width);
-        let (date, line) = (String::new(), Line::default());
-        Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line, before: Vec::new() }
+        let (date, line, before) = (String::new(), Line::default(), Vec::new());
+        let began = if rings.are_captured() { "capture" } else { "watch" };
+        Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line, before, began }
     }
 
     /// Prints how many events of all rings had been overwritten before the watch began. (The JSON output has a line
@@ -57,7 +60,8 @@ impl<O: Write> Lines<O> {
             several => format!(" of {} rings", several.len()),
         };
         let count = self.before.drain(..).fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
-        self.line.push(DIM, format!("── {}{of} had been overwritten before the watch began ──", events(count)));
+        self.line
+            .push(DIM, format!("── {}{of} had been overwritten before the {} began ──", events(count), self.began));
         self.end_line()
     }
 

@@ -87,7 +87,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
     let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, TimeFormat::new(true));
     let mut nanos = START;
     for ring in rings.iter() {
-        let mut cursor = ring.reader.cursor();
+        let mut cursor = ring.reader.as_ref().unwrap().cursor();
         cursor.seek(Seek::Oldest);
         let mut buffer = Vec::new();
         while let Next::Event(event) = cursor.next() {

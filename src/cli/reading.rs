@@ -1,0 +1,44 @@
+//! The bar that shows how much of a capture has been read.
+
+use eventring::capture::CaptureFile;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, Instant};
+
+/// The time after which the bar appears. Most captures are read before.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A progress bar on stderr.
+pub(super) struct ReadingBar(ProgressBar);
+
+impl ReadingBar {
+    /// Makes a bar that is never shown.
+    pub(super) fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
+    /// Makes the bar, and a capture that reports to it. With `is_quiet`, or if stderr is no terminal, nothing is shown.
+    pub(super) fn on(capture: CaptureFile, is_quiet: bool) -> (CaptureFile, Self) {
+        if is_quiet || !io::stderr().is_terminal() {
+            return (capture, Self::hidden());
+        }
+        let bar = ProgressBar::new(0);
+        let template = "reading {bar:30} {percent:>3}% of {total_bytes}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("━╾─"));
+        }
+        let (begun, shown) = (Instant::now(), bar.clone());
+        let report = move |read_bytes, all_bytes| {
+            if begun.elapsed() >= PATIENCE {
+                shown.set_length(all_bytes);
+                shown.set_position(read_bytes);
+            }
+        };
+        (capture.with_progress(report), Self(bar))
+    }
+
+    /// Removes the bar.
+    pub(super) fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,131 @@
+//! Captures that were killed, or whose disk was full: the files that they have written are readable. And a capture
+//! takes little memory, whatever the size of the ring.
+#![cfg(feature = "cli")]
+
+mod mounted;
+mod program;
+
+use eventring::capture::{CaptureFile, CapturedContent};
+use eventring::recorder::{ContentDescription, Recorder};
+use program::{Live, finish, program};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+fn recorder_at(ring: &Path, payload_shift: u32) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "THINGS"));
+    let sizes = format!("{}:16:{payload_shift}", ring.display());
+    builder.config(sizes).prefault(false).build().unwrap()
+}
+
+/// Returns bytes that do not compress.
+fn noise(seed: &mut u64) -> [u8; 200] {
+    std::array::from_fn(|_| {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 7;
+        *seed ^= *seed << 17;
+        *seed as u8
+    })
+}
+
+/// Checks that the events of the capture have the seqnos from 1 on, without a gap, and returns their number.
+fn check_events(capture: &CaptureFile) -> u64 {
+    let mut events = 0;
+    for record in capture.events() {
+        let CapturedContent::Event { descriptor, payload } = record.content else { panic!("{record:?}") };
+        events += 1;
+        assert_eq!((descriptor.seqno, payload.as_read().valid().map(<[u8]>::len)), (events, Some(200)));
+    }
+    events
+}
+
+#[test]
+fn what_a_capture_had_written_before_it_was_killed_is_read() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (ring, file) = (directory.path().join("ring"), directory.path().join("t.evc"));
+    let recorder = recorder_at(&ring, 27);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seed = 7;
+            while !is_over.load(Ordering::Relaxed) {
+                for _ in 0..20 {
+                    recorder.record(2, [0; 4], &noise(&mut seed));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut live = Live::start(&["capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap()]);
+        let start = Instant::now();
+        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 100_000 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the capture writes nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        live.child.kill().unwrap();
+        live.child.wait().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let capture = CaptureFile::open(&file).unwrap();
+    assert!(capture.is_truncated() && capture.end().is_none());
+    let events = check_events(&capture);
+    assert!(events > 100, "{events}");
+}
+
+#[test]
+fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (ring, disk) = (directory.path().join("ring"), directory.path().join("disk"));
+    fs::create_dir(&disk).unwrap();
+    let recorder = recorder_at(&ring, 27);
+    let mut seed = 7;
+    (0..60_000).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut seed)), 0));
+    if let Err(error) = mounted::mount(&disk, "tmpfs", "size=5m") {
+        eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
+        return;
+    }
+    let file = disk.join("t.evc");
+    let run = finish(program(&["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()]));
+    assert_eq!(run.code, Some(12), "{run:?}");
+    assert!(run.err.contains("No space left on device") && run.err.contains("t.evc"), "{run:?}");
+    let capture = CaptureFile::open(&file).unwrap();
+    assert!(capture.is_truncated());
+    let events = check_events(&capture);
+    assert!(events > 5_000 && events < 60_000, "{events}");
+}
+
+#[test]
+fn a_capture_of_a_large_ring_takes_little_memory() {
+    const PAYLOADS_MIB: usize = 256;
+    const MEMORY_KIB_MAX: u64 = 64 << 10;
+    let (directory, disk) = (tempfile::tempdir_in("/dev/shm").unwrap(), tempfile::tempdir().unwrap());
+    let (ring, file) = (directory.path().join("ring"), disk.path().join("t.evc"));
+    let recorder = Recorder::builder(ContentDescription::new(300, "THINGS"))
+        .config(format!("{}:18:29", ring.display()))
+        .prefault(false)
+        .build()
+        .unwrap();
+    let payload: Vec<u8> = (0..2000_u32).map(|n| ((n * n) >> 7) as u8).collect();
+    let events = (PAYLOADS_MIB << 20) / payload.len();
+    for _ in 0..events {
+        assert_ne!(recorder.record(2, [0; 4], &payload), 0);
+    }
+    let arguments = ["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()];
+    let mut child = program(&arguments).spawn().unwrap();
+    // The largest amount of memory that the program had until it was last asked.
+    let mut memory_kib = 0;
+    let status = loop {
+        if let Ok(status) = fs::read_to_string(format!("/proc/{}/status", child.id()))
+            && let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))
+        {
+            memory_kib = line.trim().trim_end_matches(" kB").parse().unwrap();
+        }
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    assert!(status.success());
+    assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
+    assert_eq!(CaptureFile::open(&file).unwrap().end().unwrap().stats.events(), events as u64);
+}
