@@ -3,6 +3,7 @@
 use super::ExportSummary;
 use super::descriptions::PerDescription;
 use super::json::{JsonText, SiteText};
+use super::line_slices::{LineSlices, SpanSlices};
 use super::pass::{self, Pass};
 use super::payloads;
 use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
@@ -19,11 +20,11 @@ use std::sync::Arc;
 /// come at the end.
 pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
     let (call_sites, threads) = (PerDescription::default(), PerDescription::default());
-    let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads };
+    let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
+    let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices };
     lines.line(&head(recording)).map_err(pass::write_error)?;
     let end = pass::run(recording, &mut lines)?;
-    let last_nanos = end.last_nanos;
-    let counts = end.finish(|process, span| lines.span(process, &span, last_nanos)).map_err(pass::write_error)?;
+    let counts = end.finish(|process, span| lines.span(process, &span)).map_err(pass::write_error)?;
     lines.line(&foot(&counts)).and_then(|()| lines.out.write_all(&lines.text.0)).map_err(pass::write_error)?;
     Ok(counts)
 }
@@ -66,6 +67,8 @@ struct LineWriter<'o> {
     text: JsonText,
     call_sites: PerDescription<CallSite, SiteText>,
     threads: PerDescription<Thread, Vec<u8>>,
+    /// The slices of each process's open spans.
+    slices: Vec<LineSlices>,
 }
 
 /// The number of bytes that are passed on together.
@@ -73,12 +76,15 @@ const WRITE_BYTES: usize = 64 << 10;
 
 impl Pass for LineWriter<'_> {
     fn replay(&self) -> SpanReplay {
-        SpanReplay::new()
+        SpanReplay::new().without_slices()
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: &SpanReplay) -> io::Result<()> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, _: &SpanReplay) -> io::Result<()> {
         match &entry.content {
-            EntryContent::Perf { record, catalog, .. } => self.record(entry.process, record, catalog),
+            EntryContent::Perf { recorder, record, catalog } => {
+                self.slices[entry.process_index].record(*recorder, record, catalog, step);
+                self.record(entry.process, record, catalog)
+            }
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
             EntryContent::Gap { first_seqno, count, cause } => {
                 let ring = &self.recording.ring(entry.ring).name;
@@ -91,12 +97,11 @@ impl Pass for LineWriter<'_> {
     }
 
     fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
-        // The span is closed, so the end of the recording does not matter.
-        self.span(process_index, span, 0)
+        self.span(process_index, span)
     }
 
     fn kept_bytes(&self) -> u64 {
-        0
+        self.slices.iter().map(LineSlices::kept_bytes).fold(0, u64::saturating_add)
     }
 }
 
@@ -108,22 +113,28 @@ impl LineWriter<'_> {
 
     fn end_line(&mut self) -> io::Result<()> {
         self.text.0.push(b'\n');
-        if self.text.0.len() >= WRITE_BYTES {
+        self.pass_on()
+    }
+
+    /// Passes the text on if there is enough of it.
+    fn pass_on(&mut self) -> io::Result<()> {
+        // The last byte stays: it says whether a comma comes next.
+        if self.text.0.len() >= WRITE_BYTES
+            && let Some(last) = self.text.0.pop()
+        {
             self.out.write_all(&self.text.0)?;
             self.text.0.clear();
+            self.text.0.push(last);
         }
         Ok(())
     }
 
-    /// Writes the line of a span. An open span counts as busy until `last_nanos` if a thread is in it.
-    fn span(&mut self, process_index: usize, span: &Span, last_nanos: u64) -> io::Result<()> {
-        // If an exit may have been lost, the busy time is not known.
-        let busy = match (span.is_open(), span.is_busy_known) {
-            (false, _) => Some(span.busy_nanos()),
-            (true, true) => Some(span.busy_nanos_until(last_nanos)),
-            (true, false) => None,
-        };
+    /// Writes the line of a span. An open span counts as busy until the end of the recording if a thread is in it.
+    fn span(&mut self, process_index: usize, span: &Span) -> io::Result<()> {
+        // If an exit may have been lost, the busy time of an open span is not known.
+        let busy = (!span.is_open() || span.is_busy_known).then(|| span.counted_busy_nanos());
         let process = self.recording.processes()[process_index];
+        let of_span = self.slices[process_index].take(span.id);
         self.text.begin();
         self.text.member("type", "span")?;
         self.text.member("process", &process)?;
@@ -154,18 +165,27 @@ impl LineWriter<'_> {
         text.raw(b"]");
         text.key("slices");
         text.raw(b"[");
-        for slice in &span.slices {
-            self.text.comma();
-            self.text.begin();
-            self.thread(&slice.thread)?;
-            self.text.member("start_ns", &slice.entered_epoch_nanos)?;
-            self.text.member("end_ns", &slice.exited_epoch_nanos)?;
-            self.text.end();
-        }
+        let slices = std::mem::take(&mut self.slices[process_index]);
+        let written = self.slices(&slices, &of_span);
+        self.slices[process_index] = slices;
+        written?;
         self.text.raw(b"]");
         self.text.fields(&span.fields)?;
         self.text.end();
         self.end_line()
+    }
+
+    fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices) -> io::Result<()> {
+        for slice in slices.iter(of_span) {
+            self.text.comma();
+            self.text.begin();
+            self.thread(slice.thread)?;
+            self.text.member("start_ns", &slice.start_nanos)?;
+            self.text.member("end_ns", &slice.end_nanos)?;
+            self.text.end();
+            self.pass_on()?;
+        }
+        Ok(())
     }
 
     /// Writes the members that describe a call site.

@@ -25,6 +25,7 @@
 //! | `trace_writer` | the interface of trace formats |
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | traces as files |
+//! | `line_slices` | the slices of open spans, in little memory |
 //! | `folded`, `jsonl` | stacks, lines |
 //! | `summary` | counts and percentiles |
 
@@ -37,6 +38,7 @@ mod folded;
 mod json;
 mod jsonl;
 mod kept;
+mod line_slices;
 mod losses;
 mod names;
 mod outline;

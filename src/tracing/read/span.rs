@@ -169,7 +169,6 @@ impl Span {
             slice.nests &= taken.is_none_or(|taken| taken.nests);
             return false;
         }
-        self.may_have_losses = true;
         self.slices.push(SpanSlice {
             id: None,
             recorder: thread.recorder,
@@ -189,8 +188,11 @@ impl Span {
             let at = cut_slices.iter().rposition(|cut| cut.slice.thread == thread)?;
             Some(cut_slices.remove(at))
         };
-        if let Some(taken) = taken.copied().or_else(cut) {
-            self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(epoch_nanos));
+        match taken.copied().or_else(cut) {
+            Some(taken) => {
+                self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(epoch_nanos));
+            }
+            None => self.may_have_losses = true,
         }
     }
 
