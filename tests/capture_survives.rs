@@ -58,7 +58,8 @@ fn what_a_capture_had_written_before_it_was_killed_is_read() {
         });
         let mut live = Live::start(&["capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap()]);
         let start = Instant::now();
-        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 100_000 {
+        // A block has some 2 MB, so one block at least was written as a whole.
+        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5_000_000 {
             assert!(start.elapsed() < Duration::from_secs(60), "the capture writes nothing");
             std::thread::sleep(Duration::from_millis(5));
         }

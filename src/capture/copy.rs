@@ -166,7 +166,10 @@ impl CopyThread {
             let Some(input) = &mut self.sources.rings[index].input else { continue };
             let backlog = Backlog::of(input);
             let is_last = self.stop.is_some() || input.reader.is_finished();
-            if self.pace.is_due(&backlog, is_last || now.duration_since(input.copied) >= Pace::WAIT_MAX) {
+            if self.pace.is_due(
+                &backlog,
+                is_last || input.copied.is_none_or(|copied| now.duration_since(copied) >= Pace::WAIT_MAX),
+            ) {
                 has_copied |= self.copy_ring(index, &backlog)?;
             }
         }
@@ -269,7 +272,7 @@ impl super::columns::BlockRecords {
 
 impl super::sources::RingInput {
     fn see_copied(&mut self, events: &EventBatch) {
-        self.copied = Instant::now();
+        self.copied = Some(Instant::now());
         if let Some(last) = events.descriptors().last() {
             self.payload_end = last.payload_buf_offset.saturating_add(last.payload_size.into());
         }

@@ -99,7 +99,7 @@ impl CaptureEvents {
         // A block is needed when a record with its first sort time, or a later one, is to be returned. The blocks of a
         // ring are opened in their order, whatever their headers say.
         let mut of_rings = vec![0; rings];
-        let mut problems = Vec::new();
+        let mut problems = sieve.as_ref().map_or_else(Vec::new, |sieve| sieve.problems().to_vec());
         let mut needed: Vec<(u64, FileBlock)> = Vec::new();
         for block in blocks {
             let header = &block.block.header;
@@ -248,9 +248,13 @@ impl CaptureEvents {
                     CaptureErrorKind::Damaged => "",
                     _ => "a block cannot be read: ",
                 };
-                self.problems.push(format!(
+                let problem = format!(
                     "{label}{left_out}{error}; {lost} events and gaps are left out; copy the file anew from where it was made"
-                ));
+                );
+                // A block may have been read before, when the spans of a selection were chosen.
+                if !self.problems.contains(&problem) {
+                    self.problems.push(problem);
+                }
             }
         }
     }

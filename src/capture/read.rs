@@ -273,7 +273,7 @@ impl CaptureFile {
     }
 
     /// Returns the problems that were found when the capture was opened, one line for each problem. Problems that are
-    /// found later, while events are read, are in [`CaptureEvents::problems`].
+    /// found later, while events are read, are in [`CaptureEvents::problems`](super::CaptureEvents::problems).
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems

@@ -16,6 +16,8 @@ pub(super) struct Roots {
     ids: HashSet<ProcessSpan>,
     /// The times in which roots are open: first and last nanosecond, in ascending order, apart from each other.
     times: Vec<(u64, u64)>,
+    /// The problems of the blocks in which roots were looked for.
+    pub(super) problems: Vec<String>,
 }
 
 /// The condition for roots.
@@ -102,6 +104,7 @@ impl Roots {
             }
         }
         roots.join_times();
+        roots.problems = events.problems().to_vec();
         Ok(roots)
     }
 

@@ -134,6 +134,14 @@ fn the_times_of_events_are_those_by_which_they_are_ordered_whatever_blocks_are_s
     // The clock fell back. The last event is ordered as if it were of the time 5000.
     assert_eq!(times(&mut capture, &Selection::new().from_epoch_nanos(1500).to_epoch_nanos(3000)), [0; 0]);
     assert_eq!(times(&mut capture, &Selection::new().from_epoch_nanos(5000)), [-5000, -2000]);
+
+    let mut made = CaptureFixture::new();
+    tables(&mut made);
+    log(&mut made, 5000, 1, 0);
+    made.end_block();
+    log(&mut made, 2000, 2, 0);
+    let mut capture = made.open();
+    assert_eq!(times(&mut capture, &Selection::new().thread("worker").from_epoch_nanos(5000)), [2000]);
 }
 
 #[test]
@@ -173,6 +181,15 @@ fn blocks_without_a_chosen_span_are_not_read() {
 }
 
 #[test]
+fn damage_where_a_chosen_span_may_begin_is_found() {
+    let mut capture = damage_except(&queries(CaptureFixture::new()).file(), &[1000, 2000, 4000, 4060]);
+    let slow = Selection::new().span("query").min_duration(Duration::from_nanos(300));
+    assert_eq!(times(&mut capture, &slow), [4000, 4010, 4020, 4070, 4400]);
+    let found = problems(&capture);
+    assert!(matches!(&found[..], [one] if one.contains("is damaged")), "{found:?}");
+}
+
+#[test]
 fn typed_events_in_a_chosen_span_are_kept_and_spans_inside_may_be_of_other_threads_and_shards() {
     let mut made = CaptureFixture::sharded();
     tables(&mut made);
@@ -201,14 +218,15 @@ fn a_span_that_is_open_or_began_before_the_window_lasts_as_long_as_the_window_sh
     tables(&mut made);
     begin(&mut made, 1000, 1, (1, 0), QUERY);
     begin(&mut made, 1500, 2, (2, 0), FETCH);
+    made.span(PerfEvent::SpanEnter, 1700, 1, 1, QUERY);
     end(&mut made, 2000, 1, 1, QUERY);
     log(&mut made, 2500, 2, 2);
     let mut capture = made.open();
     let lasting = |nanos| Selection::new().min_duration(Duration::from_nanos(nanos));
-    assert_eq!(times(&mut capture, &lasting(1000)), [1000, 1500, 2000, 2500]);
+    assert_eq!(times(&mut capture, &lasting(1000)), [1000, 1500, 1700, 2000, 2500]);
     assert_eq!(times(&mut capture, &lasting(1001)), [0; 0]);
     let from = |nanos| lasting(600).from_epoch_nanos(nanos);
-    assert_eq!(times(&mut capture, &from(1400)), [1500, 2000, 2500]);
+    assert_eq!(times(&mut capture, &from(1400)), [1500, 1700, 2000, 2500]);
     assert_eq!(times(&mut capture, &from(1401)), [1500, 2500]);
 }
 

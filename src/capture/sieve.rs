@@ -67,6 +67,11 @@ impl Sieve {
         Self { choice, inside: HashSet::new(), is_full: false, problem: None }
     }
 
+    /// Returns the problems that were found when the spans were chosen.
+    pub(super) fn problems(&self) -> &[String] {
+        self.choice.roots.as_ref().map_or(&[], |roots| &roots.problems)
+    }
+
     /// Returns false if no record of the block is wanted.
     pub(super) fn may_need(&self, ring: u32, header: &BlockHeader) -> bool {
         self.choice.may_need(ring, header)

@@ -52,8 +52,9 @@ pub(super) struct RingInput {
     pub(super) reader: Reader,
     pub(super) cursor: Cursor,
     pub(super) payloads: PayloadExtent,
-    /// The time at which the ring was copied last.
-    pub(super) copied: Instant,
+    /// The time at which the ring was copied last. `None` at first: what a ring holds when it is found is copied at
+    /// once.
+    pub(super) copied: Option<Instant>,
     /// The offset at which the newest payload that was copied ends.
     pub(super) payload_end: u64,
     /// The ring's last seqno when it was last looked at.
@@ -197,7 +198,7 @@ impl Sources {
             reader: reader.clone(),
             cursor,
             payloads: PayloadExtent::default(),
-            copied: Instant::now(),
+            copied: None,
             payload_end: 0,
             last_seqno: 0,
         };

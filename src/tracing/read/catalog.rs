@@ -200,7 +200,7 @@ impl Catalog {
     }
 
     /// Returns the call site with this id, if the catalog knows it.
-    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "for the exports"))]
+    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports ask for it"))]
     pub(crate) fn known_call_site(&self, id: u32) -> Option<&Arc<CallSite>> {
         self.call_sites.get(&id)
     }

@@ -11,7 +11,7 @@
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
-#[cfg_attr(not(feature = "export"), allow(dead_code, reason = "for the exports"))]
+#[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports ask for it"))]
 mod kept;
 mod losses;
 mod open;

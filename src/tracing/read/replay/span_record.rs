@@ -25,7 +25,7 @@ pub(super) trait SpanRecord {
 }
 
 /// A raw record, and the names for its ids.
-#[cfg_attr(not(feature = "export"), allow(dead_code, reason = "for the exports"))]
+#[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports read raw records"))]
 pub(super) struct NamedRecord<'r> {
     pub(super) record: &'r RawRecord<'r>,
     pub(super) catalog: &'r Catalog,

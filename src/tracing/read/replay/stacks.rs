@@ -142,7 +142,7 @@ impl SpanStacks {
     }
 
     /// Returns the number of slices that are on stacks.
-    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "for the exports"))]
+    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports ask for it"))]
     pub(super) fn open(&self) -> usize {
         self.open
     }
