@@ -103,7 +103,7 @@ impl CopyThread {
             let now = Instant::now();
             if now >= next_check {
                 next_check = now + LIVENESS_INTERVAL;
-                self.check_liveness();
+                self.check_rings()?;
             }
             if let Some(reason) = self.reason_to_end(now, has_copied) {
                 return Ok(reason);
@@ -149,10 +149,21 @@ impl CopyThread {
         (!self.awaits_rings && have_ended() && !self.sources.may_grow()).then_some(EndReason::WritersEnded)
     }
 
-    fn check_liveness(&self) {
-        self.sources.rings.iter().filter_map(|ring| ring.input.as_ref()).for_each(|input| {
-            input.reader.state();
-        });
+    /// Finds out whether the writers live, and whether the files of the rings are whole.
+    fn check_rings(&mut self) -> Result<(), Gone> {
+        for index in 0..self.sources.rings.len() {
+            let Some(input) = &mut self.sources.rings[index].input else { continue };
+            let backlog = Backlog::of(input);
+            // That a file was truncated is noticed only when the missing part is read. So the slot of the next event is
+            // read even if there is no next event.
+            if backlog.is_empty() && !self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+                self.copy_ring(index, &backlog)?;
+            }
+            if let Some(input) = &self.sources.rings[index].input {
+                input.reader.state();
+            }
+        }
+        Ok(())
     }
 
     /// Copies the rings that have many new events, or old ones. Returns true if any event or gap was copied.

@@ -97,8 +97,8 @@ impl CapturedRing {
         }
     }
 
-    /// Returns the index of the ring with the tables of this ring: shard 0 of its recorder. `index` is the index of this
-    /// ring, which has its own tables if it is no shard.
+    /// Returns the index of the ring with the tables of this ring: shard 0 of its recorder. `index` is the index of
+    /// this ring, which has its own tables if it is no shard.
     pub(super) fn shard0(&self, index: u32) -> u32 {
         match self.role {
             RingRole::Shard { recorder, .. } => recorder,
