@@ -7,7 +7,7 @@ mod program;
 
 use eventring::capture::{CaptureFile, CapturedContent};
 use eventring::recorder::{ContentDescription, Recorder};
-use program::{Live, finish, program};
+use program::{Live, finish, memory_of, program};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,21 +112,8 @@ fn a_capture_of_a_large_ring_takes_little_memory() {
         assert_ne!(recorder.record(2, [0; 4], &payload), 0);
     }
     let arguments = ["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()];
-    let mut child = program(&arguments).spawn().unwrap();
-    // The largest amount of memory that the program had until it was last asked.
-    let mut memory_kib = 0;
-    let status = loop {
-        if let Ok(status) = fs::read_to_string(format!("/proc/{}/status", child.id()))
-            && let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))
-        {
-            memory_kib = line.trim().trim_end_matches(" kB").parse().unwrap();
-        }
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None => std::thread::sleep(Duration::from_millis(1)),
-        }
-    };
-    assert!(status.success());
+    let (has_succeeded, memory_kib) = memory_of(program(&arguments));
+    assert!(has_succeeded);
     assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
     assert_eq!(CaptureFile::open(&file).unwrap().end().unwrap().stats.events(), events as u64);
 }

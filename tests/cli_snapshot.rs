@@ -6,12 +6,11 @@ mod program;
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use program::{argument, directory, exec_ring, place, program, run};
+use program::{argument, directory, exec_ring, memory_of, place, program, run};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
     let recorder = exec_ring(path);
@@ -160,21 +159,9 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
     for _ in 0..events {
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], &payload), 0);
     }
-    let mut child = program(&["snapshot", argument(&ring), "-o", argument(&file), "--level", "1"]).spawn().unwrap();
-    // The largest amount of memory that the program had until it was last asked.
-    let mut memory_kib = 0;
-    let status = loop {
-        if let Ok(status) = fs::read_to_string(format!("/proc/{}/status", child.id()))
-            && let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))
-        {
-            memory_kib = line.trim().trim_end_matches(" kB").parse().unwrap();
-        }
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None => std::thread::sleep(Duration::from_millis(1)),
-        }
-    };
-    assert!(status.success());
+    let (has_succeeded, memory_kib) =
+        memory_of(program(&["snapshot", argument(&ring), "-o", argument(&file), "--level", "1"]));
+    assert!(has_succeeded);
     assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
     let saved = Reader::open(&file).unwrap();
     assert_eq!(saved.info().last_seqno, events as u64);

@@ -1,4 +1,4 @@
-//! What is measured: each part runs in a process of its own, which prints its numbers as JSON.
+//! The parts that are measured. Each runs in a process of its own, which prints its numbers as JSON.
 
 use eventring::capture::{CaptureFile, CaptureOptions, capture};
 use eventring::export::{Format, View, export, summarize};

@@ -153,10 +153,10 @@ impl CopyThread {
     fn check_rings(&mut self) -> Result<(), Gone> {
         for index in 0..self.sources.rings.len() {
             let Some(input) = &mut self.sources.rings[index].input else { continue };
-            let backlog = Backlog::of(input);
-            // That a file was truncated is noticed only when the missing part is read. So the slot of the next event is
-            // read even if there is no next event.
-            if backlog.is_empty() && !self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+            // The reader notices that a file was truncated only when it reads the missing part. So the slot of the next
+            // event is read even if there is no next event.
+            if input.cursor.lag() == 0 && !self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+                let backlog = Backlog::of(input);
                 self.copy_ring(index, &backlog)?;
             }
             if let Some(input) = &self.sources.rings[index].input {
@@ -208,7 +208,7 @@ impl CopyThread {
                 stop.end_ring(index);
             }
             let is_done = is_idle || input.cursor.next_seqno() >= backlog.end_seqno;
-            // What was copied is not read again, so it need not stay in the memory of this process.
+            // The thread reads no event twice, so the pages of copied events need not stay in its memory.
             input.reader.release_pages();
             if slot.records.all().len() == 0 {
                 self.spare = Some(slot);

@@ -76,6 +76,13 @@ impl CaptureEnd {
         out
     }
 
+    /// Returns the end of two files of a rotated capture together. `next` is the end of the file after this one.
+    pub(super) fn followed_by(mut self, next: &Self) -> Self {
+        self.stats.add(&next.stats);
+        let hurried_events = self.hurried_events.saturating_add(next.hurried_events);
+        Self { reason: next.reason, ended_epoch_nanos: next.ended_epoch_nanos, hurried_events, stats: self.stats }
+    }
+
     /// Returns the size in bytes of the encoded end of a file with this many rings.
     pub(super) fn encoded_bytes(rings: usize) -> usize {
         24 + rings * 8 * RING_WORDS
@@ -139,5 +146,14 @@ mod tests {
         assert_eq!(CaptureEnd::decode(&bytes), Some(end.clone()));
         assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1]), None);
         assert_eq!((end.stats.events(), end.stats.lost(), end.stats.given_up()), (2, 38, 200));
+    }
+    #[test]
+    fn the_files_of_a_rotated_capture_have_one_end() {
+        let end = |reason, ended_epoch_nanos, hurried_events, events| {
+            let stats = CaptureStats { rings: vec![RingStats { events, ..RingStats::default() }] };
+            CaptureEnd { reason, ended_epoch_nanos, hurried_events, stats }
+        };
+        let both = end(EndReason::Rotated, 1, 5, 10).followed_by(&end(EndReason::Duration, 2, 7, 20));
+        assert_eq!(both, end(EndReason::Duration, 2, 12, 30));
     }
 }

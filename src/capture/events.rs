@@ -270,11 +270,17 @@ impl OpenRing {
         }
     }
 
+    /// Returns true if the next record of these is a gap.
+    #[inline]
+    fn is_gap_next(&self, records: &BlockRecords) -> bool {
+        records.gaps.get(self.next_gap).is_some_and(|gap| gap.events_before <= self.next_event)
+    }
+
     /// Returns the sort time of the next record of the first block.
     #[inline]
     fn next_key(&self) -> Option<u64> {
         let records = &self.blocks.front()?.records;
-        if records.gaps.get(self.next_gap).is_some_and(|gap| gap.events_before <= self.next_event) {
+        if self.is_gap_next(records) {
             return Some(self.key.gap());
         }
         let descriptor = records.events.descriptors().get(self.next_event)?;
@@ -285,7 +291,7 @@ impl OpenRing {
     #[inline]
     fn take_next(&mut self) -> Option<NextRecord> {
         let records = &self.blocks.front()?.records;
-        if records.gaps.get(self.next_gap).is_some_and(|gap| gap.events_before <= self.next_event) {
+        if self.is_gap_next(records) {
             self.next_gap += 1;
             return Some(NextRecord::Gap(self.next_gap - 1));
         }

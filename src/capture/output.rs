@@ -138,27 +138,26 @@ impl<'o> Output<'o> {
     /// Writes the records of a ring. `block` holds all of them. If they do not fit into the current file, writes the
     /// part that fits, and the rest into further files. Returns false if not all fit into the files.
     pub(super) fn write(&mut self, records: &BlockRecords, block: &mut EncodedBlock) -> Result<bool, CaptureError> {
+        let layout = self.rings[records.ring as usize].layout.clone();
         let mut part = records.all();
         loop {
             self.collect_tables()?;
             let room = self.room();
             if block.bytes() as u64 > room {
                 let is_large_enough = room >= LAST_BLOCK_BYTES as u64;
-                let layout = &self.rings[records.ring as usize].layout;
                 let fitting =
-                    if is_large_enough { self.finder.fit(records, &part, layout, room, block)? } else { None };
+                    if is_large_enough { self.finder.fit(records, &part, &layout, room, block)? } else { None };
                 match fitting {
                     Some(fitting) => part = fitting,
                     None => {
-                        let one = self.finder.first(records, &part, layout, block)?;
+                        let one = self.finder.first(records, &part, &layout, block)?;
                         if !self.rotate_for(block.bytes())? {
                             return Ok(false);
                         }
                         if block.bytes() as u64 <= self.room() {
                             // The new file may have room for more than one event.
                             let rest = records.part(one.events.start..records.events.len());
-                            let layout = &self.rings[records.ring as usize].layout;
-                            self.finder.encode(records, &rest, layout, block)?;
+                            self.finder.encode(records, &rest, &layout, block)?;
                             part = rest;
                             continue;
                         }
@@ -171,8 +170,7 @@ impl<'o> Output<'o> {
                 return Ok(true);
             }
             part = records.part(part.events.end..records.events.len());
-            let layout = &self.rings[records.ring as usize].layout;
-            self.finder.encode(records, &part, layout, block)?;
+            self.finder.encode(records, &part, &layout, block)?;
         }
     }
 

@@ -47,11 +47,6 @@ impl Backlog {
         }
     }
 
-    /// Returns true if all events were copied.
-    pub(super) fn is_empty(&self) -> bool {
-        self.events == 0
-    }
-
     /// Returns the level at which to compress these events. `level` is the requested one. If the ring is so full that
     /// events may soon be overwritten, the level falls, so that the slots come back sooner.
     pub(super) fn level(&self, level: i32) -> i32 {

@@ -40,15 +40,19 @@ pub(super) const SPAN_EVENTS: [PerfEvent; 5] =
 impl RootRule<'_> {
     /// Returns true if a span with this call site may be a root. `ring` is the index of the ring.
     pub(super) fn may_have(&self, ring: u32, is_it: impl Fn(u32) -> bool) -> bool {
-        let Some(call_sites) = self.call_sites else { return true };
-        let shard0 = self.shard0.get(ring as usize).and_then(|shard0| call_sites.get(*shard0 as usize));
-        shard0.is_some_and(|ids| ids.iter().any(|id| is_it(*id)))
+        self.accepts(ring, |ids| ids.iter().any(|id| is_it(*id)))
     }
 
     fn has_call_site(&self, ring: u32, id: u32) -> bool {
+        self.accepts(ring, |ids| ids.contains(&id))
+    }
+
+    /// Returns true if `test` accepts the call sites of roots in this ring, or if the spans have any call site.
+    #[inline]
+    fn accepts(&self, ring: u32, test: impl FnOnce(&HashSet<u32>) -> bool) -> bool {
         let Some(call_sites) = self.call_sites else { return true };
         let shard0 = self.shard0.get(ring as usize).and_then(|shard0| call_sites.get(*shard0 as usize));
-        shard0.is_some_and(|ids| ids.contains(&id))
+        shard0.is_some_and(test)
     }
 }
 

@@ -91,10 +91,7 @@ impl CaptureFile {
         self.rings.extend(part.rings.iter().skip(known).cloned());
         self.catalogs.extend(part.catalogs.iter().skip(known).cloned());
         self.end = match (self.end.take(), &part.end) {
-            (Some(mut end), Some(last)) => {
-                end.stats.add(&last.stats);
-                Some(CaptureEnd { stats: end.stats, ..last.clone() })
-            }
+            (Some(end), Some(last)) => Some(end.followed_by(last)),
             _ => None,
         };
         self.is_truncated |= part.is_truncated;

@@ -52,6 +52,24 @@ pub fn finish(mut command: Command) -> Run {
     }
 }
 
+/// Runs a program to its end. Returns whether it has succeeded, and the largest amount of memory in KiB that it had
+/// until it was last asked.
+pub fn memory_of(mut command: Command) -> (bool, u64) {
+    let mut child = command.spawn().unwrap();
+    let mut memory_kib = 0;
+    loop {
+        if let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", child.id()))
+            && let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))
+        {
+            memory_kib = line.trim().trim_end_matches(" kB").parse().unwrap();
+        }
+        match child.try_wait().unwrap() {
+            Some(status) => return (status.success(), memory_kib),
+            None => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    }
+}
+
 pub fn run(arguments: &[&str]) -> Run {
     finish(program(arguments))
 }

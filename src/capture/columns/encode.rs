@@ -328,7 +328,7 @@ impl PutColumns for ColumnMaker {
         plain.clear();
         let form = put(&mut plain, &mut self.ints);
         self.column_bytes += plain.len() as u64;
-        // What stands before the planes is short, and goes with the first plane.
+        // The numbers before the planes are short, and go with the first plane.
         let rest = form.plane_bytes * form.planes().saturating_sub(1);
         let (first, planes) = plain.split_at(plain.len() - rest);
         let parts = std::iter::once(first).chain(planes.chunks_exact(form.plane_bytes.max(1)));
