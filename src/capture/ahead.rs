@@ -4,10 +4,11 @@ use super::block;
 use super::columns::{BlockRecords, PayloadsWanted};
 use super::error::CaptureError;
 use super::format::BlockRef;
+use super::workers;
 use std::collections::VecDeque;
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, OnceLock};
 
 /// The largest number of blocks that are decoded ahead.
 const BLOCKS_MAX: usize = 16;
@@ -77,7 +78,7 @@ impl BlocksAhead {
 
     /// Begins to decode further blocks.
     fn begin(&mut self) {
-        let Some(threads) = threads() else { return };
+        let Some(threads) = workers::worker_threads() else { return };
         while let Some(block) = self.blocks.get(self.next + self.begun.len()) {
             let bytes = block.memory_bytes();
             let is_full = self.begun.len() >= BLOCKS_MAX || self.begun_bytes + bytes > BYTES_MAX;
@@ -92,12 +93,4 @@ impl BlocksAhead {
             self.begun_bytes += bytes;
         }
     }
-}
-
-/// Returns the threads that decode. They are not those of rayon's global pool: a program may read a capture on such a
-/// thread, and would then wait for itself. Returns `None` if no threads can be made.
-fn threads() -> Option<&'static rayon::ThreadPool> {
-    static THREADS: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
-    let make = || rayon::ThreadPoolBuilder::new().thread_name(|_| "capture-decode".into()).build().ok();
-    THREADS.get_or_init(make).as_ref()
 }

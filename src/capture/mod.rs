@@ -83,6 +83,7 @@ mod stop;
 mod summary;
 mod tables;
 mod wire;
+mod workers;
 mod write;
 
 pub use end::{CaptureEnd, EndReason};
@@ -103,6 +104,8 @@ pub use run::{capture, capture_rings, capture_rings_to, capture_to};
 pub use selection::Selection;
 pub use stats::{CaptureStats, RingStats};
 pub use summary::{CaptureProgress, CaptureSummary, NextRing};
+#[cfg(feature = "export")]
+pub(crate) use workers::worker_threads;
 
 #[cfg(test)]
 pub(crate) mod fixtures;

@@ -4,6 +4,7 @@ use crate::schema::Value;
 use crate::schema::perf::{Cut, FieldValue};
 use crate::tracing::{Field, FieldsProblem};
 use serde_json::{Map, Number, json};
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ pub(super) enum ArgValue {
     Uint(u64),
     Float(f64),
     Bool(bool),
-    Text(String),
+    Text(Cow<'static, str>),
     /// A number that is not known.
     Unknown,
 }
@@ -26,7 +27,7 @@ pub(super) struct Arg {
     pub(super) value: ArgValue,
     /// The reason why the value is not whole; `None` if it is whole. The reason is either the number of bytes that the
     /// value had before it was cut, or a word for the problem.
-    pub(super) cut: Option<ArgValue>,
+    pub(super) cut: Option<Box<ArgValue>>,
 }
 
 /// The name of an argument.
@@ -65,6 +66,7 @@ impl Args {
             Cut::Panicked => ArgValue::Text("panicked".into()),
             _ => ArgValue::Unknown,
         });
+        let cut = cut.map(Box::new);
         self.0.push(Arg { name: ArgName::Shared(field.name), value: ArgValue::from(field.value), cut });
     }
 
@@ -157,8 +159,8 @@ impl From<FieldValue> for ArgValue {
             FieldValue::U64(value) => Self::Uint(value),
             FieldValue::F64(value) => Self::Float(value),
             FieldValue::Bool(value) => Self::Bool(value),
-            FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => Self::Text(text),
-            other => Self::Text(other.to_string()),
+            FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => Self::Text(text.into()),
+            other => Self::Text(other.to_string().into()),
         }
     }
 }
@@ -171,9 +173,9 @@ impl From<&Value<'_>> for ArgValue {
             Value::F32(value) => Self::Float(f64::from(*value)),
             Value::F64(value) => Self::Float(*value),
             Value::Bool(value) => Self::Bool(*value),
-            Value::Text(text) => Self::Text(text.clone().into_owned()),
+            Value::Text(text) => Self::Text(text.clone().into_owned().into()),
             // A nested list or struct becomes text, in the compact form that is also printed on a terminal.
-            other => Self::Text(other.to_string()),
+            other => Self::Text(other.to_string().into()),
         }
     }
 }

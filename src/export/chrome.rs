@@ -260,7 +260,7 @@ impl TraceWriter for ChromeWriter<'_> {
         let mut all = (!is_plain).then(|| args.clone());
         if let Some((file, line)) = label.source {
             match &mut all {
-                Some(all) => all.push(SOURCE, ArgValue::Text(format!("{file}:{line}"))),
+                Some(all) => all.push(SOURCE, ArgValue::Text(format!("{file}:{line}").into())),
                 None => {
                     members.key(SOURCE);
                     members.display(&format_args!("{file}:{line}"))?;

@@ -413,6 +413,9 @@ fn names_with_their_target_are_in_the_slices_and_stacks_of_all_formats() {
     let exported = |format, view: View| {
         let mut out = Vec::new();
         export(&capture, format, ExportOptions::from(view).names(Names::Target), &mut out).unwrap();
+        if format == Format::Perfetto {
+            out = super::perfetto::tests::decompressed(&out);
+        }
         String::from_utf8_lossy(&out).into_owned()
     };
     for view in [View::Thread, View::Span] {

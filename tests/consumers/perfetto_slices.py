@@ -1,6 +1,7 @@
 """Reads a Perfetto trace with PyPI's protobuf classes, as trace_processor does: prints what is on its tracks as JSON."""
 import json
 import sys
+import zlib
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
@@ -26,7 +27,16 @@ def time_of(packet, defaults):
     return packet.timestamp
 
 
-for packet in trace.packet:
+
+def packets():
+    for packet in trace.packet:
+        if packet.HasField("compressed_packets"):
+            yield from Trace.FromString(zlib.decompress(packet.compressed_packets)).packet
+        else:
+            yield packet
+
+
+for packet in packets():
     sequence = packet.trusted_packet_sequence_id
     assert sequence, "every packet is of a sequence"
     if packet.sequence_flags & TracePacket.SEQ_INCREMENTAL_STATE_CLEARED:

@@ -8,6 +8,7 @@ use super::varint::unzigzag;
 use crate::capture::format::{BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::reader::{Descriptor, EventBatch, Gap, GapCause, PayloadPlace};
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 /// The payloads that a reader wants. Other payloads are not decoded: they count as expired.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +80,7 @@ struct ColumnsRead<'b> {
     /// The entries, each with the place of its column in `data`. In ascending order of group and code.
     entries: Vec<(ColumnEntry, usize)>,
     data: &'b [u8],
+    decompressor: RefCell<zstd::bulk::Decompressor<'static>>,
 }
 
 impl<'b> ColumnsRead<'b> {
@@ -99,7 +101,8 @@ impl<'b> ColumnsRead<'b> {
             (a.group, a.code) == (b.group, b.code)
         });
         let is_whole = stored == bytes.len() && plain == column_bytes && plain <= BLOCK_BYTES_MAX;
-        (is_whole && !is_twice).then_some(Self { entries, data: bytes })
+        let decompressor = RefCell::new(zstd::bulk::Decompressor::new().ok()?);
+        (is_whole && !is_twice).then_some(Self { entries, data: bytes, decompressor })
     }
 
     fn find(&self, code: u64, group: u64) -> Option<&(ColumnEntry, usize)> {
@@ -119,7 +122,7 @@ impl<'b> ColumnsRead<'b> {
             let (of_part, later) = stored.split_at_checked(part.stored_bytes)?;
             stored = later;
             if part.is_compressed {
-                let plain = zstd::bulk::decompress(of_part, part.bytes).ok()?;
+                let plain = self.decompressor.borrow_mut().decompress(of_part, part.bytes).ok()?;
                 bytes.extend_from_slice(Some(&plain).filter(|plain| plain.len() == part.bytes)?);
             } else {
                 bytes.extend_from_slice(of_part);

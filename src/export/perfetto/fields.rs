@@ -12,6 +12,8 @@ pub(super) const SEQUENCE_ID: u32 = 10;
 pub(super) const TRACK_EVENT: u32 = 11;
 /// `TracePacket.interned_data`.
 pub(super) const INTERNED_DATA: u32 = 12;
+/// `TracePacket.compressed_packets`: a `Trace`, compressed with zlib.
+pub(super) const COMPRESSED_PACKETS: u32 = 50;
 /// `TracePacket.timestamp_clock_id`.
 pub(super) const TIMESTAMP_CLOCK_ID: u32 = 58;
 

@@ -5,9 +5,11 @@
 //! | `sequence` | packet sequences: a track, a clock and interned texts for each |
 //! | `intern` | the interned texts of one sequence |
 //! | `events` | slices, instants and samples of counters, encoded |
+//! | `compress` | the output: packets in compressed stretches |
 //! | `messages` | the messages that a trace has few of; `prost` encodes them |
 //! | `wire`, `fields` | the encoding of the messages that a trace has many of |
 
+mod compress;
 mod events;
 mod fields;
 mod intern;
@@ -16,8 +18,9 @@ mod sequence;
 mod wire;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
+use self::compress::PacketsOut;
 use self::events::Event;
 use self::messages::{
     CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, ClockSnapshot, CounterDescriptor, ProcessDescriptor,
@@ -33,15 +36,14 @@ use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// The writer of a Perfetto trace. It writes every packet immediately.
+/// The writer of a Perfetto trace.
 pub(super) struct PerfettoWriter<'o> {
-    out: &'o mut dyn Write,
+    out: PacketsOut<'o>,
     capture: &'o CaptureFile,
     /// The time at which the clocks of all sequences start. Few events happen before it.
     base_nanos: u64,
     sequences: Sequences,
     has_begun: bool,
-    buffer: Vec<u8>,
     /// The process id of each process track.
     pids: HashMap<TrackId, i32>,
     /// A count that goes down by one for each unknown process or thread id. In place of the unknown id, the trace gets
@@ -53,12 +55,11 @@ impl<'o> PerfettoWriter<'o> {
     /// Makes a writer of a trace whose first event happened at `first_nanos`.
     pub(super) fn new(out: &'o mut dyn Write, capture: &'o CaptureFile, first_nanos: u64) -> Self {
         Self {
-            out,
+            out: PacketsOut::new(out),
             capture,
             base_nanos: first_nanos.min(capture.started_epoch_nanos()),
             sequences: Sequences::default(),
             has_begun: false,
-            buffer: Vec::new(),
             pids: HashMap::new(),
             unknown_ids: 0,
         }
@@ -70,14 +71,14 @@ impl<'o> PerfettoWriter<'o> {
             for packet in self.first_packets() {
                 self.encode(packet)?;
             }
+            self.out.write_plain()?;
         }
         self.encode(TracePacket { trusted_packet_sequence_id: Some(HEAD_SEQUENCE), ..packet })
     }
 
     fn encode(&mut self, packet: TracePacket) -> io::Result<()> {
-        self.buffer.clear();
-        Trace { packet: vec![packet] }.encode(&mut self.buffer).map_err(io::Error::other)?;
-        self.out.write_all(&self.buffer)
+        Trace { packet: vec![packet] }.encode(self.out.packet()).map_err(io::Error::other)?;
+        self.out.end_packet()
     }
 
     /// Returns the first packets of the trace. They name the clock of all times that are written in full, and relate it
@@ -132,9 +133,8 @@ impl<'o> PerfettoWriter<'o> {
             Some(_) => {}
         }
         let Some(sequence) = self.sequences.get(track) else { return Ok(()) };
-        self.buffer.clear();
-        event.encode(&mut self.buffer, sequence, track, nanos);
-        self.out.write_all(&self.buffer)
+        event.encode(self.out.packet(), sequence, track, nanos);
+        self.out.end_packet()
     }
 
     fn known_or_new(&mut self, id: u32) -> i32 {
@@ -202,6 +202,6 @@ impl TraceWriter for PerfettoWriter<'_> {
         if !self.has_begun {
             self.write(TracePacket::default())?;
         }
-        Ok(())
+        self.out.finish()
     }
 }

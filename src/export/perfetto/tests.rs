@@ -4,6 +4,7 @@ use super::*;
 use crate::capture::fixtures::CaptureFixture;
 use crate::export::args::ArgValue;
 use crate::export::trace_writer::{FlowEnds, FlowId};
+use std::io::Read as _;
 
 #[derive(Clone, PartialEq, Message)]
 struct DecodedTrace {
@@ -25,6 +26,8 @@ struct Packet {
     interned_data: Option<InternedData>,
     #[prost(uint32, tag = "13")]
     sequence_flags: u32,
+    #[prost(bytes, tag = "50")]
+    compressed_packets: Vec<u8>,
     #[prost(uint32, optional, tag = "58")]
     timestamp_clock_id: Option<u32>,
     #[prost(message, optional, tag = "59")]
@@ -86,6 +89,19 @@ struct State {
     values: HashMap<u64, String>,
 }
 
+/// Returns a trace in which no packets are compressed.
+pub(in crate::export) fn decompressed(trace: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    for packet in DecodedTrace::decode(trace).unwrap().packet {
+        if packet.compressed_packets.is_empty() {
+            DecodedTrace { packet: vec![packet] }.encode(&mut plain).unwrap();
+        } else {
+            flate2::read::ZlibDecoder::new(&packet.compressed_packets[..]).read_to_end(&mut plain).unwrap();
+        }
+    }
+    plain
+}
+
 /// Returns the events of a trace, and the number of times that a sequence began anew.
 fn decode(trace: &DecodedTrace) -> (Vec<Decoded>, usize) {
     let (mut states, mut clocks) = (HashMap::<u32, State>::new(), HashMap::new());
@@ -132,11 +148,11 @@ fn written(first_nanos: u64, events: &[Decoded]) -> DecodedTrace {
     let mut writer = PerfettoWriter::new(&mut out, &capture, first_nanos);
     for (track, nanos, name, text) in events {
         let mut args = Args::default();
-        args.push("text", ArgValue::Text(text.clone()));
+        args.push("text", ArgValue::Text(text.clone().into()));
         writer.instant(TrackId(*track), *nanos, Label { name, ..Label::default() }, &args).unwrap();
     }
     writer.finish().unwrap();
-    DecodedTrace::decode(&out[..]).unwrap()
+    DecodedTrace::decode(&decompressed(&out)[..]).unwrap()
 }
 
 fn instant(track: u64, nanos: u64, name: impl Into<String>, text: impl Into<String>) -> Decoded {
@@ -198,7 +214,8 @@ fn a_process_without_a_known_id_and_its_threads_have_one_made_up_id() {
             writer.track(TrackId(process + thread), &Track { kind, name: "", pid: 0 }).unwrap();
         }
     }
-    let trace = DecodedTrace::decode(&out[..]).unwrap();
+    writer.finish().unwrap();
+    let trace = DecodedTrace::decode(&decompressed(&out)[..]).unwrap();
     let tracks = trace.packet.iter().filter_map(|packet| packet.track_descriptor.as_ref());
     let pids: Vec<i32> = tracks
         .map(|track| track.process.as_ref().map_or_else(|| track.thread.as_ref().unwrap().pid, |p| p.pid).unwrap())
@@ -214,7 +231,8 @@ fn flows_begin_and_end_at_the_events_that_name_them() {
     let (begins, ends) = ([FlowId(1), FlowId(u64::MAX)], [FlowId(7)]);
     let label = Label { name: "a", flows: FlowEnds { begins: &begins, ends: &ends }, ..Label::default() };
     writer.begin(TrackId(1), SliceId(1), 5, label, &Args::default()).unwrap();
-    let trace = DecodedTrace::decode(&out[..]).unwrap();
+    writer.finish().unwrap();
+    let trace = DecodedTrace::decode(&decompressed(&out)[..]).unwrap();
     let event = trace.packet.iter().find_map(|packet| packet.track_event.as_ref()).unwrap();
     assert_eq!((&event.flow_ids[..], &event.terminating_flow_ids[..]), (&[1, u64::MAX][..], &[7][..]));
 }
@@ -240,4 +258,21 @@ fn nanoseconds_a_slice() {
         writer.end(track, SliceId(n), nanos + 100, &empty).unwrap();
     }
     println!("{:.0} ns a slice", began.elapsed().as_nanos() as f64 / SLICES as f64);
+}
+
+#[test]
+fn a_trace_longer_than_several_stretches_comes_back_in_order() {
+    let events: Vec<Decoded> = (0..60_000).map(|n| instant(1, 1000 + n, format!("{n}"), "x".repeat(40))).collect();
+    assert_eq!(decode(&written(1000, &events)).0, events);
+}
+
+#[test]
+fn a_trace_begins_with_a_packet_that_is_not_compressed() {
+    let (capture, mut out) = (CaptureFixture::new().open(), Vec::new());
+    let mut writer = PerfettoWriter::new(&mut out, &capture, 0);
+    writer.track(TrackId(1), &Track { kind: TrackKind::Process, name: "", pid: 0 }).unwrap();
+    writer.finish().unwrap();
+    let packets = DecodedTrace::decode(&out[..]).unwrap().packet;
+    assert!(packets.len() == 3 && packets[1].clock_snapshot.is_some(), "{packets:?}");
+    assert!(!packets[2].compressed_packets.is_empty());
 }

@@ -75,6 +75,8 @@ impl DrawnSpan {
         self.problem = self.problem.or(more.problem);
         self.args.0.truncate(self.fields);
         self.shown_parent = None;
+        // The ids of the span and of its parent follow.
+        self.args.0.reserve_exact(more.values.len() + 2);
         more.values.into_iter().for_each(|field| self.args.push_field(field));
         self.fields = self.args.0.len();
         self.field_bytes = self.field_bytes.saturating_add(bytes);
@@ -118,6 +120,16 @@ impl DrawnSpan {
         if (shown.missing, shown.problem) != (self.missing, self.problem) {
             args.push_problems(self.missing, self.problem);
         }
+    }
+
+    /// Forgets the fields of a span that was closed, unless a slice is still to show them. A thread that enters the
+    /// span nevertheless has recorded this late, and earlier slices show the fields. Returns the bytes that they took.
+    pub(super) fn forget_fields(&mut self) -> u64 {
+        if self.slices.iter().any(|slice| slice.end_nanos.is_none()) {
+            return 0;
+        }
+        (self.args, self.fields, self.shown_parent) = (Args::default(), 0, None);
+        std::mem::take(&mut self.field_bytes)
     }
 
     /// Returns the slice of the span in which an event lies, or `None` if there is none. The event happened at `nanos`.

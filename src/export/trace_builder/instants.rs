@@ -21,6 +21,7 @@ impl TraceBuilder<'_> {
         let mut args = Args::default();
         let (span, name, call_site) = match decoded.content {
             PerfContent::Event { span, call_site, fields } => {
+                args.0.reserve_exact(fields.values.len() + 2);
                 args.push("level", ArgValue::Text(call_site.level.name().unwrap_or_default().into()));
                 let message = fields.get("message").map(ToString::to_string);
                 fields.values.into_iter().for_each(|field| args.push_field(field));
@@ -34,13 +35,13 @@ impl TraceBuilder<'_> {
             }
             PerfContent::Marker { span, call_site, text } => {
                 if let Some(text) = text {
-                    args.push("text", ArgValue::Text(text));
+                    args.push("text", ArgValue::Text(text.into()));
                 }
                 (span, InstantName::OfCallSite, Some(call_site))
             }
             PerfContent::NotRecorded { span, error } => {
                 if let Some(error) = error {
-                    args.push("why", ArgValue::Text(format!("{error:?}")));
+                    args.push("why", ArgValue::Text(format!("{error:?}").into()));
                 }
                 (span, InstantName::Text("not recorded".into()), None)
             }

@@ -150,7 +150,11 @@ impl TraceBuilder<'_> {
                     // exit was lost.
                     self.end_slice(process, &taken.slice, nanos, drawn::lost_end())?;
                 }
-                self.close(process, *span, nanos, replay)
+                self.close(process, *span, nanos, replay)?;
+                let drawn = self.processes[process].spans.get_mut(span);
+                let forgotten = drawn.map_or(0, DrawnSpan::forget_fields);
+                self.field_bytes = self.field_bytes.saturating_sub(forgotten);
+                Ok(())
             }
         }
     }

@@ -56,6 +56,8 @@ impl<'p> RawRecord<'p> {
             PayloadRead::Malformed => fields.problem = Some(FieldsProblem::Malformed),
             PayloadRead::Expired => {}
             PayloadRead::Valid(payload) => {
+                // The number is not trusted.
+                fields.values.reserve_exact(usize::from(self.ext.field_count).min(16));
                 for field in RawFields::new(payload) {
                     match field {
                         Ok(field) => fields.values.push(named(call_site, &field)),
