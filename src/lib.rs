@@ -55,6 +55,7 @@
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
 //! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | yes |
+//! | `server` | live control: `eventring::control` | no |
 //! | `snapshot` | zstd snapshots of rings | no |
 //! | `capture` | saved rings: `eventring::capture` | no |
 //! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
@@ -88,6 +89,8 @@ mod arch;
 pub mod capture;
 #[cfg(not(any(loom, shuttle)))]
 mod clock;
+#[cfg(all(feature = "server", target_os = "linux", not(any(loom, shuttle, eventring_unsupported))))]
+pub mod control;
 #[cfg(all(feature = "exec", not(any(loom, shuttle))))]
 pub mod exec;
 #[cfg(all(feature = "export", not(any(loom, shuttle))))]

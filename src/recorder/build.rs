@@ -207,7 +207,15 @@ impl RecorderBuilder {
                 made
             }
         };
-        Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        let export = super::served::serve(&file, &self.description, self.shard);
+        #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only a server changes it"))]
+        let mut core = Core::new(memory, file, fork_guard, clock, self.description);
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        {
+            core.export = export;
+        }
+        Ok(Recorder::from_core(core))
     }
 
     /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller must still

@@ -29,6 +29,9 @@ pub(crate) struct Core {
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
     pub(super) taken_events: TakenEvents,
+    /// The place of the ring on the list of the server of this process.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) export: Option<crate::control::Export>,
 }
 
 impl Core {
@@ -56,6 +59,8 @@ impl Core {
             file,
             description,
             taken_events: TakenEvents::none(),
+            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            export: None,
         }
     }
 

@@ -11,6 +11,8 @@ mod old_shards;
 mod payload;
 mod record;
 mod reservation;
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+mod served;
 mod thread_cursors;
 
 pub use crate::clock::{Calibration, Clock, ClockKind};

@@ -58,6 +58,8 @@ pub(crate) use system::{boottime_nanos, monotonic_nanos, open_for_reading, read_
 pub(crate) use system::{current_thread_id, current_thread_name};
 pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_parts};
 
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+pub(crate) use linux::RemovedAtExit;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -47,6 +47,8 @@ mod page_size;
 mod paths;
 mod plan;
 mod process;
+#[cfg(feature = "server")]
+mod removed_at_exit;
 mod replacer;
 mod reservation;
 mod room;
@@ -72,5 +74,7 @@ pub use owned::OwnedRingFile;
 pub(crate) use process::process_number;
 #[cfg(test)]
 pub(crate) use process::same_pid;
+#[cfg(feature = "server")]
+pub(crate) use removed_at_exit::RemovedAtExit;
 pub use stale::StaleFile;
 pub(crate) use system::*;

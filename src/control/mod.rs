@@ -1,0 +1,37 @@
+//! Live control: a server in the program, and its clients in other processes.
+//!
+//! A server hands out read-only descriptors of the program's rings, and lets clients switch on what the program
+//! records. `docs/CONTROL.md` describes the messages, who may do what, and what happens at each death.
+//!
+//! The server knows nothing of recorders. It serves a list of files ([`served`]), and it passes directives to the
+//! switches that other modules have registered ([`switches`]).
+//!
+//! | file | idea |
+//! |---|---|
+//! | `wire/` | the messages, byte by byte |
+//! | `socket` | sockets that carry messages and descriptors |
+//! | `address` | the places of sockets |
+//! | `served` | the files that a server serves |
+//! | `switches` | the parts of a program that take directives |
+//! | `wishes` | the wishes of all clients, and how long they live |
+//! | `server/` | the thread that serves |
+//! | `process` | a client's connection to a server |
+//! | `error` | the error type |
+
+mod address;
+mod error;
+mod process;
+mod served;
+mod server;
+mod socket;
+mod switches;
+mod wire;
+mod wishes;
+
+pub use address::ServerAddress;
+pub use error::{ControlError, ControlErrorKind};
+pub use process::{Domain, FileChange, Process, ProcessState, ServedFile, Wish, WishTime};
+pub use server::{SERVER_VARIABLE, Server, ServerBuilder};
+
+pub(crate) use served::{Export, ServedContent, export};
+pub(crate) use switches::{Switch, register};

@@ -1,0 +1,231 @@
+//! The answer to each request.
+
+use super::connection::{Connection, Lost};
+use crate::control::error::ControlErrorKind;
+use crate::control::served::ServedFiles;
+use crate::control::switches::{self, Switch};
+use crate::control::wire::{Answer, Request, ServedInfo, WishLife};
+use crate::control::wishes::{Wisher, Wishes};
+use crate::shm;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The parts of a server that answers need.
+pub(super) struct Desk {
+    pub(super) files: Arc<ServedFiles>,
+    pub(super) wishes: Wishes,
+    pub(super) program: String,
+}
+
+impl Desk {
+    /// Answers a request of a client.
+    pub(super) fn answer(
+        &mut self,
+        client: u64,
+        connection: &mut Connection,
+        number: u32,
+        request: Request,
+    ) -> Result<(), Lost> {
+        let refusal = self.refusal(connection, &request);
+        if let Some((kind, text)) = refusal {
+            return connection.send(number, &Answer::Refused { kind, text }, None);
+        }
+        match request {
+            Request::Hello { .. } => {
+                connection.has_greeted = true;
+                let (pid, program) = (std::process::id(), self.program.clone());
+                let may_switch = connection.may_switch;
+                connection.send(number, &Answer::Welcome { pid, program, may_switch }, None)
+            }
+            Request::List | Request::Follow => {
+                connection.follows |= request == Request::Follow;
+                let files = self.files.infos();
+                let count = files.len() as u64;
+                files.into_iter().try_for_each(|file| connection.send(number, &Answer::File(file), None))?;
+                connection.send(number, &Answer::End { count }, None)
+            }
+            Request::Import { id, content_type, schema_hash } => {
+                let found = self.files.find(id).ok_or_else(|| format!("there is no file {id}: it has ended"));
+                let checked = found.and_then(|(info, descriptor)| {
+                    check_content(&info, content_type, schema_hash).map(|()| (info, descriptor))
+                });
+                match checked {
+                    Ok((info, descriptor)) => {
+                        let imported = Answer::Imported { id, bytes: info.bytes };
+                        connection.send(number, &imported, Some(descriptor))
+                    }
+                    Err(text) => refuse(connection, number, ControlErrorKind::NotFound, text),
+                }
+            }
+            Request::Wish { life, directive } => match self.wish(client, connection, life, &directive) {
+                Ok((wish, note)) => connection.send(number, &Answer::Granted { wish, note }, None),
+                Err((kind, text)) => refuse(connection, number, kind, text),
+            },
+            Request::Withdraw { directive } => {
+                let count = self.wishes.withdraw(directive.trim(), connection.uid);
+                if count > 0 {
+                    self.apply_wishes();
+                }
+                connection.send(number, &Answer::End { count }, None)
+            }
+            Request::State => self.tell_state(connection, number),
+        }
+    }
+
+    /// Returns the reason to refuse a request, if there is one.
+    fn refusal(&self, connection: &Connection, request: &Request) -> Option<(ControlErrorKind, String)> {
+        let denied = |what: &str| {
+            let text = format!(
+                "user {} may not {what} process {}, which runs as user {}; expected that user or root; run as one of \
+                 them, or let the program allow this user (`ServerBuilder::allow_import`, `allow_switch`)",
+                connection.uid,
+                std::process::id(),
+                rustix::process::geteuid().as_raw(),
+            );
+            Some((ControlErrorKind::PermissionDenied, text))
+        };
+        match request {
+            _ if !connection.may_import => denied("read the rings of"),
+            Request::Hello { .. } => None,
+            _ if !connection.has_greeted => {
+                Some((ControlErrorKind::BadMessage, "the first message must be HELLO".into()))
+            }
+            Request::Wish { .. } | Request::Withdraw { .. } if !connection.may_switch => {
+                denied("switch what is recorded by")
+            }
+            _ => None,
+        }
+    }
+
+    fn wish(
+        &mut self,
+        client: u64,
+        connection: &Connection,
+        life: WishLife,
+        text: &str,
+    ) -> Result<(u64, String), (ControlErrorKind, String)> {
+        let text = text.trim();
+        let bad = |text| (ControlErrorKind::BadDirective, text);
+        let switches = switches::all();
+        for directive in directives(text) {
+            check_directive(&switches, directive).map_err(bad)?;
+        }
+        if directives(text).next().is_none() {
+            return Err(bad("the directive is empty, expected for example my_crate=debug".into()));
+        }
+        let by = Wisher { client, pid: connection.pid, uid: connection.uid };
+        let added = self.wishes.add(by, life, text.to_owned(), Instant::now(), shm::realtime_nanos());
+        let wish = added.ok_or_else(|| {
+            (ControlErrorKind::TooMany, "the program has 1,024 wishes already; take some back".to_owned())
+        })?;
+        Ok((wish, self.apply_wishes()))
+    }
+
+    /// Puts the present wishes into force. Returns what clients should know.
+    pub(super) fn apply_wishes(&self) -> String {
+        let texts = self.wishes.directives();
+        let all: Vec<&str> = texts.iter().flat_map(|text| directives(text)).collect();
+        let mut notes = String::new();
+        for switch in switches::all() {
+            let takes = |directive: &&str| switch.takes(directive) == Ok(true);
+            let taken: Vec<String> = all.iter().copied().filter(takes).map(str::to_owned).collect();
+            // The switch asks the program's own subscribers, whose code may panic. The server goes on.
+            let note = catch_unwind(AssertUnwindSafe(|| switch.set_wishes(&taken))).unwrap_or_default();
+            notes.push_str(&note);
+        }
+        notes
+    }
+
+    fn tell_state(&self, connection: &mut Connection, number: u32) -> Result<(), Lost> {
+        let switches = switches::all();
+        let joined = |of: &dyn Fn(&dyn Switch) -> String| {
+            let texts: Vec<String> = switches.iter().map(|s| of(&**s)).filter(|text| !text.is_empty()).collect();
+            texts.join(",")
+        };
+        let state = Answer::State {
+            configured: joined(&|switch| switch.configured()),
+            effective: joined(&|switch| switch.effective()),
+        };
+        connection.send(number, &state, None)?;
+        let wishes = self.wishes.infos();
+        let domains: Vec<_> = switches.iter().flat_map(|switch| switch.domains()).collect();
+        let count = (wishes.len() + domains.len()) as u64;
+        wishes.into_iter().try_for_each(|wish| connection.send(number, &Answer::Wish(wish), None))?;
+        domains.into_iter().try_for_each(|domain| connection.send(number, &Answer::Domain(domain), None))?;
+        connection.send(number, &Answer::End { count }, None)
+    }
+}
+
+pub(super) fn refuse(
+    connection: &mut Connection,
+    number: u32,
+    kind: ControlErrorKind,
+    text: String,
+) -> Result<(), Lost> {
+    connection.send(number, &Answer::Refused { kind, text }, None)
+}
+
+fn check_content(info: &ServedInfo, content_type: u16, schema_hash: [u8; 32]) -> Result<(), String> {
+    if content_type != 0 && content_type != info.content_type {
+        return Err(format!(
+            "the ring {} has content type {} ({}), expected {content_type}",
+            info.name, info.content_type, info.content_name
+        ));
+    }
+    if schema_hash != [0; 32] && schema_hash != info.schema_hash {
+        return Err(format!(
+            "the ring {} has another schema hash than the expected one: writer and reader were built with different \
+             versions of the events",
+            info.name
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that a part of the program takes a directive.
+fn check_directive(switches: &[Arc<dyn Switch>], directive: &str) -> Result<(), String> {
+    let mut is_taken = false;
+    let mut fault = None;
+    for switch in switches {
+        match switch.takes(directive) {
+            Ok(takes) => is_taken |= takes,
+            Err(text) => fault = Some(text),
+        }
+    }
+    match fault {
+        _ if is_taken => Ok(()),
+        Some(fault) => Err(fault),
+        None => Err(format!(
+            "nothing in this program takes the directive `{directive}`: it has no filter of spans that can be changed, \
+             and no such domain"
+        )),
+    }
+}
+
+/// Returns the directives of a list. They are separated by commas, but not by commas in brackets or braces.
+fn directives(list: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_u32;
+    let parts = list.split(move |c: char| {
+        match c {
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|directive| !directive.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_in_brackets_do_not_separate_directives() {
+        let of = |list| directives(list).collect::<Vec<_>>();
+        assert_eq!(of("info, a[b{c=1,d=2}]=debug ,,e"), ["info", "a[b{c=1,d=2}]=debug", "e"]);
+        assert_eq!(of("]]a,b[,"), ["]]a", "b[,"]);
+        assert_eq!(of(" , "), [""; 0]);
+    }
+}

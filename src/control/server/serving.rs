@@ -1,0 +1,264 @@
+//! The thread of a server. It sleeps until a client connects, sends or ends, a wish ends, or the list of files changes.
+//!
+//! Its work is bounded: a client can have some messages in each round, then others have their turn, and a busy round
+//! ends with a pause. So clients that flood the server slow down each other, and not the program.
+
+use super::answers::{Desk, refuse};
+use super::connection::{Connection, Lost};
+use crate::control::error::ControlErrorKind;
+use crate::control::served::{Export, ServedFiles};
+use crate::control::socket::{self, Packet, Tried};
+use crate::control::wire::{Answer, MESSAGE_BYTES_MAX, Request, ServedInfo};
+use crate::control::wishes::Wishes;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LISTENER: u64 = 0;
+const STOP: u64 = 1;
+const FILES: u64 = 2;
+const FIRST_CLIENT: u64 = 16;
+/// The bit of the numbers by which the ends of client processes are known.
+const PROCESS: u64 = 1 << 63;
+
+/// The largest number of messages of one client, and of new connections, in one round.
+const ROUND_MAX: usize = 16;
+/// The pause after a round with more work than that.
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+/// The time that a new client has for its first message.
+const GREETING_PATIENCE: Duration = Duration::from_secs(2);
+/// The priority of the thread: that of background work.
+const NICE: i32 = 10;
+
+/// The users who may do something, besides the user of this process and root.
+#[derive(Default, Debug)]
+pub(super) struct Rights {
+    pub(super) import: Vec<u32>,
+    pub(super) switch: Vec<u32>,
+}
+
+/// The state of the thread.
+pub(super) struct Serving {
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    /// The descriptor stays open as long as the thread waits for it.
+    _stop: Arc<OwnedFd>,
+    files_changed: Arc<OwnedFd>,
+    /// The files that clients know of.
+    told: Vec<ServedInfo>,
+    /// The places of files that only this server serves.
+    _exports: Vec<Export>,
+    rights: Rights,
+    clients_max: usize,
+    clients: BTreeMap<u64, Connection>,
+    next_client: u64,
+    desk: Desk,
+    buffer: Vec<u8>,
+}
+
+impl Serving {
+    pub(super) fn new(
+        listener: OwnedFd,
+        stop: Arc<OwnedFd>,
+        files: Arc<ServedFiles>,
+        exports: Vec<Export>,
+        rights: Rights,
+        clients_max: usize,
+        program: String,
+    ) -> Result<Self, std::io::Error> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let files_changed = files.waker()?;
+        let told = files.infos();
+        for (number, source) in [(LISTENER, &listener), (STOP, &*stop), (FILES, &*files_changed)] {
+            epoll::add(&epoll, source, epoll::EventData::new_u64(number), epoll::EventFlags::IN)?;
+        }
+        Ok(Self {
+            epoll,
+            listener,
+            _stop: stop,
+            files_changed,
+            told,
+            _exports: exports,
+            rights,
+            clients_max,
+            clients: BTreeMap::new(),
+            next_client: FIRST_CLIENT,
+            desk: Desk { files, wishes: Wishes::default(), program },
+            buffer: vec![0; MESSAGE_BYTES_MAX],
+        })
+    }
+
+    /// Serves until it is told to stop.
+    pub(super) fn run(mut self) {
+        let thread = rustix::thread::gettid();
+        // Only this thread gets the lower priority. Without permission, it keeps its own.
+        let _ = rustix::process::setpriority_process(Some(thread), NICE);
+        let mut events = Vec::with_capacity(ROUND_MAX * 4);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), self.patience().as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // The program has closed the descriptor.
+                Err(_) => break,
+            }
+            let mut is_busy = false;
+            for event in &events {
+                let (number, flags) = (event.data.u64(), event.flags);
+                match number {
+                    LISTENER => is_busy |= self.accept(),
+                    STOP => return self.end(),
+                    FILES => self.tell_files(),
+                    _ if number & PROCESS != 0 => self.drop_client(number & !PROCESS),
+                    _ => is_busy |= self.serve(number, flags),
+                }
+            }
+            self.end_late();
+            if is_busy {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+        }
+        self.end();
+    }
+
+    /// Ends all wishes and connections.
+    fn end(mut self) {
+        self.desk.wishes = Wishes::default();
+        self.desk.apply_wishes();
+        self.desk.files.forget(&self.files_changed);
+    }
+
+    /// Returns how long the thread may sleep.
+    fn patience(&self) -> Option<Timespec> {
+        let greetings = self.clients.values().filter(|client| !client.has_greeted);
+        let greetings = greetings.map(|client| client.since + GREETING_PATIENCE);
+        let next = greetings.chain(self.desk.wishes.next_end()).min()?;
+        // A millisecond more, so that the time is over when the thread wakes.
+        let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+        Timespec::try_from(left.min(Duration::from_secs(3600))).ok()
+    }
+
+    /// Accepts connections. Returns true if there may be more.
+    fn accept(&mut self) -> bool {
+        for _ in 0..ROUND_MAX {
+            match socket::accept(&self.listener) {
+                Tried::Done(socket) => self.welcome(socket),
+                Tried::NotNow => return false,
+                Tried::Gone => return true,
+            }
+        }
+        true
+    }
+
+    fn welcome(&mut self, socket: OwnedFd) {
+        let Ok(peer) = socket::peer(&socket) else { return };
+        let uid = peer.uid.as_raw();
+        let mut connection = Connection::new(socket, peer.pid.as_raw_pid(), uid);
+        let is_own = uid == 0 || uid == rustix::process::geteuid().as_raw();
+        connection.may_switch = is_own || self.rights.switch.contains(&uid);
+        connection.may_import = connection.may_switch || self.rights.import.contains(&uid);
+        if self.clients.len() >= self.clients_max {
+            let text = format!("the server has {} clients, which is its limit; try again later", self.clients_max);
+            let _ = refuse(&mut connection, 0, ControlErrorKind::TooMany, text);
+            return;
+        }
+        let number = self.next_client;
+        self.next_client += 1;
+        let data = epoll::EventData::new_u64(number);
+        if epoll::add(&self.epoll, &connection.socket, data, epoll::EventFlags::IN).is_err() {
+            return;
+        }
+        if let Some(process) = &connection.process {
+            let data = epoll::EventData::new_u64(number | PROCESS);
+            let _ = epoll::add(&self.epoll, process, data, epoll::EventFlags::IN);
+        }
+        self.clients.insert(number, connection);
+    }
+
+    /// Answers messages of a client. Returns true if there may be more.
+    fn serve(&mut self, number: u64, flags: epoll::EventFlags) -> bool {
+        let Some(client) = self.clients.get_mut(&number) else { return false };
+        let served = if flags.contains(epoll::EventFlags::OUT) { client.flush() } else { Ok(()) };
+        let served = served.and_then(|()| {
+            for _ in 0..ROUND_MAX {
+                // A client that does not take its answers gets no more of them.
+                let Some(packet) = (if client.awaits_room { None } else { client.receive(&mut self.buffer)? }) else {
+                    return Ok(false);
+                };
+                answer(&mut self.desk, number, client, &packet)?;
+            }
+            Ok(true)
+        });
+        match served {
+            Ok(may_have_more) => {
+                self.await_room(number);
+                may_have_more
+            }
+            Err(Lost) => {
+                self.drop_client(number);
+                false
+            }
+        }
+    }
+
+    /// Tells the kernel what the client is waited for: room for answers, or requests.
+    fn await_room(&self, number: u64) {
+        let Some(client) = self.clients.get(&number) else { return };
+        let flags = if client.awaits_room { epoll::EventFlags::OUT } else { epoll::EventFlags::IN };
+        let _ = epoll::modify(&self.epoll, &client.socket, epoll::EventData::new_u64(number), flags);
+    }
+
+    /// Forgets a client, and ends its wishes.
+    fn drop_client(&mut self, number: u64) {
+        if self.clients.remove(&number).is_some() && self.desk.wishes.end_client(number) {
+            self.desk.apply_wishes();
+        }
+    }
+
+    /// Ends what has waited too long: wishes whose time is over, and clients without a first message.
+    fn end_late(&mut self) {
+        let now = Instant::now();
+        if self.desk.wishes.end_expired(now) {
+            self.desk.apply_wishes();
+        }
+        let is_late = |client: &Connection| !client.has_greeted && now >= client.since + GREETING_PATIENCE;
+        let late = self.clients.iter().filter(|(_, client)| is_late(client));
+        let late: Vec<u64> = late.map(|(number, _)| *number).collect();
+        late.into_iter().for_each(|number| self.drop_client(number));
+    }
+
+    /// Tells clients of files that came or went since the last time. New switches get the wishes.
+    fn tell_files(&mut self) {
+        let _ = rustix::io::read(&self.files_changed, &mut [0_u8; 8]);
+        self.desk.apply_wishes();
+        let now = self.desk.files.infos();
+        let is_in = |files: &[ServedInfo], id: u64| files.iter().any(|file| file.id == id);
+        let removed = self.told.iter().filter(|file| !is_in(&now, file.id)).map(|file| Answer::Removed { id: file.id });
+        let added = now.iter().filter(|file| !is_in(&self.told, file.id)).map(|file| Answer::Added(file.clone()));
+        let changes: Vec<Answer> = removed.chain(added).collect();
+        self.told = now;
+        let followers = self.clients.iter_mut().filter(|(_, client)| client.follows);
+        let mut lost = Vec::new();
+        let mut told = Vec::new();
+        for (number, client) in followers {
+            let sent = changes.iter().try_for_each(|change| client.send(0, change, None));
+            if sent.is_err() { lost.push(*number) } else { told.push(*number) }
+        }
+        lost.into_iter().for_each(|number| self.drop_client(number));
+        told.into_iter().for_each(|number| self.await_room(number));
+    }
+}
+
+/// Answers a packet of a client. A packet that is no request ends the connection, after a refusal.
+fn answer(desk: &mut Desk, number: u64, client: &mut Connection, packet: &Packet) -> Result<(), Lost> {
+    match Request::decode(&packet.bytes) {
+        Ok((request_number, request)) => desk.answer(number, client, request_number, request),
+        Err(fault) => {
+            let _ = refuse(client, 0, ControlErrorKind::BadMessage, fault.to_string());
+            Err(Lost)
+        }
+    }
+}

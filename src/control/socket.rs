@@ -1,0 +1,186 @@
+//! Sockets of the kind SOCK_SEQPACKET: each packet is one message, and a message may carry a file descriptor.
+
+use super::wire::MESSAGE_BYTES_MAX;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The number of connections that may wait to be accepted.
+const BACKLOG: i32 = 64;
+/// The largest number of descriptors that the other side can send with a message. More of them are closed by the
+/// kernel.
+const DESCRIPTORS_MAX: usize = 4;
+
+/// Result of trying to send or receive.
+#[derive(Debug)]
+pub(super) enum Tried<T> {
+    Done(T),
+    /// The call would have to wait.
+    NotNow,
+    /// The other side has closed the connection, or has ended.
+    Gone,
+}
+
+/// A received packet.
+#[derive(Debug)]
+pub(super) struct Packet {
+    pub(super) bytes: Vec<u8>,
+    /// The first descriptor that came with the packet.
+    pub(super) descriptor: Option<OwnedFd>,
+}
+
+/// Makes a socket that waits for connections at this address.
+pub(super) fn listen(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags(), None)?;
+    rustix::net::bind(&socket, address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// Accepts a connection.
+pub(super) fn accept(socket: &OwnedFd) -> Tried<OwnedFd> {
+    match rustix::net::accept_with(socket, flags()) {
+        Ok(connection) => Tried::Done(connection),
+        Err(Errno::AGAIN) => Tried::NotNow,
+        // The client has given up already, or this process has no descriptors left.
+        Err(_) => Tried::Gone,
+    }
+}
+
+/// Connects to the server at this address. The connection does not wait in later calls.
+pub(super) fn connect(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags(), None)?;
+    rustix::net::connect(&socket, address)?;
+    Ok(socket)
+}
+
+fn flags() -> SocketFlags {
+    SocketFlags::CLOEXEC | SocketFlags::NONBLOCK
+}
+
+/// Returns the process and the user on the other side, as the kernel noted them when the connection was made.
+pub(super) fn peer(socket: &OwnedFd) -> Result<UCred, Errno> {
+    rustix::net::sockopt::socket_peercred(socket)
+}
+
+/// Sends a message. If `descriptor` is there, the message carries it.
+pub(super) fn send(socket: &OwnedFd, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Tried<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = descriptor.map(|descriptor| [descriptor]);
+    if let Some(descriptors) = &descriptors {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    loop {
+        return match rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags) {
+            Ok(_) => Tried::Done(()),
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS) => Tried::NotNow,
+            Err(_) => Tried::Gone,
+        };
+    }
+}
+
+/// Receives a message. `buffer` must have [`MESSAGE_BYTES_MAX`] bytes. A longer packet is returned as an empty one,
+/// which is no message.
+pub(super) fn receive(socket: impl AsFd, buffer: &mut [u8]) -> Tried<Packet> {
+    debug_assert_eq!(buffer.len(), MESSAGE_BYTES_MAX);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let received = loop {
+        match rustix::net::recvmsg(&socket, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
+            // The other side has closed the connection before it took all messages. The kernel says so once; what the
+            // other side has sent before is still there.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            received => break received,
+        }
+    };
+    let received = match received {
+        Ok(received) => received,
+        Err(Errno::AGAIN) => return Tried::NotNow,
+        Err(_) => return Tried::Gone,
+    };
+    // All descriptors are taken out of the buffer, so that those that are not wanted are closed.
+    let mut descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    let descriptor = descriptors.by_ref().flatten().next();
+    descriptors.flatten().for_each(drop);
+    if received.bytes == 0 && descriptor.is_none() {
+        // An empty packet looks like the end of the connection. No message is empty, so it may end the connection.
+        return Tried::Gone;
+    }
+    let is_whole = !received.flags.contains(ReturnFlags::TRUNC);
+    let bytes = if is_whole { buffer.get(..received.bytes).unwrap_or_default().to_vec() } else { Vec::new() };
+    Tried::Done(Packet { bytes, descriptor })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read as _, Seek as _, Write as _};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags(), None).unwrap()
+    }
+
+    fn received(socket: &OwnedFd) -> Packet {
+        let Tried::Done(packet) = receive(socket, &mut vec![0; MESSAGE_BYTES_MAX]) else { panic!("nothing came") };
+        packet
+    }
+
+    #[test]
+    fn a_descriptor_comes_with_its_message() {
+        let (ours, theirs) = pair();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"content").unwrap();
+        assert!(matches!(send(&ours, b"first", Some(file.as_fd())), Tried::Done(())));
+        assert!(matches!(send(&ours, b"second", None), Tried::Done(())));
+        let packet = received(&theirs);
+        assert_eq!(packet.bytes, b"first");
+        let mut file = File::from(packet.descriptor.unwrap());
+        let mut content = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut content).unwrap();
+        assert_eq!(content, "content");
+        let packet = received(&theirs);
+        assert_eq!((&packet.bytes[..], packet.descriptor.is_none()), (&b"second"[..], true));
+        assert!(matches!(receive(&theirs, &mut vec![0; MESSAGE_BYTES_MAX]), Tried::NotNow));
+        drop(ours);
+        assert!(matches!(receive(&theirs, &mut vec![0; MESSAGE_BYTES_MAX]), Tried::Gone));
+    }
+
+    #[test]
+    fn a_packet_that_is_too_long_is_no_message_and_the_next_one_is_whole() {
+        let (ours, theirs) = pair();
+        assert!(matches!(send(&ours, &vec![7; MESSAGE_BYTES_MAX + 1], None), Tried::Done(())));
+        assert!(matches!(send(&ours, b"next", None), Tried::Done(())));
+        assert_eq!(received(&theirs).bytes, b"");
+        assert_eq!(received(&theirs).bytes, b"next");
+    }
+
+    #[test]
+    fn descriptors_that_are_not_wanted_are_closed() {
+        let (ours, theirs) = pair();
+        let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let files: Vec<File> = (0..3).map(|_| tempfile::tempfile().unwrap()).collect();
+        let fds = files.iter().map(AsFd::as_fd).collect::<Vec<_>>();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+        rustix::net::sendmsg(&ours, &[IoSlice::new(b"x")], &mut control, SendFlags::empty()).unwrap();
+        let before = open();
+        let packet = received(&theirs);
+        // Other tests of this process open files, too, so the count is not exact; the inode of the second is looked for.
+        assert!(packet.descriptor.is_some() && open() <= before + 8);
+    }
+}

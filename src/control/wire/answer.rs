@@ -1,0 +1,195 @@
+//! What a server answers and tells.
+
+use super::bytes::{Body, Parts};
+use super::{Message, WireFault};
+use crate::control::error::ControlErrorKind;
+
+/// A message of a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// The answer to the first request: the process that serves.
+    Welcome { pid: u32, program: String, may_switch: bool },
+    /// A served file, as one of the answers to [`List`](super::Request::List).
+    File(ServedInfo),
+    /// The last of several answers. `count` is the number of things that were listed, or that a request has changed.
+    End { count: u64 },
+    /// A descriptor of a served file comes with this message.
+    Imported { id: u64, bytes: u64 },
+    /// The wish with this number is in force. `note` says what the client should know about it, or is empty.
+    Granted { wish: u64, note: String },
+    /// What is on: the directives of the configuration, and those in force.
+    State { configured: String, effective: String },
+    /// A wish that is in force, as one of the answers to [`State`](super::Request::State).
+    Wish(WishInfo),
+    /// A domain, as one of the answers to [`State`](super::Request::State).
+    Domain(DomainState),
+    /// The server serves this file now. It is sent without a request, with the number 0.
+    Added(ServedInfo),
+    /// The server no longer serves this file. It is sent without a request, with the number 0.
+    Removed { id: u64 },
+    /// The request is refused.
+    Refused { kind: ControlErrorKind, text: String },
+}
+
+/// A served file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ServedInfo {
+    /// The number of the file at this server. No two files of a server ever have the same.
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    /// The path of the file, or an empty text if it is anonymous memory.
+    pub(crate) path: String,
+    pub(crate) content_type: u16,
+    pub(crate) content_name: String,
+    pub(crate) schema_hash: [u8; 32],
+    pub(crate) bytes: u64,
+    /// The number that the shards of one recorder share, or 0.
+    pub(crate) shard_group: u64,
+    pub(crate) shard_index: u32,
+}
+
+/// A wish that is in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct WishInfo {
+    pub(crate) pid: u32,
+    /// The time at which the wish ends, in nanoseconds since the epoch, or 0 if no time ends it.
+    pub(crate) until_epoch_nanos: u64,
+    pub(crate) directive: String,
+}
+
+/// A domain of the program's events.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DomainState {
+    pub(crate) name: String,
+    pub(crate) is_enabled: bool,
+}
+
+mod kind {
+    pub(super) const WELCOME: u16 = 0x8001;
+    pub(super) const FILE: u16 = 0x8002;
+    pub(super) const END: u16 = 0x8003;
+    pub(super) const IMPORTED: u16 = 0x8004;
+    pub(super) const GRANTED: u16 = 0x8005;
+    pub(super) const STATE: u16 = 0x8006;
+    pub(super) const WISH: u16 = 0x8007;
+    pub(super) const DOMAIN: u16 = 0x8008;
+    pub(super) const ADDED: u16 = 0x8009;
+    pub(super) const REMOVED: u16 = 0x800a;
+    pub(super) const REFUSED: u16 = 0x800b;
+}
+
+impl Answer {
+    /// Returns the answer as a message. `number` is that of the request.
+    pub(crate) fn encode(&self, number: u32) -> Vec<u8> {
+        super::encode(number, self)
+    }
+
+    /// Returns the number of an answer, and the answer.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(u32, Self), WireFault> {
+        super::decode(bytes)
+    }
+}
+
+impl Message for Answer {
+    fn kind(&self) -> u16 {
+        match self {
+            Self::Welcome { .. } => kind::WELCOME,
+            Self::File(_) => kind::FILE,
+            Self::End { .. } => kind::END,
+            Self::Imported { .. } => kind::IMPORTED,
+            Self::Granted { .. } => kind::GRANTED,
+            Self::State { .. } => kind::STATE,
+            Self::Wish(_) => kind::WISH,
+            Self::Domain(_) => kind::DOMAIN,
+            Self::Added(_) => kind::ADDED,
+            Self::Removed { .. } => kind::REMOVED,
+            Self::Refused { .. } => kind::REFUSED,
+        }
+    }
+
+    fn put(&self, body: &mut Body) {
+        match self {
+            Self::Welcome { pid, program, may_switch } => {
+                body.u32(*pid);
+                body.u16((*may_switch).into());
+                body.text(program);
+            }
+            Self::File(file) | Self::Added(file) => file.put(body),
+            Self::End { count } => body.u64(*count),
+            Self::Imported { id, bytes } => {
+                body.u64(*id);
+                body.u64(*bytes);
+            }
+            Self::Granted { wish, note } => {
+                body.u64(*wish);
+                body.text(note);
+            }
+            Self::State { configured, effective } => {
+                body.text(configured);
+                body.text(effective);
+            }
+            Self::Wish(WishInfo { pid, until_epoch_nanos, directive }) => {
+                body.u32(*pid);
+                body.u64(*until_epoch_nanos);
+                body.text(directive);
+            }
+            Self::Domain(DomainState { name, is_enabled }) => {
+                body.u16((*is_enabled).into());
+                body.text(name);
+            }
+            Self::Removed { id } => body.u64(*id),
+            Self::Refused { kind, text } => {
+                body.u16(kind.code());
+                body.text(text);
+            }
+        }
+    }
+
+    fn take(kind: u16, parts: &mut Parts<'_>) -> Result<Option<Self>, WireFault> {
+        Ok(Some(match kind {
+            kind::WELCOME => {
+                let (pid, may_switch) = (parts.u32()?, parts.flag()?);
+                Self::Welcome { pid, program: parts.text()?, may_switch }
+            }
+            kind::FILE => Self::File(ServedInfo::take(parts)?),
+            kind::END => Self::End { count: parts.u64()? },
+            kind::IMPORTED => Self::Imported { id: parts.u64()?, bytes: parts.u64()? },
+            kind::GRANTED => Self::Granted { wish: parts.u64()?, note: parts.text()? },
+            kind::STATE => Self::State { configured: parts.text()?, effective: parts.text()? },
+            kind::WISH => {
+                let (pid, until_epoch_nanos) = (parts.u32()?, parts.u64()?);
+                Self::Wish(WishInfo { pid, until_epoch_nanos, directive: parts.text()? })
+            }
+            kind::DOMAIN => {
+                let is_enabled = parts.flag()?;
+                Self::Domain(DomainState { name: parts.text()?, is_enabled })
+            }
+            kind::ADDED => Self::Added(ServedInfo::take(parts)?),
+            kind::REMOVED => Self::Removed { id: parts.u64()? },
+            kind::REFUSED => {
+                let kind = ControlErrorKind::of_code(parts.u16()?);
+                Self::Refused { kind, text: parts.text()? }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl ServedInfo {
+    fn put(&self, body: &mut Body) {
+        body.u64(self.id);
+        body.u64(self.bytes);
+        body.u64(self.shard_group);
+        body.u32(self.shard_index);
+        body.u16(self.content_type);
+        body.array(&self.schema_hash);
+        [&self.name, &self.content_name, &self.path].into_iter().for_each(|text| body.text(text));
+    }
+
+    fn take(parts: &mut Parts<'_>) -> Result<Self, WireFault> {
+        let (id, bytes, shard_group) = (parts.u64()?, parts.u64()?, parts.u64()?);
+        let (shard_index, content_type, schema_hash) = (parts.u32()?, parts.u16()?, parts.array()?);
+        let (name, content_name, path) = (parts.text()?, parts.text()?, parts.text()?);
+        Ok(Self { id, name, path, content_type, content_name, schema_hash, bytes, shard_group, shard_index })
+    }
+}

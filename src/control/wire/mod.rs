@@ -1,0 +1,107 @@
+//! The messages between a server and its clients, byte by byte. `docs/CONTROL.md` describes them.
+//!
+//! Each message is one packet of a SOCK_SEQPACKET socket: a head of 16 bytes and a body. All numbers are
+//! little-endian. Nothing that comes from the other side is trusted: a wrong message is an error, never a panic, and
+//! no message is longer than [`MESSAGE_BYTES_MAX`].
+//!
+//! | file | idea |
+//! |---|---|
+//! | `bytes` | writing and reading the parts of a body |
+//! | `request` | what a client asks |
+//! | `answer` | what the server answers and tells |
+
+mod answer;
+mod bytes;
+mod request;
+
+pub(crate) use answer::{Answer, DomainState, ServedInfo, WishInfo};
+pub(crate) use request::{Request, WishLife};
+
+use bytes::{Body, Parts};
+use std::fmt;
+
+/// The first bytes of each message.
+const MAGIC: [u8; 4] = *b"EVRC";
+/// The version of the messages.
+pub(crate) const VERSION: u16 = 1;
+const HEAD_BYTES: usize = 16;
+/// The largest size of a message in bytes.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// The largest size of a text in a message in bytes.
+pub(crate) const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// Fault of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum WireFault {
+    /// The message is shorter than its head says, or than its kind needs.
+    Short,
+    /// The message has bytes after its end.
+    Long,
+    Magic,
+    Version(u16),
+    Kind(u16),
+    /// A value that no message of this kind has.
+    Value(&'static str),
+}
+
+impl fmt::Display for WireFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => f.write_str("the message is too short"),
+            Self::Long => f.write_str("the message has bytes after its end"),
+            Self::Magic => f.write_str("the message does not begin with EVRC"),
+            Self::Version(found) => {
+                write!(f, "the message has version {found}, expected {VERSION}; use programs of the same version")
+            }
+            Self::Kind(found) => write!(f, "the message has the unknown kind {found:#06x}"),
+            Self::Value(what) => write!(f, "the message has a wrong value: {what}"),
+        }
+    }
+}
+
+/// A body of a message.
+trait Message: Sized {
+    /// Returns the number of the message's kind.
+    fn kind(&self) -> u16;
+    fn put(&self, body: &mut Body);
+    /// Takes the parts of a body. Returns `Ok(None)` if there is no such kind.
+    fn take(kind: u16, parts: &mut Parts<'_>) -> Result<Option<Self>, WireFault>;
+}
+
+/// Returns a message as bytes. `number` is the number of the request that it is, or that it answers.
+fn encode(number: u32, message: &impl Message) -> Vec<u8> {
+    let mut body = Body::after(&[0; HEAD_BYTES]);
+    message.put(&mut body);
+    let mut bytes = body.into_bytes();
+    let body_bytes = (bytes.len() - HEAD_BYTES) as u32;
+    bytes[0..4].copy_from_slice(&MAGIC);
+    bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[6..8].copy_from_slice(&message.kind().to_le_bytes());
+    bytes[8..12].copy_from_slice(&number.to_le_bytes());
+    bytes[12..16].copy_from_slice(&body_bytes.to_le_bytes());
+    bytes
+}
+
+/// Returns the number of a message, and the message.
+fn decode<M: Message>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
+    let mut head = Parts::of(bytes);
+    if head.array()? != MAGIC {
+        return Err(WireFault::Magic);
+    }
+    let (version, kind, number, body_bytes) = (head.u16()?, head.u16()?, head.u32()?, head.u32()?);
+    if version != VERSION {
+        return Err(WireFault::Version(version));
+    }
+    let body = head.rest();
+    match (body.len() as u64).cmp(&u64::from(body_bytes)) {
+        std::cmp::Ordering::Less => return Err(WireFault::Short),
+        std::cmp::Ordering::Greater => return Err(WireFault::Long),
+        std::cmp::Ordering::Equal => {}
+    }
+    let mut parts = Parts::of(body);
+    let message = M::take(kind, &mut parts)?.ok_or(WireFault::Kind(kind))?;
+    if parts.rest().is_empty() { Ok((number, message)) } else { Err(WireFault::Long) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! The wishes of all clients. A wish lives as long as its client, for a time, or until it is taken back.
+
+use super::wire::{WishInfo, WishLife};
+use std::time::{Duration, Instant};
+
+/// The largest number of wishes of a server.
+const WISHES_MAX: usize = 1024;
+
+/// The wishes that are in force.
+#[derive(Default)]
+pub(super) struct Wishes {
+    wishes: Vec<Entry>,
+    last_number: u64,
+}
+
+struct Entry {
+    /// The number of the client whose end ends the wish, if its end does so.
+    client: Option<u64>,
+    pid: u32,
+    uid: u32,
+    directive: String,
+    /// The end of the wish, by the monotonic clock, and the same in nanoseconds since the epoch.
+    until: Option<(Instant, u64)>,
+}
+
+/// The client that makes a wish.
+#[derive(Clone, Copy)]
+pub(super) struct Wisher {
+    pub(super) client: u64,
+    pub(super) pid: u32,
+    pub(super) uid: u32,
+}
+
+impl Wishes {
+    /// Adds a wish. Returns its number, or `None` if there are too many.
+    pub(super) fn add(
+        &mut self,
+        by: Wisher,
+        life: WishLife,
+        directive: String,
+        now: Instant,
+        epoch_nanos: u64,
+    ) -> Option<u64> {
+        if self.wishes.len() >= WISHES_MAX {
+            return None;
+        }
+        self.last_number += 1;
+        let until = match life {
+            WishLife::Millis(millis) => {
+                let duration = Duration::from_millis(millis);
+                let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+                now.checked_add(duration).map(|until| (until, epoch_nanos.saturating_add(nanos)))
+            }
+            WishLife::Client | WishLife::Kept => None,
+        };
+        let client = (life == WishLife::Client).then_some(by.client);
+        self.wishes.push(Entry { client, pid: by.pid, uid: by.uid, directive, until });
+        Some(self.last_number)
+    }
+
+    /// Ends the wishes that live as long as this client. Returns true if there were some.
+    pub(super) fn end_client(&mut self, client: u64) -> bool {
+        self.end(|wish| wish.client == Some(client)) > 0
+    }
+
+    /// Ends the wishes whose time is over. Returns true if there were some.
+    pub(super) fn end_expired(&mut self, now: Instant) -> bool {
+        self.end(|wish| wish.until.is_some_and(|(until, _)| until <= now)) > 0
+    }
+
+    /// Ends the wishes with this directive that this user may end: root all, others their own. Returns how many.
+    pub(super) fn withdraw(&mut self, directive: &str, uid: u32) -> u64 {
+        self.end(|wish| wish.directive == directive && (uid == 0 || uid == wish.uid))
+    }
+
+    fn end(&mut self, is_over: impl Fn(&Entry) -> bool) -> u64 {
+        let before = self.wishes.len();
+        self.wishes.retain(|wish| !is_over(wish));
+        (before - self.wishes.len()) as u64
+    }
+
+    /// Returns the time at which the next wish ends by itself.
+    pub(super) fn next_end(&self) -> Option<Instant> {
+        self.wishes.iter().filter_map(|wish| wish.until.map(|(until, _)| until)).min()
+    }
+
+    /// Returns the directives of all wishes, each once.
+    pub(super) fn directives(&self) -> Vec<String> {
+        let mut directives: Vec<String> = self.wishes.iter().map(|wish| wish.directive.clone()).collect();
+        directives.sort_unstable();
+        directives.dedup();
+        directives
+    }
+
+    pub(super) fn infos(&self) -> Vec<WishInfo> {
+        let info = |wish: &Entry| WishInfo {
+            pid: wish.pid,
+            until_epoch_nanos: wish.until.map_or(0, |(_, epoch_nanos)| epoch_nanos),
+            directive: wish.directive.clone(),
+        };
+        self.wishes.iter().map(info).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(client: u64, uid: u32) -> Wisher {
+        Wisher { client, pid: 100 + client as u32, uid }
+    }
+
+    #[test]
+    fn a_wish_ends_with_its_client_with_its_time_or_when_it_is_taken_back() {
+        let (mut wishes, now) = (Wishes::default(), Instant::now());
+        let mut add = |by, life, directive: &str| wishes.add(by, life, directive.into(), now, 1000).unwrap();
+        add(by(1, 7), WishLife::Client, "a=debug");
+        add(by(2, 7), WishLife::Client, "a=debug");
+        add(by(1, 7), WishLife::Millis(5), "b=debug");
+        add(by(1, 7), WishLife::Kept, "c=debug");
+        add(by(3, 8), WishLife::Kept, "c=debug");
+        assert_eq!(wishes.directives(), ["a=debug", "b=debug", "c=debug"]);
+        assert!(wishes.end_client(1) && !wishes.end_client(1));
+        assert_eq!(wishes.directives(), ["a=debug", "b=debug", "c=debug"]);
+        assert_eq!(wishes.next_end(), Some(now + Duration::from_millis(5)));
+        assert!(!wishes.end_expired(now) && wishes.end_expired(now + Duration::from_millis(5)));
+        assert_eq!((wishes.withdraw("c=debug", 8), wishes.withdraw("c=debug", 0)), (1, 1));
+        assert_eq!(wishes.directives(), ["a=debug"]);
+        assert_eq!(wishes.infos()[0], WishInfo { pid: 102, until_epoch_nanos: 0, directive: "a=debug".into() });
+    }
+
+    #[test]
+    fn there_are_never_more_wishes_than_the_server_has_room_for() {
+        let (mut wishes, now) = (Wishes::default(), Instant::now());
+        let mut add = || wishes.add(by(1, 0), WishLife::Millis(u64::MAX), "x=info".into(), now, u64::MAX);
+        assert!((0..WISHES_MAX).all(|_| add().is_some()) && add().is_none());
+        assert_eq!(
+            wishes.infos()[0].until_epoch_nanos,
+            if now.checked_add(Duration::from_millis(u64::MAX)).is_some() { u64::MAX } else { 0 }
+        );
+    }
+}
