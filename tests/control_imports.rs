@@ -81,6 +81,58 @@ fn an_anonymous_ring_is_read_by_another_process_also_after_its_writer_was_killed
 }
 
 #[test]
+#[cfg(feature = "tracing")]
+fn all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set() {
+    use eventring::reader::{RingItem, RingSet};
+    use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+    const NAME: &str = "all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set";
+    if child::part().is_some() {
+        let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).prefault(false).shards(3).build().unwrap();
+        let record = |count: u64| {
+            let recorder = &recorder;
+            tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+                (0..count).for_each(|number| tracing::info!(number));
+            });
+        };
+        record(10);
+        child::say("begun");
+        // These threads get shards of their own, which are made while the parent reads.
+        let go = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    record(1);
+                    go.wait();
+                    record(99);
+                });
+            }
+        });
+        child::say("recorded");
+        return child::wait_for_parent();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("control");
+    let mut program = served(child::play(NAME, "program", Path::new("")), socket.to_str().unwrap());
+    assert_eq!(program.hear(), "begun");
+    let mut rings = RingSet::open([&socket]).unwrap();
+    assert_eq!(program.hear(), "recorded");
+    program.child.kill().unwrap();
+    program.child.wait().unwrap();
+    let mut log_records = 0;
+    while !rings.has_ended() {
+        match rings.next_timeout(Duration::from_millis(50)) {
+            Some(RingItem::Event { event, .. }) => {
+                log_records += u64::from(event.event_type == eventring::schema::perf::PerfEvent::Event as u16);
+            }
+            Some(RingItem::Gap { gap, .. }) => panic!("{gap:?}"),
+            None => {}
+        }
+    }
+    assert!(rings.shard_errors().is_empty(), "{:?}", rings.shard_errors());
+    assert_eq!((log_records, rings.rings().len()), (210, 3));
+}
+
+#[test]
 fn a_program_that_starts_again_at_the_same_address_takes_the_place_of_the_dead_one() {
     const NAME: &str = "a_program_that_starts_again_at_the_same_address_takes_the_place_of_the_dead_one";
     if child::part().is_some() {

@@ -15,11 +15,13 @@
 //! | `switches` | the parts of a program that take directives |
 //! | `wishes` | the wishes of all clients, and how long they live |
 //! | `server/` | the thread that serves |
+//! | `find` | finding the servers of a machine |
 //! | `process` | a client's connection to a server |
 //! | `error` | the error type |
 
 mod address;
 mod error;
+mod find;
 mod process;
 mod served;
 mod server;
@@ -30,8 +32,10 @@ mod wishes;
 
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
+pub use find::addresses;
 pub use process::{Domain, FileChange, Process, ProcessState, ServedFile, Wish, WishTime};
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder};
 
+pub(crate) use find::explicit_address;
 pub(crate) use served::{Export, ServedContent, export};
 pub(crate) use switches::{Switch, register};

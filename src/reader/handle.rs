@@ -178,6 +178,12 @@ impl Reader {
         self.source.opened_as.as_ref().map(|(name, _)| name.as_path())
     }
 
+    /// Returns the server from which the ring came.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn served_by(&self) -> Option<&super::served::ServedBy> {
+        self.source.served_by.as_ref()
+    }
+
     /// Returns the identity of the ring's file. For a snapshot, this is the identity of the compressed file.
     #[cfg(feature = "capture")]
     pub(crate) fn file_id(&self) -> shm::FileId {

@@ -17,6 +17,8 @@ mod named_event;
 mod open;
 mod payload;
 mod ring_set;
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+mod served;
 #[cfg(feature = "snapshot")]
 mod snapshot;
 mod source;

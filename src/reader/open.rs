@@ -77,7 +77,9 @@ impl ReaderOptions {
     }
 
     /// Opens the ring of this name or path. A name without `/` is looked up in the ring directories, and then in the
-    /// current directory. A name with a `/` is a path. If the file is a zstd frame, it is opened as a snapshot
+    /// current directory. A name with a `/` is a path. With the feature `server`, `pid:N/RING` is a ring that the
+    /// server of process N serves; `pid:N` is enough if it has only one. The path of a server's socket may stand in
+    /// place of `pid:N`. If the file is a zstd frame, it is opened as a snapshot
     /// (feature `snapshot`).
     ///
     /// # Errors
@@ -109,6 +111,10 @@ impl ReaderOptions {
     }
 
     fn open_now(&self, name: &Path, was_awaited: bool) -> Result<Reader, ReaderError> {
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        if let Some(opened) = super::served::open(self, name) {
+            return opened;
+        }
         let file = find(name).map_err(ReaderError::shm)?;
         let path = file.path().unwrap_or(name).to_path_buf();
         let opened = if starts_as_zstd(&file) { self.open_snapshot(&file, &path) } else { self.map_ring(file) };
@@ -125,6 +131,18 @@ impl ReaderOptions {
         let file = shm::duplicate(fd).map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
         let source = self.map_ring(shm::RingFile::from_descriptor(file).map_err(ReaderError::shm)?)?;
         Ok(Reader::from_source(Arc::new(source)))
+    }
+
+    /// Opens a ring that a server has handed out.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn open_served(
+        &self,
+        descriptor: std::os::fd::OwnedFd,
+        served_by: super::served::ServedBy,
+        opened_as: Option<(PathBuf, Self)>,
+    ) -> Result<Reader, ReaderError> {
+        let source = self.map_ring(shm::RingFile::from_descriptor(descriptor).map_err(ReaderError::shm)?)?;
+        Ok(Reader::from_source(Arc::new(Source { served_by: Some(served_by), opened_as, ..source })))
     }
 
     #[cfg(feature = "snapshot")]
@@ -171,7 +189,17 @@ impl ReaderOptions {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
         })?;
         let finished = OnceLock::new();
-        let source = Source { memory, file, file_id, saved_as, opened_as: None, was_awaited: false, finished };
+        let source = Source {
+            memory,
+            file,
+            file_id,
+            saved_as,
+            opened_as: None,
+            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            served_by: None,
+            was_awaited: false,
+            finished,
+        };
         source.state();
         Ok(source)
     }

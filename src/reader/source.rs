@@ -21,6 +21,9 @@ pub(super) struct Source {
     /// The name and the options with which the ring was opened. `reopen` uses them to open the next ring of this name.
     /// `None` if the ring was opened by a file descriptor.
     pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
+    /// The server from which the ring came.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) served_by: Option<super::served::ServedBy>,
     /// True if the ring was made while this reader waited for it. A ring set then reads the ring from its first event
     /// on.
     pub(super) was_awaited: bool,
@@ -66,6 +69,7 @@ impl Source {
             match self.file.writer_liveness(info::identity(&self.memory).as_ref()) {
                 Liveness::Alive => return RingState::Live,
                 Liveness::Dead if mutation::active(Mutation::DeathUnnoticed) => return RingState::Live,
+                Liveness::Unknown if self.is_server_gone() => RingState::WriterDied,
                 Liveness::Unknown => return RingState::Unknown,
                 // The writer is dead, but it may have closed the ring after the header was checked above, and died
                 // after that. So the header is checked again.
@@ -74,6 +78,16 @@ impl Source {
             }
         };
         *self.finished.get_or_init(|| state)
+    }
+
+    /// Returns true if the ring came from a server that has ended. Its process has then ended, too, unless it has ended
+    /// only the server.
+    fn is_server_gone(&self) -> bool {
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        if let Some(server) = &self.served_by {
+            return server.is_gone();
+        }
+        false
     }
 
     pub(super) fn lost_pages(&self) -> Option<LostPages> {

@@ -16,14 +16,23 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct ShardFinder {
     shard0: Reader,
-    /// The path of shard 0. The paths of the other shards are made from it. `None` if the ring has no path or is not
-    /// shard 0.
-    path: Option<PathBuf>,
+    /// The place of the other shards. `None` if the ring is not shard 0, or if nobody can say where they are.
+    source: Option<ShardSource>,
     /// The index of the next shard.
     next: u32,
     /// The shards that could not be opened. A shard is removed from this list when the number of its events is known
     /// or the recorder has ended.
     unopened: VecDeque<u32>,
+}
+
+/// Place of the shards of a recorder.
+#[derive(Debug)]
+enum ShardSource {
+    /// Files beside shard 0, which has this path.
+    Files(PathBuf),
+    /// The server from which shard 0 came.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    Server,
 }
 
 /// A shard that [`ShardFinder::next`] has found.
@@ -45,20 +54,20 @@ impl ShardFinder {
     /// Makes a finder for the recorder whose shard 0 is `shard0`. It returns the shards from index `first` (at least
     /// 1) on; the caller has the others already.
     pub(super) fn new(shard0: &Reader, first: u32) -> Self {
-        let path = shard0.path().map(Path::to_path_buf).filter(|_| shard0.is_shard_0());
-        Self { shard0: shard0.clone(), path, next: first.max(1), unopened: VecDeque::new() }
+        let source = ShardSource::of(shard0).filter(|_| shard0.is_shard_0());
+        Self { shard0: shard0.clone(), source, next: first.max(1), unopened: VecDeque::new() }
     }
 
-    /// Returns true if this finder can find shards, now or later. This needs a shard 0 that has a path.
+    /// Returns true if this finder can find shards, now or later. This needs a shard 0 that has a path or a server.
     pub(super) fn can_find(&self) -> bool {
-        self.path.is_some()
+        self.source.is_some()
     }
 
     /// Returns the next shard, or `None` if no further shard exists yet. If it returns `None`, the call costs one load
     /// and one comparison.
     #[inline]
     pub(super) fn next(&mut self) -> Option<FoundShard> {
-        let has_grown = self.path.is_some() && self.shard0.shard_count() > self.next.into();
+        let has_grown = self.source.is_some() && self.shard0.shard_count() > self.next.into();
         if has_grown || !self.unopened.is_empty() { self.look() } else { None }
     }
 
@@ -95,8 +104,18 @@ impl ShardFinder {
 
     /// Opens the shard, and checks that the shard belongs to the same recorder as shard 0.
     fn open(&self, index: u32) -> Result<Reader, ReaderError> {
-        let path = shard_path(self.path.as_deref().unwrap_or("".as_ref()), index.into());
-        let reader = Reader::open(&path)?;
+        let (reader, path) = match &self.source {
+            Some(ShardSource::Files(path)) => {
+                let path = shard_path(path, index.into());
+                (Reader::open(&path)?, path)
+            }
+            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            Some(ShardSource::Server) => match self.shard0.served_by() {
+                Some(server) => (server.open_shard(index)?, server.label().into()),
+                None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "the server is not known")),
+            },
+            None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "nobody says where the shards are")),
+        };
         let (owner, its_owner) = (self.shard0.file_owner(), reader.file_owner());
         if its_owner != owner {
             let message = format!(
@@ -128,7 +147,17 @@ impl ShardFinder {
         // final.
         let is_over =
             self.shard0.is_finished() && self.shard0.shard_count() <= self.next.into() && self.unopened.is_empty();
-        self.path.is_none() || is_over
+        self.source.is_none() || is_over
+    }
+}
+
+impl ShardSource {
+    fn of(shard0: &Reader) -> Option<Self> {
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        if let Some(server) = shard0.served_by() {
+            return server.is_shard().then_some(Self::Server);
+        }
+        shard0.path().map(|path| Self::Files(path.to_path_buf()))
     }
 }
 
