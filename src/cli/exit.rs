@@ -143,11 +143,29 @@ impl Exit {
             } else if let Some(error) = cause.downcast_ref::<ShmError>() {
                 Some(of_shm(error.kind()))
             } else {
+                #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+                if let Some(error) = cause.downcast_ref::<eventring::control::ControlError>() {
+                    return of_control(error.kind());
+                }
                 cause.downcast_ref::<io::Error>().map(of_io)
             }
         });
         exits.next().unwrap_or(Self::Failed)
     }
+}
+
+/// Returns the exit code for an error of a server, or `None` if the cause of the error decides about the exit code.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+fn of_control(kind: eventring::control::ControlErrorKind) -> Option<Exit> {
+    use eventring::control::ControlErrorKind as Kind;
+    Some(match kind {
+        Kind::NoServer | Kind::NotFound | Kind::Gone => Exit::NotFound,
+        Kind::PermissionDenied => Exit::PermissionDenied,
+        Kind::BadDirective => Exit::Usage,
+        Kind::BadMessage => Exit::WrongVersion,
+        Kind::Io => return None,
+        _ => Exit::Failed,
+    })
 }
 
 fn of_io(error: &io::Error) -> Exit {

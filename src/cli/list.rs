@@ -2,13 +2,17 @@
 
 use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
-use super::format::{bytes, content_name, grouped, one_line};
+use super::format::{bytes, content_name, duration, grouped, one_line};
+use super::history::History;
 use super::paint::{DIM, WARNING};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use super::servers::{self, Serving};
 use super::state::{json_name, short_word, writer};
 use eventring::reader::{Reader, ReaderErrorKind, RingState, shard_path};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Show the rings in the ring directories, and the programs that write them
 ///
@@ -27,7 +31,8 @@ pub(super) struct Args {
 /// open files.
 struct ListedRing {
     name: String,
-    file: PathBuf,
+    /// The path of the file; `None` if the ring is in anonymous memory.
+    file: Option<PathBuf>,
     state: RingState,
     content_type: u16,
     content_name: String,
@@ -41,12 +46,18 @@ struct ListedRing {
     /// Events recorded since the ring was created.
     recorded: u64,
     file_bytes: u64,
+    history: History,
+    /// The server of the program, as JSON and in words; `None` if there is none, or if it refuses this user.
+    server: Option<(Value, String)>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let directories = directories::named_or_usual(&args.directories);
     let files = directories::files(&directories, !args.directories.is_empty())?;
-    let found: Vec<ListedRing> = files.iter().filter_map(|path| list_ring(path)).collect();
+    #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), allow(unused_mut))]
+    let mut found: Vec<ListedRing> = files.iter().filter_map(|path| list_ring(path)).collect();
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    add_servers(&mut found, &servers::in_directories(&directories));
     let mut out = anstream::stdout().lock();
     if args.json {
         let rings: Vec<Value> = found.iter().map(object).collect();
@@ -81,7 +92,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
     let role = directories::shard_role(path, &info);
     let mut found = ListedRing {
         name: path.file_name()?.to_string_lossy().into_owned(),
-        file: path.to_path_buf(),
+        file: Some(path.to_path_buf()),
         state: reader.state(),
         content_type: info.content_type,
         content_name: content_name(&info).to_owned(),
@@ -91,6 +102,8 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
         is_orphaned: false,
         recorded: recorded(&reader),
         file_bytes: metadata.len(),
+        history: History::of(&reader, reader.state() == RingState::Live),
+        server: None,
     };
     match role {
         ShardRole::Shard(_) => return None,
@@ -108,6 +121,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
                 let ShardRole::Shard(_) = directories::shard_role(&file, &shard.info()) else { break };
                 // The sum must not overflow, because a damaged header can hold any number.
                 found.recorded = found.recorded.saturating_add(recorded(&shard));
+                found.history = found.history.and(History::of(&shard, found.state == RingState::Live));
                 let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
                 found.file_bytes = found.file_bytes.saturating_add(bytes);
             }
@@ -124,10 +138,45 @@ fn recorded(reader: &Reader) -> u64 {
     info.last_seqno.saturating_sub(given_up)
 }
 
+/// Adds the servers to the rings that they serve, and the rings in anonymous memory.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+fn add_servers(found: &mut Vec<ListedRing>, servers: &[Serving]) {
+    for server in servers {
+        let shown = Some((server.object(), server.in_words()));
+        for ring in found.iter_mut() {
+            let writer = ring.writer.map(|(pid, _)| pid);
+            if ring.file.as_deref().is_some_and(|file| server.has(file, writer)) {
+                ring.server.clone_from(&shown);
+            }
+        }
+        for file in server.anonymous() {
+            let pid = server.process().pid();
+            let Ok(descriptor) = server.process().import(file) else { continue };
+            let Ok(reader) = Reader::options().open_fd(&descriptor) else { continue };
+            let info = reader.info();
+            found.push(ListedRing {
+                name: format!("pid:{pid}/{}", file.name()),
+                file: None,
+                state: reader.state(),
+                content_type: info.content_type,
+                content_name: content_name(&info).to_owned(),
+                writer: Some((pid, Some(true))),
+                program_name: Some(server.process().program().to_owned()),
+                shards: reader.shard_count(),
+                is_orphaned: false,
+                recorded: recorded(&reader),
+                file_bytes: file.bytes(),
+                history: History::of(&reader, true),
+                server: shown.clone(),
+            });
+        }
+    }
+}
+
 fn object(found: &ListedRing) -> Value {
     json!({
         "name": found.name,
-        "file": found.file.to_string_lossy(),
+        "file": found.file.as_ref().map(|file| file.to_string_lossy()),
         "state": json_name(found.state),
         "content_type": { "code": found.content_type, "name": found.content_name },
         "writer": found.writer.map(|(pid, alive)| json!({
@@ -139,11 +188,15 @@ fn object(found: &ListedRing) -> Value {
         "file_bytes": found.file_bytes,
         "shards": (found.shards > 0).then_some(found.shards),
         "orphaned": found.is_orphaned,
+        "events_per_s": found.history.per_second,
+        "fill": found.history.fill,
+        "history_seconds": found.history.seconds,
+        "server": found.server.as_ref().map(|(object, _)| object),
     })
 }
 
 fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
-    let rows: Vec<[String; 5]> = found
+    let rows: Vec<[String; 8]> = found
         .iter()
         .map(|found| {
             let name = match found.shards {
@@ -158,7 +211,15 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
                     one_line(format!("{program} {pid}").trim())
                 }
             };
-            [name, one_line(&found.content_name), by, grouped(found.recorded), bytes(found.file_bytes)]
+            let History { seconds, per_second, fill } = found.history;
+            let rate = if per_second > 0.0 { format!("{}/s", grouped(per_second as u64)) } else { "–".to_owned() };
+            let past = match seconds {
+                0.0 => "–".to_owned(),
+                seconds => format!("{} ({:.0} %)", duration(Duration::from_secs_f64(seconds)), fill * 100.0),
+            };
+            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |(_, words)| one_line(words));
+            let (recorded, bytes) = (grouped(found.recorded), bytes(found.file_bytes));
+            [name, one_line(&found.content_name), by, recorded, bytes, rate, past, server]
         })
         .collect();
     let width = |column: usize, heading: &str| {
@@ -167,15 +228,15 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let [name, content, by] = [width(0, "NAME"), width(1, "CONTENT"), width(2, "WRITER")];
     writeln!(
         out,
-        "{DIM}{:<name$}  {:<content$}  {:<by$}  {:<8}  {:>15}  {:>10}{DIM:#}",
-        "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE"
+        "{DIM}{:<name$}  {:<content$}  {:<by$}  {:<8}  {:>15}  {:>10}  {:>11}  {:>17}  {}{DIM:#}",
+        "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE", "RATE", "PAST", "SERVER"
     )?;
     for (row, found) in rows.iter().zip(found) {
         let (style, state) = short_word(found.state);
         writeln!(
             out,
-            "{:<name$}  {:<content$}  {:<by$}  {style}{state:<8}{style:#}  {:>15}  {:>10}",
-            row[0], row[1], row[2], row[3], row[4]
+            "{:<name$}  {:<content$}  {:<by$}  {style}{state:<8}{style:#}  {:>15}  {:>10}  {:>11}  {:>17}  {}",
+            row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7]
         )?;
     }
     Ok(())

@@ -7,21 +7,28 @@ mod advice;
 mod capture;
 mod clean;
 mod completions;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod control;
 mod decoder;
 mod demo;
 mod directories;
 mod exit;
 mod export;
 mod format;
+mod history;
 mod info;
 mod interrupt;
 mod list;
 mod open;
 mod output;
 mod paint;
+#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "processes_unsupported.rs")]
+mod processes;
 mod reading;
 mod saved;
 mod selection;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod servers;
 mod silence;
 mod snapshot;
 mod soak;
@@ -53,6 +60,14 @@ enum Verb {
     Capture(capture::Args),
     Export(export::Args),
     Summary(summary::Args),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Enable(control::EnableArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Disable(control::DisableArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Levels(control::LevelsArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Serve(control::ServeArgs),
     Clean(clean::Args),
     Demo(demo::Args),
     Soak(soak::Args),
@@ -77,6 +92,14 @@ pub(crate) fn main() -> ExitCode {
         Verb::Capture(args) => capture::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Summary(args) => summary::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Enable(args) => control::run_enable(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Disable(args) => control::run_disable(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Levels(args) => control::run_levels(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Serve(args) => control::run_serve(args),
         Verb::Clean(args) => clean::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),

@@ -34,6 +34,8 @@ pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
 pub use find::addresses;
 pub use process::{Domain, FileChange, Process, ProcessState, ServedFile, Wish, WishTime};
+#[doc(hidden)]
+pub use server::ServedFileContent;
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder};
 
 pub(crate) use find::explicit_address;

@@ -44,6 +44,7 @@ pub struct Process {
     pid: u32,
     program: String,
     may_switch: bool,
+    clients: u32,
     /// A descriptor that becomes readable when the process has ended, if there is one.
     end: Option<OwnedFd>,
     line: Mutex<Line>,
@@ -143,14 +144,15 @@ impl Process {
             pid: 0,
             program: String::new(),
             may_switch: false,
+            clients: 0,
             end,
             line: Mutex::new(line),
         };
         let name = std::env::current_exe().unwrap_or_default();
         let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let (answer, _) = process.ask(&Request::Hello { program: name })?;
-        let Answer::Welcome { pid, program, may_switch } = answer else { return Err(process.unexpected()) };
-        (process.pid, process.program, process.may_switch) = (pid, program, may_switch);
+        let Answer::Welcome { pid, program, may_switch, clients } = answer else { return Err(process.unexpected()) };
+        (process.pid, process.program, process.may_switch, process.clients) = (pid, program, may_switch, clients);
         Ok(process)
     }
 
@@ -176,6 +178,12 @@ impl Process {
     #[must_use]
     pub fn may_switch(&self) -> bool {
         self.may_switch
+    }
+
+    /// Returns how many other clients the server had when this one connected.
+    #[must_use]
+    pub fn other_clients(&self) -> u32 {
+        self.clients
     }
 
     /// Returns the rings that the server serves.

@@ -178,6 +178,17 @@ impl Reader {
         self.source.opened_as.as_ref().map(|(name, _)| name.as_path())
     }
 
+    /// Opens the ring's file once more, only for reading. For a snapshot, this is the image in memory. For the program
+    /// `eventring`, which serves rings.
+    ///
+    /// # Errors
+    /// Returns an error if /proc is not mounted, or if this process may not read the file.
+    #[doc(hidden)]
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub fn open_read_only(&self) -> std::io::Result<std::os::fd::OwnedFd> {
+        shm::open_read_only(self.source.file.descriptor())
+    }
+
     /// Returns the server from which the ring came.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn served_by(&self) -> Option<&super::served::ServedBy> {

@@ -22,5 +22,5 @@ pub(super) fn serve(file: &shm::OwnedRingFile, description: &ContentDescription,
         shard_group: shard.group,
         shard_index: shard.index as u32,
     };
-    export(content, file.open_read_only().ok()?)
+    export(content, shm::open_read_only(file.descriptor()).ok()?)
 }

@@ -58,12 +58,12 @@ pub(crate) use system::{boottime_nanos, monotonic_nanos, open_for_reading, read_
 pub(crate) use system::{current_thread_id, current_thread_name};
 pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_parts};
 
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-pub(crate) use linux::RemovedAtExit;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+pub(crate) use linux::{RemovedAtExit, open_read_only};
 
 /// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
 /// 0, the writer took that lock when it made the file.

@@ -10,6 +10,7 @@ use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
+use crate::cli::processes::ProcessArgs;
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
 use awaited::AwaitedRings;
 use eventring::capture::{
@@ -33,8 +34,10 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Names or paths of rings; several go into one file, in the order of time
-    #[arg(value_name = "RING", required = true)]
+    #[arg(value_name = "RING")]
     names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
     /// Where to write; `-` for stdout [default: the first ring's name and `.evc`, in the current directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -120,9 +123,9 @@ impl Args {
         if is_row { output::look_at_row(output, self.force) } else { output::look(output, self.force) }
     }
 
-    fn output(&self) -> PathBuf {
+    fn output(&self, names: &[PathBuf]) -> PathBuf {
         self.output.clone().unwrap_or_else(|| {
-            let first = self.names.first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
+            let first = names.first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
             let mut name = first.to_os_string();
             name.push(".evc");
             PathBuf::from(name)
@@ -132,7 +135,8 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut options = args.options()?;
-    let output = args.output();
+    let names = args.process.rings(&args.names)?;
+    let output = args.output(&names);
     // The output is checked first, so that its errors are reported before this function waits for rings or starts a
     // program.
     let target = match output::is_stdout(&output) {
@@ -151,7 +155,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         [] => None,
         command => Some(Program::start(command, args.json || target.is_none())?),
     };
-    let mut rings = AwaitedRings::new(&args.names, program);
+    let mut rings = AwaitedRings::new(&names, program);
     if !args.wait && rings.program.is_none() {
         rings.open_all().map_err(with_advice_to_wait)?;
     } else {
@@ -165,6 +169,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             }
         }
     }
+    let _enabled = args.process.enable(&names)?;
     let rings = RefCell::new(rings);
     if target.is_none() {
         rings.borrow().read_files().check_stream(io::stdout(), "stdout")?;

@@ -16,6 +16,7 @@ use super::interrupt::Interrupt;
 use super::open::Expect;
 use super::paint::WARNING;
 use super::selection::SelectionRest;
+use crate::cli::processes::ProcessArgs;
 use crate::cli::silence::Silence;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
 use rings::{Ring, Rings};
@@ -41,8 +42,10 @@ pub(super) struct Args {
     ///
     /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
     /// $EVENTRING_DIR), then in the current directory.
-    #[arg(value_name = "RING", required = true)]
+    #[arg(value_name = "RING")]
     names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
     #[command(flatten)]
     expect: Expect,
     /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number; in a
@@ -126,7 +129,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut silence = Silence::new(args.quiet);
     let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
     let start = from.or(args.last.map(Start::Last));
-    let opened = Rings::open(&args.names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
+    let names = args.process.rings(&args.names)?;
+    let _enabled = args.process.enable(&names)?;
+    let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
     let Some(mut rings) = opened else { return Ok(Exit::Done) };
     let mut printer = args.printer(&rings);
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);

@@ -16,6 +16,8 @@ pub(super) struct Desk {
     pub(super) files: Arc<ServedFiles>,
     pub(super) wishes: Wishes,
     pub(super) program: String,
+    /// The number of clients that have greeted.
+    pub(super) greeted: u32,
 }
 
 impl Desk {
@@ -33,10 +35,13 @@ impl Desk {
         }
         match request {
             Request::Hello { .. } => {
-                connection.has_greeted = true;
                 let (pid, program) = (std::process::id(), self.program.clone());
-                let may_switch = connection.may_switch;
-                connection.send(number, &Answer::Welcome { pid, program, may_switch }, None)
+                let (may_switch, clients) = (connection.may_switch, self.greeted);
+                if !connection.has_greeted {
+                    self.greeted += 1;
+                }
+                connection.has_greeted = true;
+                connection.send(number, &Answer::Welcome { pid, program, may_switch, clients }, None)
             }
             Request::List | Request::Follow => {
                 connection.follows |= request == Request::Follow;

@@ -87,7 +87,7 @@ impl Serving {
             clients_max,
             clients: BTreeMap::new(),
             next_client: FIRST_CLIENT,
-            desk: Desk { files, wishes: Wishes::default(), program },
+            desk: Desk { files, wishes: Wishes::default(), program, greeted: 0 },
             buffer: vec![0; MESSAGE_BYTES_MAX],
         })
     }
@@ -213,7 +213,9 @@ impl Serving {
 
     /// Forgets a client, and ends its wishes.
     fn drop_client(&mut self, number: u64) {
-        if self.clients.remove(&number).is_some() && self.desk.wishes.end_client(number) {
+        let Some(client) = self.clients.remove(&number) else { return };
+        self.desk.greeted -= u32::from(client.has_greeted);
+        if self.desk.wishes.end_client(number) {
             self.desk.apply_wishes();
         }
     }

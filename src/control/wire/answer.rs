@@ -7,8 +7,9 @@ use crate::control::error::ControlErrorKind;
 /// A message of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
-    /// The answer to the first request: the process that serves.
-    Welcome { pid: u32, program: String, may_switch: bool },
+    /// The answer to the first request: the process that serves, whether this client may switch, and how many
+    /// other clients there are.
+    Welcome { pid: u32, program: String, may_switch: bool, clients: u32 },
     /// A served file, as one of the answers to [`List`](super::Request::List).
     File(ServedInfo),
     /// The last of several answers. `count` is the number of things that were listed, or that a request has changed.
@@ -109,9 +110,10 @@ impl Message for Answer {
 
     fn put(&self, body: &mut Body) {
         match self {
-            Self::Welcome { pid, program, may_switch } => {
+            Self::Welcome { pid, program, may_switch, clients } => {
                 body.u32(*pid);
                 body.u16((*may_switch).into());
+                body.u32(*clients);
                 body.text(program);
             }
             Self::File(file) | Self::Added(file) => file.put(body),
@@ -148,8 +150,8 @@ impl Message for Answer {
     fn take(kind: u16, parts: &mut Parts<'_>) -> Result<Option<Self>, WireFault> {
         Ok(Some(match kind {
             kind::WELCOME => {
-                let (pid, may_switch) = (parts.u32()?, parts.flag()?);
-                Self::Welcome { pid, program: parts.text()?, may_switch }
+                let (pid, may_switch, clients) = (parts.u32()?, parts.flag()?, parts.u32()?);
+                Self::Welcome { pid, program: parts.text()?, may_switch, clients }
             }
             kind::FILE => Self::File(ServedInfo::take(parts)?),
             kind::END => Self::End { count: parts.u64()? },

@@ -375,13 +375,6 @@ impl OwnedRingFile {
         self.warning.as_ref()
     }
 
-    /// Opens the file once more, only for reading. Needs /proc.
-    #[cfg(feature = "server")]
-    pub(crate) fn open_read_only(&self) -> std::io::Result<OwnedFd> {
-        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&self.file.as_fd()));
-        Ok(paths::open(path.as_ref(), OFlags::RDONLY)?)
-    }
-
     /// Returns the descriptor, which is open for reading and writing. The program may send the descriptor to other
     /// processes: they do not get the lock with it.
     #[must_use]

@@ -57,6 +57,13 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std:
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
+/// Opens the file of a descriptor once more, only for reading. Needs /proc.
+#[cfg(feature = "server")]
+pub(crate) fn open_read_only(file: impl AsFd) -> std::io::Result<std::os::fd::OwnedFd> {
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()));
+    Ok(super::paths::open(path.as_ref(), rustix::fs::OFlags::RDONLY)?)
+}
+
 /// Returns a second descriptor of the same open file.
 pub(crate) fn duplicate(file: impl AsFd) -> std::io::Result<File> {
     file.as_fd().try_clone_to_owned().map(File::from)

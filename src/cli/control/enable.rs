@@ -1,0 +1,103 @@
+//! `eventring enable`, and the option `--enable` of other verbs.
+
+use super::{Target, described};
+use crate::cli::exit::Exit;
+use crate::cli::format::duration;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::saved::parse_duration;
+use eventring::control::{ControlError, Process, WishTime};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The pause between two looks for Ctrl-C and for the end of the programs.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Switch on what a running program records
+///
+/// The program needs a server: start it with EVENTRING_SERVER=1. What is switched on stays on until Ctrl-C, or as long
+/// as --for says, or with --keep until `eventring disable`. Wishes of several users add up.
+#[derive(clap::Args)]
+pub(in crate::cli) struct EnableArgs {
+    #[command(flatten)]
+    target: Target,
+    /// What to switch on: directives as in RUST_LOG, with spans and fields, or domains:
+    /// `my_crate=debug,my_crate::db[query{user=7}]=trace`, `domain:orderbook`
+    #[arg(value_name = "DIRECTIVE")]
+    directive: String,
+    /// Switch it off again after this time (500ms, 10s, 2m, 1h30m), and do not wait for it
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// Leave it on until `eventring disable`, or until the program ends
+    #[arg(long, conflicts_with = "time")]
+    keep: bool,
+}
+
+/// What other verbs have switched on. It is switched off when this value is dropped.
+pub(in crate::cli) struct Enabled {
+    _processes: Vec<Process>,
+}
+
+impl Enabled {
+    /// Switches on `directive` in the programs of these rings, as long as the returned value lives.
+    pub(in crate::cli) fn in_programs_of(rings: &[PathBuf], directive: &str) -> anyhow::Result<Self> {
+        let mut processes: Vec<Process> = Vec::new();
+        for ring in rings {
+            for process in program_of(ring)? {
+                // One connection to each program is enough.
+                if !processes.iter().any(|known| known.address() == process.address()) {
+                    wish(&process, directive, WishTime::Connection)?;
+                    processes.push(process);
+                }
+            }
+        }
+        Ok(Self { _processes: processes })
+    }
+}
+
+/// Connects to the program that records to a ring. The ring is written as a file, or as `PROCESS/RING`.
+fn program_of(ring: &Path) -> Result<Vec<Process>, ControlError> {
+    let process = ring.parent().and_then(Path::to_str).filter(|_| !ring.exists());
+    if let Some(found) = process.filter(|process| !process.is_empty()).and_then(|process| Process::find(process).ok()) {
+        return Ok(found);
+    }
+    Process::find(&ring.file_name().unwrap_or_default().to_string_lossy())
+}
+
+pub(super) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::listen()?;
+    let processes = args.target.find()?;
+    let time = match args.time {
+        Some(time) => WishTime::For(time),
+        None if args.keep => WishTime::Kept,
+        None => WishTime::Connection,
+    };
+    for process in &processes {
+        wish(process, &args.directive, time)?;
+        let until = match time {
+            WishTime::For(time) => format!("for {}", duration(time)),
+            WishTime::Kept => "until `eventring disable`".to_owned(),
+            _ => "until Ctrl-C".to_owned(),
+        };
+        anstream::eprintln!("{} records {} {until}", described(process), args.directive);
+    }
+    if time != WishTime::Connection {
+        return Ok(Exit::Done);
+    }
+    while !interrupt.came() {
+        if processes.iter().all(Process::is_gone) {
+            anstream::eprintln!("the program has ended");
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(Exit::Done)
+}
+
+/// Makes a wish, and shows what the server says about it.
+fn wish(process: &Process, directive: &str, time: WishTime) -> Result<(), ControlError> {
+    let note = process.wish(directive, time)?;
+    if !note.is_empty() {
+        anstream::eprintln!("{}: {}", described(process), crate::cli::format::one_line(&note));
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! `eventring serve`.
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::open::Expect;
+use crate::cli::{advice, format::content_name};
+use eventring::control::{ServedFileContent, Server, ServerAddress};
+use eventring::reader::{Reader, shard_path};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Serve a snapshot, or the ring of a dead program, to any client
+///
+/// Clients read it as they read the rings of a living program: `eventring watch SOCKET`. It is served until Ctrl-C.
+#[derive(clap::Args)]
+pub(in crate::cli) struct ServeArgs {
+    /// Name or path of a ring, or a snapshot
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where clients connect: a path, or `@name` for a name in the abstract namespace
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+}
+
+pub(super) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::listen()?;
+    let expect = Expect::default();
+    let first = expect.options().open(&args.file).map_err(|error| advice::on_expected(&args.file, error))?;
+    let name = args.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut builder = Server::builder().address(ServerAddress::of(&args.socket)).program_name("eventring serve");
+    for (reader, name) in std::iter::once((first.clone(), name.clone())).chain(shards(&first, &name)) {
+        let descriptor = reader.open_read_only().map_err(|error| Failure::io("cannot open the ring again", &error))?;
+        let info = reader.info();
+        let mut content = ServedFileContent::new(
+            name,
+            info.content_type,
+            content_name(&info).to_owned(),
+            info.schema_hash,
+            std::fs::File::from(descriptor.try_clone()?).metadata()?.len(),
+        );
+        if let Some(extension) = info.extension.as_ref().filter(|extension| extension.shard_limit > 0) {
+            content = content.shard(extension.shard_group, extension.shard_index as u32);
+        }
+        builder = builder.serve_file(content, descriptor);
+    }
+    let server = builder.start()?;
+    anstream::eprintln!("{} is served at {} until Ctrl-C", args.file.display(), server.address());
+    while !interrupt.came() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the other shards of a recorder, as far as their files are there.
+fn shards(shard0: &Reader, name: &str) -> Vec<(Reader, String)> {
+    let path = shard0.path().map(Path::to_path_buf).filter(|_| shard0.is_shard_0());
+    let Some(path) = path else { return Vec::new() };
+    let open = |index| Some((Reader::open(shard_path(&path, index)).ok()?, format!("{name}.{index}")));
+    (1..shard0.shard_count()).filter_map(open).collect()
+}
