@@ -16,7 +16,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -39,12 +39,15 @@ const CUSTOMERS: u64 = 16;
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse()?;
     let mut switch: Option<Box<dyn Fn(bool)>> = None;
+    let _server = options.server()?;
     // Only these lines of the program use eventring. `RecorderLayer` can be combined with other layers.
     // `RecorderSubscriber` is used alone, and costs less.
     match options.subscriber.as_str() {
         "recorder" => {
             let recorder = options.recorder()?;
-            tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone()))?;
+            tracing::subscriber::set_global_default(
+                RecorderSubscriber::new(recorder.clone()).with_filter(Options::filter()?),
+            )?;
             switch = Some(Box::new(move |on| recorder.set_enabled(on)));
         }
         "layer" => {
@@ -136,19 +139,22 @@ struct Options {
     subscriber: String,
     keep: bool,
     json: bool,
+    /// True if the service has a server, through which other programs switch on what it records.
+    server: bool,
     /// The number of rounds that compare the subscriber on and off; 0 for a single run without comparison.
     rounds: usize,
 }
 
 impl Options {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json  --rounds N";
+        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json  --server  --rounds N";
         let mut options = Self {
             requests: 20_000,
             ring: "shop".into(),
             subscriber: "recorder".into(),
             keep: false,
             json: false,
+            server: false,
             rounds: 0,
         };
         let mut arguments = std::env::args().skip(1);
@@ -160,6 +166,7 @@ impl Options {
                 "--subscriber" => options.subscriber = value()?,
                 "--keep" => options.keep = true,
                 "--json" => options.json = true,
+                "--server" => options.server = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 _ => return Err(format!("{argument} is not known; {USAGE}").into()),
             }
@@ -168,6 +175,25 @@ impl Options {
             return Err(format!("--subscriber {} is not known; {USAGE}", options.subscriber).into());
         }
         Ok(options)
+    }
+
+    /// Starts the server. Then `eventring enable shop 'http_service=debug'` switches on what the service records.
+    #[cfg(feature = "server")]
+    fn server(&self) -> Result<Option<eventring::control::Server>, Box<dyn Error>> {
+        Ok(if self.server { Some(eventring::control::Server::start()?) } else { None })
+    }
+
+    #[cfg(not(feature = "server"))]
+    fn server(&self) -> Result<(), Box<dyn Error>> {
+        if self.server { Err("--server needs `--features server`".into()) } else { Ok(()) }
+    }
+
+    /// Returns the filter that the environment variable gives. Without it, everything is recorded.
+    fn filter() -> Result<TargetFilter, Box<dyn Error>> {
+        match std::env::var("EVENTRING_FILTER") {
+            Ok(filter) if !filter.is_empty() => Ok(filter.parse()?),
+            _ => Ok(TargetFilter::all()),
+        }
     }
 
     /// Makes the recorder. It has several rings under one name, and each thread records to one of them.

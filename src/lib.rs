@@ -129,6 +129,11 @@ pub mod __internals {
     pub mod clock {
         pub use crate::clock::*;
     }
+    /// Live control.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub mod control {
+        pub use crate::control::decode_messages;
+    }
     /// The bytes of a ring file.
     pub mod layout {
         pub use crate::layout::*;

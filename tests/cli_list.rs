@@ -59,7 +59,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
     let rows: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
     let program = rings[0]["writer"]["program"].as_str().unwrap();
     let pid = std::process::id().to_string();
-    assert_eq!(rows[0], ["NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE"]);
+    assert_eq!(rows[0], ["NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE", "RATE", "PAST", "SERVER"]);
     assert_eq!(rows[1][..6], ["kept", "THINGS", program, &pid, "ended", "12,345"]);
     assert_eq!(rows[2][..6], ["live", "SHOP", program, &pid, "live", "3"]);
     assert_eq!(rows.len(), 3);

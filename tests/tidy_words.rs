@@ -83,7 +83,7 @@ const NOUNLESS_OPENERS: [&str; 22] = [
 /// Most columns of a line of prose.
 const COLUMNS_MAX: usize = 120;
 /// Most rows of the glossary.
-const GLOSSARY_ROWS_MAX: usize = 30;
+const GLOSSARY_ROWS_MAX: usize = 34;
 
 fn is_exempt(path: &str) -> bool {
     EXEMPT.iter().any(|folder| path.starts_with(folder))

@@ -44,6 +44,7 @@ enum Reason {
     Live(Option<u32>),
     Kept,
     Snapshot,
+    DeadServer,
     Unknown,
     Problem(String),
 }
@@ -135,6 +136,13 @@ impl Args {
     /// Removes the file if a dead program has left it. Returns the file's entry in the report, or `None` if the report
     /// does not mention the file.
     fn clean_file(&self, path: &Path) -> Option<CleanedFile> {
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        if super::servers::is_dead_socket(path) {
+            if !self.dry_run {
+                std::fs::remove_file(path).ok()?;
+            }
+            return Some(CleanedFile { file: path.to_path_buf(), bytes: 0, is_removed: true, why: Reason::DeadServer });
+        }
         let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let done =
             |is_removed, why| Some(CleanedFile { file: path.to_path_buf(), bytes: metadata.len(), is_removed, why });
@@ -239,6 +247,7 @@ impl Reason {
             Self::Ended | Self::Kept => "ended",
             Self::Live(_) => "live",
             Self::Snapshot => "snapshot",
+            Self::DeadServer => "dead_server",
             Self::Unknown => "unknown",
             Self::Problem(_) => "problem",
         }
@@ -255,6 +264,7 @@ impl Reason {
             Self::Live(Some(pid)) => format!("process {pid} writes it"),
             Self::Live(None) => "a process that cannot be seen from here writes it".into(),
             Self::Snapshot => "a snapshot".into(),
+            Self::DeadServer => "a socket whose server died".into(),
             Self::Unknown => "its writer cannot be seen from here".into(),
             Self::Problem(problem) => one_line(problem),
         }

@@ -1,4 +1,4 @@
-//! How long the past is that a ring holds.
+//! The past that a ring holds: how long it is.
 
 use eventring::reader::{Next, Reader, Seek};
 use std::time::SystemTime;

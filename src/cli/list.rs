@@ -6,7 +6,7 @@ use super::format::{bytes, content_name, duration, grouped, one_line};
 use super::history::History;
 use super::paint::{DIM, WARNING};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use super::servers::{self, Serving};
+use super::servers::{self, ListedServer};
 use super::state::{json_name, short_word, writer};
 use eventring::reader::{Reader, ReaderErrorKind, RingState, shard_path};
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ fn recorded(reader: &Reader) -> u64 {
 
 /// Adds the servers to the rings that they serve, and the rings in anonymous memory.
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-fn add_servers(found: &mut Vec<ListedRing>, servers: &[Serving]) {
+fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
     for server in servers {
         let shown = Some((server.object(), server.in_words()));
         for ring in found.iter_mut() {

@@ -1,11 +1,11 @@
 //! The servers of running programs, as `eventring list` shows them.
 
-use eventring::control::{Process, ServedFile, ServerAddress};
+use eventring::control::{ControlErrorKind, Process, ServedFile, ServerAddress};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// A server that answers this user.
-pub(super) struct Serving {
+pub(super) struct ListedServer {
     process: Process,
     files: Vec<ServedFile>,
     /// The directives in force, or an empty text.
@@ -13,18 +13,28 @@ pub(super) struct Serving {
 }
 
 /// Returns the servers whose sockets lie in these directories.
-pub(super) fn in_directories(directories: &[PathBuf]) -> Vec<Serving> {
+pub(super) fn in_directories(directories: &[PathBuf]) -> Vec<ListedServer> {
     let addresses = directories.iter().flat_map(|directory| ServerAddress::in_ring_directory(directory));
     let serving = |address: ServerAddress| {
         let process = Process::connect(&address).ok()?;
         let files = process.files().ok()?;
         let effective = process.state().ok()?.effective;
-        Some(Serving { process, files, effective })
+        Some(ListedServer { process, files, effective })
     };
     addresses.filter_map(serving).collect()
 }
 
-impl Serving {
+/// Returns true if the path is that of a server's socket in a ring directory, and nobody answers there.
+pub(super) fn is_dead_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let address = ServerAddress::of(path);
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    is_socket
+        && address.pid_hint().is_some()
+        && Process::connect(&address).is_err_and(|error| error.kind() == ControlErrorKind::NoServer)
+}
+
+impl ListedServer {
     /// Returns true if the server serves the ring of this file.
     pub(super) fn has(&self, path: &Path, writer: Option<u32>) -> bool {
         let is_it = |served: &Path| {

@@ -16,7 +16,7 @@ pub fn addresses() -> Vec<ServerAddress> {
 
 impl Process {
     /// Connects to the processes that `name` means. The name is a process id (`pid:N`), the path of a socket, `@name`
-    /// for a name in the abstract namespace, the name of a program, or the name of one of its rings. A name of a program
+    /// for a name in the abstract namespace, the name of a program, or that of one of its rings. A name of a program
     /// or ring can mean several processes. Only servers in the ring directories are found by such a name.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 //! A server hands out read-only descriptors of the program's rings, and lets clients switch on what the program
 //! records. `docs/CONTROL.md` describes the messages, who may do what, and what happens at each death.
 //!
-//! The server knows nothing of recorders. It serves a list of files ([`served`]), and it passes directives to the
-//! switches that other modules have registered ([`switches`]).
+//! The server knows nothing of recorders. It serves a list of files, and it passes directives to the parts of the
+//! program that other modules have registered.
 //!
 //! | file | idea |
 //! |---|---|
@@ -38,6 +38,9 @@ pub use process::{Domain, FileChange, Process, ProcessState, ServedFile, Wish, W
 pub use server::ServedFileContent;
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder};
 
+#[doc(hidden)]
+pub use wire::decode_messages;
+
 pub(crate) use find::explicit_address;
 pub(crate) use served::{Export, ServedContent, export};
-pub(crate) use switches::{Switch, register};
+pub(crate) use switches::{Switchable, register};

@@ -3,7 +3,7 @@
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
 use super::socket::{self, Packet, Tried};
-use super::wire::{Answer, DomainState, MESSAGE_BYTES_MAX, Request, ServedInfo, WishInfo, WishLife};
+use super::wire::{Answer, ClientRequest, DomainState, MESSAGE_BYTES_MAX, ServedInfo, WishInfo, WishLife};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -47,11 +47,11 @@ pub struct Process {
     clients: u32,
     /// A descriptor that becomes readable when the process has ended, if there is one.
     end: Option<OwnedFd>,
-    line: Mutex<Line>,
+    line: Mutex<ServerLine>,
 }
 
 /// The connection, and what came over it without a request.
-struct Line {
+struct ServerLine {
     socket: OwnedFd,
     last_number: u32,
     changes: VecDeque<FileChange>,
@@ -79,11 +79,11 @@ pub enum FileChange {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WishTime {
-    /// As long as the connection.
+    /// The life of the connection.
     Connection,
-    /// So long, whether the client lives or not.
+    /// A fixed time, whether the client lives or not.
     For(Duration),
-    /// Until it is taken back with [`Process::withdraw`], or the program ends.
+    /// Life without an end, until the wish is taken back with [`Process::withdraw`], or the program ends.
     Kept,
 }
 
@@ -109,7 +109,7 @@ pub struct Domain {
     pub is_enabled: bool,
 }
 
-/// What a process records, and who wants it.
+/// The recording of a process: what is on, and who wants it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ProcessState {
@@ -132,7 +132,7 @@ impl Process {
         let socket = connect(address).map_err(|error| error.at(address))?;
         let end = socket::peer(&socket).ok().and_then(|peer| Pid::from_raw(peer.pid.as_raw_pid()));
         let end = end.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let line = Line {
+        let line = ServerLine {
             socket,
             last_number: 0,
             changes: VecDeque::new(),
@@ -150,7 +150,7 @@ impl Process {
         };
         let name = std::env::current_exe().unwrap_or_default();
         let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let (answer, _) = process.ask(&Request::Hello { program: name })?;
+        let (answer, _) = process.ask(&ClientRequest::Hello { program: name })?;
         let Answer::Welcome { pid, program, may_switch, clients } = answer else { return Err(process.unexpected()) };
         (process.pid, process.program, process.may_switch, process.clients) = (pid, program, may_switch, clients);
         Ok(process)
@@ -191,7 +191,7 @@ impl Process {
     /// # Errors
     /// Returns an error if the process has ended, or does not answer.
     pub fn files(&self) -> Result<Vec<ServedFile>, ControlError> {
-        self.list(&Request::List)
+        self.list(&ClientRequest::List)
     }
 
     /// Returns the rings that the server serves. From now on, [`Self::changes`] returns the rings that come and go.
@@ -199,7 +199,7 @@ impl Process {
     /// # Errors
     /// Returns an error if the process has ended, or does not answer.
     pub fn follow(&self) -> Result<Vec<ServedFile>, ControlError> {
-        self.list(&Request::Follow)
+        self.list(&ClientRequest::Follow)
     }
 
     /// Returns the changes since the last call. Never waits.
@@ -215,7 +215,7 @@ impl Process {
     /// Returns an error if the server no longer serves the ring, or if the process has ended.
     pub fn import(&self, file: &ServedFile) -> Result<OwnedFd, ControlError> {
         let ServedInfo { id, content_type, schema_hash, .. } = file.info;
-        match self.ask(&Request::Import { id, content_type, schema_hash })? {
+        match self.ask(&ClientRequest::Import { id, content_type, schema_hash })? {
             (Answer::Imported { .. }, Some(descriptor)) => Ok(descriptor),
             _ => Err(self.unexpected()),
         }
@@ -231,7 +231,7 @@ impl Process {
             WishTime::For(time) => WishLife::Millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             WishTime::Kept => WishLife::Kept,
         };
-        match self.ask(&Request::Wish { life, directive: directive.to_owned() })? {
+        match self.ask(&ClientRequest::Wish { life, directive: directive.to_owned() })? {
             (Answer::Granted { note, .. }, _) => Ok(note),
             _ => Err(self.unexpected()),
         }
@@ -243,7 +243,7 @@ impl Process {
     /// # Errors
     /// Returns an error if this user may not switch, or if the process has ended.
     pub fn withdraw(&self, directive: &str) -> Result<u64, ControlError> {
-        match self.ask(&Request::Withdraw { directive: directive.to_owned() })? {
+        match self.ask(&ClientRequest::Withdraw { directive: directive.to_owned() })? {
             (Answer::End { count }, _) => Ok(count),
             _ => Err(self.unexpected()),
         }
@@ -255,7 +255,7 @@ impl Process {
     /// Returns an error if the process has ended, or does not answer.
     pub fn state(&self) -> Result<ProcessState, ControlError> {
         let mut state = ProcessState::default();
-        let ended = self.ask_all(&Request::State, |answer| match answer {
+        let ended = self.ask_all(&ClientRequest::State, |answer| match answer {
             Answer::State { configured, effective } => (state.configured, state.effective) = (configured, effective),
             Answer::Wish(WishInfo { pid, until_epoch_nanos, directive }) => {
                 let until_epoch_nanos = Some(until_epoch_nanos).filter(|nanos| *nanos > 0);
@@ -277,7 +277,7 @@ impl Process {
         line.is_gone
     }
 
-    fn list(&self, request: &Request) -> Result<Vec<ServedFile>, ControlError> {
+    fn list(&self, request: &ClientRequest) -> Result<Vec<ServedFile>, ControlError> {
         let mut files = Vec::new();
         self.ask_all(request, |answer| {
             if let Answer::File(info) = answer {
@@ -288,14 +288,14 @@ impl Process {
     }
 
     /// Sends a request, and returns its one answer.
-    fn ask(&self, request: &Request) -> Result<(Answer, Option<OwnedFd>), ControlError> {
+    fn ask(&self, request: &ClientRequest) -> Result<(Answer, Option<OwnedFd>), ControlError> {
         let mut line = self.line();
         let number = line.send(request).map_err(|error| error.at(&self.address))?;
         line.answer(number).map_err(|error| error.at(&self.address))
     }
 
     /// Sends a request, and calls `each` with its answers up to the last one.
-    fn ask_all(&self, request: &Request, mut each: impl FnMut(Answer)) -> Result<(), ControlError> {
+    fn ask_all(&self, request: &ClientRequest, mut each: impl FnMut(Answer)) -> Result<(), ControlError> {
         let mut line = self.line();
         let number = line.send(request).map_err(|error| error.at(&self.address))?;
         loop {
@@ -306,7 +306,7 @@ impl Process {
         }
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, ServerLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -322,8 +322,8 @@ impl std::fmt::Debug for Process {
     }
 }
 
-impl Line {
-    fn send(&mut self, request: &Request) -> Result<u32, ControlError> {
+impl ServerLine {
+    fn send(&mut self, request: &ClientRequest) -> Result<u32, ControlError> {
         self.last_number = self.last_number.wrapping_add(1).max(1);
         let bytes = request.encode(self.last_number);
         let start = Instant::now();

@@ -34,13 +34,13 @@ pub(super) struct ServedFiles {
 }
 
 struct Listed {
-    files: BTreeMap<u64, Entry>,
+    files: BTreeMap<u64, ListedFile>,
     next_id: u64,
     /// The descriptors that wake the servers of this list when it changes.
     wakers: Vec<Arc<OwnedFd>>,
 }
 
-struct Entry {
+struct ListedFile {
     content: ServedContent,
     /// A descriptor that can only read.
     descriptor: Arc<OwnedFd>,
@@ -84,7 +84,7 @@ impl ServedFiles {
         let mut listed = self.lock()?;
         let (id, process) = (listed.next_id, std::process::id());
         listed.next_id += 1;
-        listed.files.insert(id, Entry { content, descriptor: Arc::new(descriptor), process });
+        listed.files.insert(id, ListedFile { content, descriptor: Arc::new(descriptor), process });
         listed.wake();
         Some(Export { list: Arc::clone(self), id, process })
     }
@@ -144,7 +144,7 @@ pub(super) fn wake(waker: &OwnedFd) {
     let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
 }
 
-impl Entry {
+impl ListedFile {
     fn info(&self, id: u64) -> ServedInfo {
         let content = &self.content;
         ServedInfo {

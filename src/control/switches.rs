@@ -4,7 +4,7 @@ use super::wire::DomainState;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A part of a program that takes directives from clients.
-pub(crate) trait Switch: Send + Sync {
+pub(crate) trait Switchable: Send + Sync {
     /// Checks a directive. Returns `Ok(false)` if it is none for this switch.
     ///
     /// # Errors
@@ -25,17 +25,17 @@ pub(crate) trait Switch: Send + Sync {
     fn domains(&self) -> Vec<DomainState>;
 }
 
-static SWITCHES: Mutex<Vec<Weak<dyn Switch>>> = Mutex::new(Vec::new());
+static SWITCHES: Mutex<Vec<Weak<dyn Switchable>>> = Mutex::new(Vec::new());
 
 /// Makes a switch known to the server of this process, as long as the switch lives.
-pub(crate) fn register(switch: &Arc<dyn Switch>) {
+pub(crate) fn register(switch: &Arc<dyn Switchable>) {
     let mut switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
     switches.retain(|known| known.strong_count() > 0);
     switches.push(Arc::downgrade(switch));
 }
 
 /// Returns the switches that live.
-pub(super) fn all() -> Vec<Arc<dyn Switch>> {
+pub(super) fn all() -> Vec<Arc<dyn Switchable>> {
     let switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
     switches.iter().filter_map(Weak::upgrade).collect()
 }

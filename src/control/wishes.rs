@@ -9,11 +9,11 @@ const WISHES_MAX: usize = 1024;
 /// The wishes that are in force.
 #[derive(Default)]
 pub(super) struct Wishes {
-    wishes: Vec<Entry>,
+    wishes: Vec<LivingWish>,
     last_number: u64,
 }
 
-struct Entry {
+struct LivingWish {
     /// The number of the client whose end ends the wish, if its end does so.
     client: Option<u64>,
     pid: u32,
@@ -54,7 +54,7 @@ impl Wishes {
             WishLife::Client | WishLife::Kept => None,
         };
         let client = (life == WishLife::Client).then_some(by.client);
-        self.wishes.push(Entry { client, pid: by.pid, uid: by.uid, directive, until });
+        self.wishes.push(LivingWish { client, pid: by.pid, uid: by.uid, directive, until });
         Some(self.last_number)
     }
 
@@ -73,7 +73,7 @@ impl Wishes {
         self.end(|wish| wish.directive == directive && (uid == 0 || uid == wish.uid))
     }
 
-    fn end(&mut self, is_over: impl Fn(&Entry) -> bool) -> u64 {
+    fn end(&mut self, is_over: impl Fn(&LivingWish) -> bool) -> u64 {
         let before = self.wishes.len();
         self.wishes.retain(|wish| !is_over(wish));
         (before - self.wishes.len()) as u64
@@ -93,7 +93,7 @@ impl Wishes {
     }
 
     pub(super) fn infos(&self) -> Vec<WishInfo> {
-        let info = |wish: &Entry| WishInfo {
+        let info = |wish: &LivingWish| WishInfo {
             pid: wish.pid,
             until_epoch_nanos: wish.until.map_or(0, |(_, epoch_nanos)| epoch_nanos),
             directive: wish.directive.clone(),

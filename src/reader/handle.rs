@@ -185,7 +185,7 @@ impl Reader {
     /// Returns an error if /proc is not mounted, or if this process may not read the file.
     #[doc(hidden)]
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-    pub fn open_read_only(&self) -> std::io::Result<std::os::fd::OwnedFd> {
+    pub fn open_read_only(&self) -> std::io::Result<shm::OwnedFd> {
         shm::open_read_only(self.source.file.descriptor())
     }
 

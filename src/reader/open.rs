@@ -137,7 +137,7 @@ impl ReaderOptions {
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn open_served(
         &self,
-        descriptor: std::os::fd::OwnedFd,
+        descriptor: shm::OwnedFd,
         served_by: super::served::ServedBy,
         opened_as: Option<(PathBuf, Self)>,
     ) -> Result<Reader, ReaderError> {

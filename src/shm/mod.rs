@@ -40,6 +40,8 @@ use unsupported as system;
 
 pub use answers::{FileId, Liveness, LockState, LostPages, ProcessIdentity};
 pub use error::{ShmError, ShmErrorKind};
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+pub use fd::OwnedFd;
 pub use fd::{AsFd, BorrowedFd};
 pub use location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
 pub use name::{ConfigLimits, RingConfig, RingName, ShiftLimits};

@@ -24,6 +24,8 @@ pub const TARGETS: &[Target] = &[
     ("schema_text", schema_text),
     ("perf_tables", perf_tables),
     ("snapshot", snapshot),
+    #[cfg(feature = "server")]
+    ("control", control),
     ("capture", capture),
 ];
 
@@ -56,6 +58,12 @@ pub fn ring_events(data: &[u8]) {
     if let Ok(reader) = Reader::options().open_fd(&file) {
         exercise(&reader, 300);
     }
+}
+
+/// Treats the bytes as a message to a server, and as a message of a server.
+#[cfg(feature = "server")]
+pub fn control(data: &[u8]) {
+    eventring::__internals::control::decode_messages(data);
 }
 
 /// Treats the bytes before the first NUL as schema text, and the bytes after it as a payload to decode by that schema.

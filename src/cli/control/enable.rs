@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(in crate::cli) struct EnableArgs {
     #[command(flatten)]
     target: Target,
-    /// What to switch on: directives as in RUST_LOG, with spans and fields, or domains:
+    /// Directives to switch on, as in RUST_LOG, with spans and fields, or domains:
     /// `my_crate=debug,my_crate::db[query{user=7}]=trace`, `domain:orderbook`
     #[arg(value_name = "DIRECTIVE")]
     directive: String,
@@ -32,7 +32,7 @@ pub(in crate::cli) struct EnableArgs {
     keep: bool,
 }
 
-/// What other verbs have switched on. It is switched off when this value is dropped.
+/// A recording that another verb has switched on. It is switched off when this value is dropped.
 pub(in crate::cli) struct Enabled {
     _processes: Vec<Process>,
 }

@@ -3,8 +3,8 @@
 use super::connection::{Connection, Lost};
 use crate::control::error::ControlErrorKind;
 use crate::control::served::ServedFiles;
-use crate::control::switches::{self, Switch};
-use crate::control::wire::{Answer, Request, ServedInfo, WishLife};
+use crate::control::switches::{self, Switchable};
+use crate::control::wire::{Answer, ClientRequest, ServedInfo, WishLife};
 use crate::control::wishes::{Wisher, Wishes};
 use crate::shm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,14 +27,14 @@ impl Desk {
         client: u64,
         connection: &mut Connection,
         number: u32,
-        request: Request,
+        request: ClientRequest,
     ) -> Result<(), Lost> {
         let refusal = self.refusal(connection, &request);
         if let Some((kind, text)) = refusal {
             return connection.send(number, &Answer::Refused { kind, text }, None);
         }
         match request {
-            Request::Hello { .. } => {
+            ClientRequest::Hello { .. } => {
                 let (pid, program) = (std::process::id(), self.program.clone());
                 let (may_switch, clients) = (connection.may_switch, self.greeted);
                 if !connection.has_greeted {
@@ -43,14 +43,14 @@ impl Desk {
                 connection.has_greeted = true;
                 connection.send(number, &Answer::Welcome { pid, program, may_switch, clients }, None)
             }
-            Request::List | Request::Follow => {
-                connection.follows |= request == Request::Follow;
+            ClientRequest::List | ClientRequest::Follow => {
+                connection.follows |= request == ClientRequest::Follow;
                 let files = self.files.infos();
                 let count = files.len() as u64;
                 files.into_iter().try_for_each(|file| connection.send(number, &Answer::File(file), None))?;
                 connection.send(number, &Answer::End { count }, None)
             }
-            Request::Import { id, content_type, schema_hash } => {
+            ClientRequest::Import { id, content_type, schema_hash } => {
                 let found = self.files.find(id).ok_or_else(|| format!("there is no file {id}: it has ended"));
                 let checked = found.and_then(|(info, descriptor)| {
                     check_content(&info, content_type, schema_hash).map(|()| (info, descriptor))
@@ -63,23 +63,23 @@ impl Desk {
                     Err(text) => refuse(connection, number, ControlErrorKind::NotFound, text),
                 }
             }
-            Request::Wish { life, directive } => match self.wish(client, connection, life, &directive) {
+            ClientRequest::Wish { life, directive } => match self.wish(client, connection, life, &directive) {
                 Ok((wish, note)) => connection.send(number, &Answer::Granted { wish, note }, None),
                 Err((kind, text)) => refuse(connection, number, kind, text),
             },
-            Request::Withdraw { directive } => {
+            ClientRequest::Withdraw { directive } => {
                 let count = self.wishes.withdraw(directive.trim(), connection.uid);
                 if count > 0 {
                     self.apply_wishes();
                 }
                 connection.send(number, &Answer::End { count }, None)
             }
-            Request::State => self.tell_state(connection, number),
+            ClientRequest::State => self.tell_state(connection, number),
         }
     }
 
     /// Returns the reason to refuse a request, if there is one.
-    fn refusal(&self, connection: &Connection, request: &Request) -> Option<(ControlErrorKind, String)> {
+    fn refusal(&self, connection: &Connection, request: &ClientRequest) -> Option<(ControlErrorKind, String)> {
         let denied = |what: &str| {
             let text = format!(
                 "user {} may not {what} process {}, which runs as user {}; expected that user or root; run as one of \
@@ -92,11 +92,11 @@ impl Desk {
         };
         match request {
             _ if !connection.may_import => denied("read the rings of"),
-            Request::Hello { .. } => None,
+            ClientRequest::Hello { .. } => None,
             _ if !connection.has_greeted => {
                 Some((ControlErrorKind::BadMessage, "the first message must be HELLO".into()))
             }
-            Request::Wish { .. } | Request::Withdraw { .. } if !connection.may_switch => {
+            ClientRequest::Wish { .. } | ClientRequest::Withdraw { .. } if !connection.may_switch => {
                 denied("switch what is recorded by")
             }
             _ => None,
@@ -144,7 +144,7 @@ impl Desk {
 
     fn tell_state(&self, connection: &mut Connection, number: u32) -> Result<(), Lost> {
         let switches = switches::all();
-        let joined = |of: &dyn Fn(&dyn Switch) -> String| {
+        let joined = |of: &dyn Fn(&dyn Switchable) -> String| {
             let texts: Vec<String> = switches.iter().map(|s| of(&**s)).filter(|text| !text.is_empty()).collect();
             texts.join(",")
         };
@@ -189,7 +189,7 @@ fn check_content(info: &ServedInfo, content_type: u16, schema_hash: [u8; 32]) ->
 }
 
 /// Checks that a part of the program takes a directive.
-fn check_directive(switches: &[Arc<dyn Switch>], directive: &str) -> Result<(), String> {
+fn check_directive(switches: &[Arc<dyn Switchable>], directive: &str) -> Result<(), String> {
     let mut is_taken = false;
     let mut fault = None;
     for switch in switches {

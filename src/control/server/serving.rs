@@ -8,7 +8,7 @@ use super::connection::{Connection, Lost};
 use crate::control::error::ControlErrorKind;
 use crate::control::served::{Export, ServedFiles};
 use crate::control::socket::{self, Packet, Tried};
-use crate::control::wire::{Answer, MESSAGE_BYTES_MAX, Request, ServedInfo};
+use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo};
 use crate::control::wishes::Wishes;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -116,7 +116,7 @@ impl Serving {
                     _ => is_busy |= self.serve(number, flags),
                 }
             }
-            self.end_late();
+            self.end_overdue();
             if is_busy {
                 std::thread::sleep(BUSY_PAUSE);
             }
@@ -221,7 +221,7 @@ impl Serving {
     }
 
     /// Ends what has waited too long: wishes whose time is over, and clients without a first message.
-    fn end_late(&mut self) {
+    fn end_overdue(&mut self) {
         let now = Instant::now();
         if self.desk.wishes.end_expired(now) {
             self.desk.apply_wishes();
@@ -256,7 +256,7 @@ impl Serving {
 
 /// Answers a packet of a client. A packet that is no request ends the connection, after a refusal.
 fn answer(desk: &mut Desk, number: u64, client: &mut Connection, packet: &Packet) -> Result<(), Lost> {
-    match Request::decode(&packet.bytes) {
+    match ClientRequest::decode(&packet.bytes) {
         Ok((request_number, request)) => desk.answer(number, client, request_number, request),
         Err(fault) => {
             let _ = refuse(client, 0, ControlErrorKind::BadMessage, fault.to_string());

@@ -1,7 +1,7 @@
-//! What a server answers and tells.
+//! The messages of a server.
 
-use super::bytes::{Body, Parts};
-use super::{Message, WireFault};
+use super::bytes::{Body, BodyParts};
+use super::{WireFault, WireMessage};
 use crate::control::error::ControlErrorKind;
 
 /// A message of a server.
@@ -10,7 +10,7 @@ pub(crate) enum Answer {
     /// The answer to the first request: the process that serves, whether this client may switch, and how many
     /// other clients there are.
     Welcome { pid: u32, program: String, may_switch: bool, clients: u32 },
-    /// A served file, as one of the answers to [`List`](super::Request::List).
+    /// A served file, as one of the answers to [`List`](super::ClientRequest::List).
     File(ServedInfo),
     /// The last of several answers. `count` is the number of things that were listed, or that a request has changed.
     End { count: u64 },
@@ -18,11 +18,11 @@ pub(crate) enum Answer {
     Imported { id: u64, bytes: u64 },
     /// The wish with this number is in force. `note` says what the client should know about it, or is empty.
     Granted { wish: u64, note: String },
-    /// What is on: the directives of the configuration, and those in force.
+    /// The directives of the configuration, and the directives in force.
     State { configured: String, effective: String },
-    /// A wish that is in force, as one of the answers to [`State`](super::Request::State).
+    /// A wish that is in force, as one of the answers to [`State`](super::ClientRequest::State).
     Wish(WishInfo),
-    /// A domain, as one of the answers to [`State`](super::Request::State).
+    /// A domain, as one of the answers to [`State`](super::ClientRequest::State).
     Domain(DomainState),
     /// The server serves this file now. It is sent without a request, with the number 0.
     Added(ServedInfo),
@@ -91,7 +91,7 @@ impl Answer {
     }
 }
 
-impl Message for Answer {
+impl WireMessage for Answer {
     fn kind(&self) -> u16 {
         match self {
             Self::Welcome { .. } => kind::WELCOME,
@@ -147,7 +147,7 @@ impl Message for Answer {
         }
     }
 
-    fn take(kind: u16, parts: &mut Parts<'_>) -> Result<Option<Self>, WireFault> {
+    fn take(kind: u16, parts: &mut BodyParts<'_>) -> Result<Option<Self>, WireFault> {
         Ok(Some(match kind {
             kind::WELCOME => {
                 let (pid, may_switch, clients) = (parts.u32()?, parts.flag()?, parts.u32()?);
@@ -188,7 +188,7 @@ impl ServedInfo {
         [&self.name, &self.content_name, &self.path].into_iter().for_each(|text| body.text(text));
     }
 
-    fn take(parts: &mut Parts<'_>) -> Result<Self, WireFault> {
+    fn take(parts: &mut BodyParts<'_>) -> Result<Self, WireFault> {
         let (id, bytes, shard_group) = (parts.u64()?, parts.u64()?, parts.u64()?);
         let (shard_index, content_type, schema_hash) = (parts.u32()?, parts.u16()?, parts.array()?);
         let (name, content_name, path) = (parts.text()?, parts.text()?, parts.text()?);

@@ -42,11 +42,11 @@ impl Body {
 }
 
 /// The parts of a body that were not taken yet.
-pub(super) struct Parts<'b> {
+pub(super) struct BodyParts<'b> {
     rest: &'b [u8],
 }
 
-impl<'b> Parts<'b> {
+impl<'b> BodyParts<'b> {
     pub(super) fn of(rest: &'b [u8]) -> Self {
         Self { rest }
     }

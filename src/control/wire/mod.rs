@@ -15,9 +15,9 @@ mod bytes;
 mod request;
 
 pub(crate) use answer::{Answer, DomainState, ServedInfo, WishInfo};
-pub(crate) use request::{Request, WishLife};
+pub(crate) use request::{ClientRequest, WishLife};
 
-use bytes::{Body, Parts};
+use bytes::{Body, BodyParts};
 use std::fmt;
 
 /// The first bytes of each message.
@@ -60,16 +60,16 @@ impl fmt::Display for WireFault {
 }
 
 /// A body of a message.
-trait Message: Sized {
+trait WireMessage: Sized {
     /// Returns the number of the message's kind.
     fn kind(&self) -> u16;
     fn put(&self, body: &mut Body);
     /// Takes the parts of a body. Returns `Ok(None)` if there is no such kind.
-    fn take(kind: u16, parts: &mut Parts<'_>) -> Result<Option<Self>, WireFault>;
+    fn take(kind: u16, parts: &mut BodyParts<'_>) -> Result<Option<Self>, WireFault>;
 }
 
 /// Returns a message as bytes. `number` is the number of the request that it is, or that it answers.
-fn encode(number: u32, message: &impl Message) -> Vec<u8> {
+fn encode(number: u32, message: &impl WireMessage) -> Vec<u8> {
     let mut body = Body::after(&[0; HEAD_BYTES]);
     message.put(&mut body);
     let mut bytes = body.into_bytes();
@@ -83,8 +83,8 @@ fn encode(number: u32, message: &impl Message) -> Vec<u8> {
 }
 
 /// Returns the number of a message, and the message.
-fn decode<M: Message>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
-    let mut head = Parts::of(bytes);
+fn decode<M: WireMessage>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
+    let mut head = BodyParts::of(bytes);
     if head.array()? != MAGIC {
         return Err(WireFault::Magic);
     }
@@ -98,9 +98,20 @@ fn decode<M: Message>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
         std::cmp::Ordering::Greater => return Err(WireFault::Long),
         std::cmp::Ordering::Equal => {}
     }
-    let mut parts = Parts::of(body);
+    let mut parts = BodyParts::of(body);
     let message = M::take(kind, &mut parts)?.ok_or(WireFault::Kind(kind))?;
     if parts.rest().is_empty() { Ok((number, message)) } else { Err(WireFault::Long) }
+}
+
+/// Decodes bytes as a request and as an answer, for the fuzzer. What can be decoded must come back when it is encoded.
+#[doc(hidden)]
+pub fn decode_messages(bytes: &[u8]) {
+    if let Ok((number, request)) = ClientRequest::decode(bytes) {
+        assert_eq!(ClientRequest::decode(&request.encode(number)), Ok((number, request)));
+    }
+    if let Ok((number, answer)) = Answer::decode(bytes) {
+        assert_eq!(Answer::decode(&answer.encode(number)), Ok((number, answer)));
+    }
 }
 
 #[cfg(test)]

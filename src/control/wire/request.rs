@@ -1,11 +1,11 @@
-//! What a client asks.
+//! The messages of a client.
 
-use super::bytes::{Body, Parts};
-use super::{Message, WireFault};
+use super::bytes::{Body, BodyParts};
+use super::{WireFault, WireMessage};
 
 /// A request of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Request {
+pub(crate) enum ClientRequest {
     /// The first request of each client. `program` is the client's name for messages.
     Hello { program: String },
     /// Asks for all files that the server serves.
@@ -26,11 +26,11 @@ pub(crate) enum Request {
 /// The time for which a wish lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WishLife {
-    /// As long as the client.
+    /// The life of the client.
     Client,
-    /// So many milliseconds, whether the client lives or not.
+    /// A number of milliseconds, whether the client lives or not.
     Millis(u64),
-    /// Until it is taken back, or the program ends.
+    /// Life without an end, until the wish is taken back or the program ends.
     Kept,
 }
 
@@ -44,7 +44,7 @@ mod kind {
     pub(super) const STATE: u16 = 7;
 }
 
-impl Request {
+impl ClientRequest {
     /// Returns the request as a message. The answers to it have the same `number`.
     pub(crate) fn encode(&self, number: u32) -> Vec<u8> {
         super::encode(number, self)
@@ -56,7 +56,7 @@ impl Request {
     }
 }
 
-impl Message for Request {
+impl WireMessage for ClientRequest {
     fn kind(&self) -> u16 {
         match self {
             Self::Hello { .. } => kind::HELLO,
@@ -92,7 +92,7 @@ impl Message for Request {
         }
     }
 
-    fn take(kind: u16, parts: &mut Parts<'_>) -> Result<Option<Self>, WireFault> {
+    fn take(kind: u16, parts: &mut BodyParts<'_>) -> Result<Option<Self>, WireFault> {
         Ok(Some(match kind {
             kind::HELLO => Self::Hello { program: parts.text()? },
             kind::LIST => Self::List,

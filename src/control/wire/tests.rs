@@ -8,19 +8,16 @@ fn life() -> impl Strategy<Value = WishLife> {
     prop_oneof![Just(WishLife::Client), any::<u64>().prop_map(WishLife::Millis), Just(WishLife::Kept)]
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = ClientRequest> {
     prop_oneof![
-        ".{0,40}".prop_map(|program| Request::Hello { program }),
-        Just(Request::List),
-        (any::<u64>(), any::<u16>(), any::<[u8; 32]>()).prop_map(|(id, content_type, schema_hash)| Request::Import {
-            id,
-            content_type,
-            schema_hash
-        }),
-        Just(Request::Follow),
-        (life(), ".{0,200}").prop_map(|(life, directive)| Request::Wish { life, directive }),
-        ".{0,200}".prop_map(|directive| Request::Withdraw { directive }),
-        Just(Request::State),
+        ".{0,40}".prop_map(|program| ClientRequest::Hello { program }),
+        Just(ClientRequest::List),
+        (any::<u64>(), any::<u16>(), any::<[u8; 32]>())
+            .prop_map(|(id, content_type, schema_hash)| ClientRequest::Import { id, content_type, schema_hash }),
+        Just(ClientRequest::Follow),
+        (life(), ".{0,200}").prop_map(|(life, directive)| ClientRequest::Wish { life, directive }),
+        ".{0,200}".prop_map(|directive| ClientRequest::Withdraw { directive }),
+        Just(ClientRequest::State),
     ]
 }
 
@@ -58,43 +55,43 @@ fn answer() -> impl Strategy<Value = Answer> {
 proptest! {
     #[test]
     fn requests_and_answers_come_back(number in any::<u32>(), request in request(), answer in answer()) {
-        prop_assert_eq!(Request::decode(&request.encode(number)), Ok((number, request)));
+        prop_assert_eq!(ClientRequest::decode(&request.encode(number)), Ok((number, request)));
         prop_assert_eq!(Answer::decode(&answer.encode(number)), Ok((number, answer)));
     }
 
     #[test]
     fn every_beginning_of_a_message_and_every_longer_one_is_refused(request in request(), cut in any::<prop::sample::Index>()) {
         let bytes = request.encode(1);
-        prop_assert!(Request::decode(&bytes[..cut.index(bytes.len())]).is_err());
-        prop_assert_eq!(Request::decode(&[&bytes[..], &[0]].concat()), Err(WireFault::Long));
+        prop_assert!(ClientRequest::decode(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert_eq!(ClientRequest::decode(&[&bytes[..], &[0]].concat()), Err(WireFault::Long));
     }
 
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), flip in any::<(prop::sample::Index, u8)>(), answer in answer()) {
-        let _ = (Request::decode(&bytes), Answer::decode(&bytes));
+        let _ = (ClientRequest::decode(&bytes), Answer::decode(&bytes));
         let mut message = answer.encode(7);
         let at = flip.0.index(message.len());
         message[at] ^= flip.1;
-        let _ = (Request::decode(&message), Answer::decode(&message));
+        let _ = (ClientRequest::decode(&message), Answer::decode(&message));
     }
 }
 
 #[test]
 fn wrong_messages_are_refused_with_their_fault() {
-    let good = Request::List.encode(3);
+    let good = ClientRequest::List.encode(3);
     let with = |at: usize, byte: u8| {
         let mut bytes = good.clone();
         bytes[at] = byte;
-        Request::decode(&bytes)
+        ClientRequest::decode(&bytes)
     };
     assert_eq!(with(0, b'X'), Err(WireFault::Magic));
     assert_eq!(with(4, 9), Err(WireFault::Version(9)));
     assert_eq!(with(6, 99), Err(WireFault::Kind(99)));
     assert_eq!(with(12, 1), Err(WireFault::Short));
-    let text = Request::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX + 1) };
-    let (_, cut) = Request::decode(&text.encode(1)).unwrap();
-    assert_eq!(cut, Request::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX) });
-    let mut hostile = Request::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX) }.encode(1);
+    let text = ClientRequest::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX + 1) };
+    let (_, cut) = ClientRequest::decode(&text.encode(1)).unwrap();
+    assert_eq!(cut, ClientRequest::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX) });
+    let mut hostile = ClientRequest::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX) }.encode(1);
     hostile[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert!(matches!(Request::decode(&hostile), Err(WireFault::Value(_))));
+    assert!(matches!(ClientRequest::decode(&hostile), Err(WireFault::Value(_))));
 }

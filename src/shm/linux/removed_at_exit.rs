@@ -8,8 +8,8 @@ use rustix::fs::{AtFlags, CWD, statat};
 use super::answers::FileId;
 use super::owned::{DirectoryEntry, Registration};
 
-/// A file that is removed when this value is dropped, or when the process exits. It is not removed if another file has
-/// taken its name meanwhile, or if a signal kills the process. In a forked child, the copy of the value removes nothing.
+/// A file that is removed when this value is dropped, or when the process exits. It stays if another file has taken its
+/// name meanwhile, or if a signal kills the process. In a forked child, the copy of the value removes nothing.
 #[derive(Debug)]
 pub(crate) struct RemovedAtExit {
     _registration: Registration,
