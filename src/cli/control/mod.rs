@@ -3,6 +3,7 @@
 mod disable;
 mod enable;
 mod levels;
+mod replay;
 mod serve;
 
 pub(super) use disable::DisableArgs;

@@ -1,54 +1,78 @@
 //! `eventring serve`.
 
+use super::replay::{Replay, Speed};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::Expect;
+use crate::cli::saved;
 use crate::cli::{advice, format::content_name};
-use eventring::control::{ServedFileContent, Server, ServerAddress};
+use eventring::capture::CaptureFile;
+use eventring::control::{ServedFileContent, Server, ServerAddress, ServerBuilder};
 use eventring::reader::{Reader, shard_path};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Serve a snapshot, or the ring of a dead program, to any client
+/// Serve a snapshot, a capture, or the ring of a dead program to any client
 ///
 /// Clients read it as they read the rings of a living program: `eventring watch SOCKET`. It is served until Ctrl-C.
 #[derive(clap::Args)]
 pub(in crate::cli) struct ServeArgs {
-    /// Name or path of a ring, or a snapshot
+    /// Name or path of a ring, a snapshot, or a capture
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Where clients connect: a path, or `@name` for a name in the abstract namespace
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
+    /// Record the events once more, into live rings: at this multiple of the speed at which they were recorded (1x,
+    /// 2.5x), or as fast as possible (max). A capture is always recorded once more, without this option before it is
+    /// served
+    #[arg(long, value_name = "SPEED", value_parser = Speed::parse)]
+    speed: Option<Speed>,
 }
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
-    let expect = Expect::default();
-    let first = expect.options().open(&args.file).map_err(|error| advice::on_expected(&args.file, error))?;
-    let name = args.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let mut builder = Server::builder().address(ServerAddress::of(&args.socket)).program_name("eventring serve");
-    for (reader, name) in std::iter::once((first.clone(), name.clone())).chain(shards(&first, &name)) {
-        let descriptor = reader.open_read_only().map_err(|error| Failure::io("cannot open the ring again", &error))?;
-        let info = reader.info();
-        let mut content = ServedFileContent::new(
-            name,
-            info.content_type,
-            content_name(&info).to_owned(),
-            info.schema_hash,
-            std::fs::File::from(descriptor.try_clone()?).metadata()?.len(),
-        );
-        if let Some(extension) = info.extension.as_ref().filter(|extension| extension.shard_limit > 0) {
-            content = content.shard(extension.shard_group, extension.shard_index as u32);
-        }
-        builder = builder.serve_file(content, descriptor);
+    let is_capture = CaptureFile::is_capture(&args.file).unwrap_or(false);
+    let address = ServerAddress::of(&args.socket);
+    let builder = Server::builder().address(address).program_name("eventring serve");
+    if !is_capture && args.speed.is_none() {
+        let server = files(args, builder)?.start()?;
+        return until_interrupted(args, &server, &interrupt);
     }
+    let mut replay = Replay::new(saved::open(std::slice::from_ref(&args.file), false)?.capture)?;
+    let Some(speed) = args.speed else {
+        replay.run(Speed::Max, &interrupt)?;
+        return until_interrupted(args, &builder.start()?, &interrupt);
+    };
     let server = builder.start()?;
+    if replay.run(speed, &interrupt)? { until_interrupted(args, &server, &interrupt) } else { Ok(Exit::Done) }
+}
+
+fn until_interrupted(args: &ServeArgs, server: &Server, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     anstream::eprintln!("{} is served at {} until Ctrl-C", args.file.display(), server.address());
     while !interrupt.came() {
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(Exit::Done)
+}
+
+/// Serves the ring as it is, with its shards.
+fn files(args: &ServeArgs, mut builder: ServerBuilder) -> anyhow::Result<ServerBuilder> {
+    let expect = Expect::default();
+    let first = expect.options().open(&args.file).map_err(|error| advice::on_expected(&args.file, error))?;
+    let name = args.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    for (reader, name) in std::iter::once((first.clone(), name.clone())).chain(shards(&first, &name)) {
+        let descriptor = reader.open_read_only().map_err(|error| Failure::io("cannot open the ring again", &error))?;
+        let info = reader.info();
+        let bytes = std::fs::File::from(descriptor.try_clone()?).metadata()?.len();
+        let content_name = content_name(&info).to_owned();
+        let mut content = ServedFileContent::new(name, info.content_type, content_name, info.schema_hash, bytes);
+        if let Some(extension) = info.extension.as_ref().filter(|extension| extension.shard_limit > 0) {
+            content = content.shard(extension.shard_group, extension.shard_index as u32);
+        }
+        builder = builder.serve_file(content, descriptor);
+    }
+    Ok(builder)
 }
 
 /// Returns the other shards of a recorder, as far as their files are there.

@@ -1,0 +1,113 @@
+//! `eventring serve`: a recording that is served, and one that is recorded once more while clients read.
+#![cfg(feature = "cli")]
+
+mod program;
+mod real_data;
+
+use eventring::reader::{Descriptor, Next, Reader, ReaderErrorKind, Seek};
+use eventring::schema::exec::ExecEvent;
+use program::{KEPT, argument, directory, place, program};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// The recordings: real blocks, if they are present, and invented ones.
+fn recordings() -> Vec<PathBuf> {
+    real_data::path("emn-30b-15m.snapshot.zst").into_iter().chain([KEPT.into()]).collect()
+}
+
+/// A process that is ended when this value is dropped.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
+fn serve(file: &Path, socket: &Path, more: &[&str]) -> Serving {
+    let mut command = program(&["serve", argument(file), "--socket", argument(socket)]);
+    Serving(command.args(more).stderr(std::process::Stdio::null()).spawn().unwrap())
+}
+
+fn open(name: &Path) -> Reader {
+    let start = Instant::now();
+    loop {
+        match Reader::open_typed::<ExecEvent>(name) {
+            Ok(reader) => return reader,
+            Err(error) if error.kind() == ReaderErrorKind::NotFound => {}
+            Err(error) => panic!("{error}"),
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody serves {}", name.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Reads events until there are `count` of them.
+fn events(reader: &Reader, count: usize) -> Vec<(Descriptor, Vec<u8>)> {
+    let (mut cursor, mut events, mut buffer) = (reader.cursor(), Vec::new(), Vec::new());
+    cursor.seek(Seek::Oldest);
+    let start = Instant::now();
+    while events.len() < count {
+        match cursor.next() {
+            Next::Event(event) => events.push((event, cursor.payload(&event, &mut buffer).valid().unwrap().to_vec())),
+            Next::Gap(gap) => panic!("{gap:?}"),
+            Next::NotReady => {
+                assert!(start.elapsed() < Duration::from_secs(60), "{} of {count} events came", events.len());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    events
+}
+
+/// Returns what is equal in a recording and in its replay: everything but the times and the places of payloads.
+fn content(events: &[(Descriptor, Vec<u8>)]) -> Vec<(u64, u16, [u64; 4], &[u8])> {
+    events.iter().map(|(event, payload)| (event.seqno, event.event_type, event.content_ext, &payload[..])).collect()
+}
+
+#[test]
+fn a_served_snapshot_is_equal_to_the_file() {
+    let directory = directory();
+    for (number, file) in recordings().iter().enumerate() {
+        let socket = place(&directory, &format!("{number}.sock"));
+        let _serving = serve(file, &socket, &[]);
+        let original = Reader::open(file).unwrap();
+        let count = original.info().last_seqno as usize;
+        assert!(count > 20);
+        assert_eq!(events(&open(&socket), count), events(&original, count));
+    }
+}
+
+#[test]
+fn a_replayed_recording_is_read_live_by_two_readers_and_is_equal_again() {
+    let directory = directory();
+    for (number, file) in recordings().iter().enumerate() {
+        let socket = place(&directory, &format!("{number}.sock"));
+        let original = Reader::open(file).unwrap();
+        let count = original.info().last_seqno as usize;
+        let originals = events(&original, count);
+        let _serving = serve(file, &socket, &["--speed", "30x"]);
+        std::thread::scope(|scope| {
+            let read = || events(&open(&socket), count);
+            for reader in [scope.spawn(read), scope.spawn(read)] {
+                assert!(content(&reader.join().unwrap()) == content(&originals), "{}", file.display());
+            }
+        });
+    }
+}
+
+#[test]
+fn a_served_capture_has_all_events_of_the_capture() {
+    let directory = directory();
+    let (capture, socket) = (place(&directory, "kept.evc"), place(&directory, "sock"));
+    let run = program::run(&["capture", KEPT, "-o", argument(&capture), "--now"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let original = Reader::open(KEPT).unwrap();
+    let count = original.info().last_seqno as usize;
+    let _serving = serve(&capture, &socket, &[]);
+    assert!(content(&events(&open(&socket), count)) == content(&events(&original, count)));
+    // The verbs of the command line read a socket like a ring.
+    let run = program::run(&["watch", argument(&socket), "--from", "oldest", "--count", "3", "--json", "--quiet"]);
+    assert_eq!((run.code, run.json_lines().len()), (Some(0), 3), "{run:?}");
+}
