@@ -16,12 +16,14 @@
 //! | `wishes` | the wishes of all clients, and how long they live |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
+//! | `patience` | locks that a forked child can do without |
 //! | `process` | a client's connection to a server |
 //! | `error` | the error type |
 
 mod address;
 mod error;
 mod find;
+mod patience;
 mod process;
 mod served;
 mod server;
@@ -33,7 +35,7 @@ mod wishes;
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
 pub use find::addresses;
-pub use process::{Domain, FileChange, Process, ProcessState, ServedFile, Wish, WishTime};
+pub use process::{ClientWish, Domain, FileChange, Process, ProcessState, ServedFile, WishTime};
 #[doc(hidden)]
 pub use server::ServedFileContent;
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder};

@@ -3,7 +3,7 @@
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
 use super::socket::{self, Packet, Tried};
-use super::wire::{Answer, ClientRequest, DomainState, MESSAGE_BYTES_MAX, ServedInfo, WishInfo, WishLife};
+use super::wire::{Answer, ClientRequest, DomainAnswer, MESSAGE_BYTES_MAX, ServedInfo, WishInfo, WishLife};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -90,7 +90,7 @@ pub enum WishTime {
 /// A wish of a client that something is recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Wish {
+pub struct ClientWish {
     /// The process of the client. It is 0 if the program does not see this process, because of its pid namespace.
     pub pid: u32,
     /// The directive.
@@ -118,7 +118,7 @@ pub struct ProcessState {
     /// The directives in force: those of the program and those of all wishes.
     pub effective: String,
     /// The wishes in force, in the order in which they came.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<ClientWish>,
     /// The domains of the program's events.
     pub domains: Vec<Domain>,
 }
@@ -259,9 +259,9 @@ impl Process {
             Answer::State { configured, effective } => (state.configured, state.effective) = (configured, effective),
             Answer::Wish(WishInfo { pid, until_epoch_nanos, directive }) => {
                 let until_epoch_nanos = Some(until_epoch_nanos).filter(|nanos| *nanos > 0);
-                state.wishes.push(Wish { pid, directive, until_epoch_nanos });
+                state.wishes.push(ClientWish { pid, directive, until_epoch_nanos });
             }
-            Answer::Domain(DomainState { name, is_enabled }) => state.domains.push(Domain { name, is_enabled }),
+            Answer::Domain(DomainAnswer { name, is_enabled }) => state.domains.push(Domain { name, is_enabled }),
             _ => {}
         });
         ended.map(|()| state)

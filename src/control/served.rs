@@ -1,18 +1,14 @@
 //! The files that a server serves. A list of files is shared by the server's thread, which reads it, and by the threads
 //! that make and end rings.
 
+use super::patience;
 use super::wire::ServedInfo;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use std::time::{Duration, Instant};
-
-/// The time after which a thread gives up waiting for the lock of a list. The lock is held for microseconds, except in
-/// a forked child whose parent held it at the fork: there it is held for ever.
-const LOCK_PATIENCE: Duration = Duration::from_millis(200);
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The description of a served file.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +108,13 @@ impl ServedFiles {
         Ok(waker)
     }
 
+    /// Wakes the servers, because something else has changed that they must know.
+    pub(super) fn changed(&self) {
+        if let Some(listed) = self.lock() {
+            listed.wake();
+        }
+    }
+
     /// Forgets a waker whose server has ended.
     pub(super) fn forget(&self, waker: &Arc<OwnedFd>) {
         if let Some(mut listed) = self.lock() {
@@ -120,15 +123,7 @@ impl ServedFiles {
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, Listed>> {
-        let start = Instant::now();
-        loop {
-            match self.files.try_lock() {
-                Ok(listed) => return Some(listed),
-                Err(TryLockError::Poisoned(listed)) => return Some(listed.into_inner()),
-                Err(TryLockError::WouldBlock) if start.elapsed() > LOCK_PATIENCE => return None,
-                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
-            }
-        }
+        patience::lock(&self.files)
     }
 }
 

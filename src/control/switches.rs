@@ -1,19 +1,22 @@
 //! The parts of a program that take directives: the filters of `tracing`, and the domains of recorders.
 
-use super::wire::DomainState;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use super::{patience, served};
+use std::sync::{Arc, Mutex};
 
 /// A part of a program that takes directives from clients.
 pub(crate) trait Switchable: Send + Sync {
-    /// Checks a directive. Returns `Ok(false)` if it is none for this switch.
+    /// Returns false if the part has ended.
+    fn is_alive(&self) -> bool;
+
+    /// Checks a directive. Returns `Ok(false)` if it is none for this part.
     ///
     /// # Errors
-    /// Returns the reason, as text, if the directive is one for this switch and is wrong.
+    /// Returns the reason, as text, if the directive is one for this part and is wrong.
     fn takes(&self, directive: &str) -> Result<bool, String>;
 
-    /// Puts all wishes into force, in place of the earlier ones. They have passed [`Self::takes`]. Returns what their
-    /// clients should know, or an empty text.
-    fn set_wishes(&self, directives: &[String]) -> String;
+    /// Puts all wishes into force, in place of the earlier ones. Each wish is a list of directives that have passed
+    /// [`Self::takes`]. Returns what their clients should know, or an empty text.
+    fn set_wishes(&self, wishes: &[String]) -> String;
 
     /// Returns the directives that the program itself has set, or an empty text.
     fn configured(&self) -> String;
@@ -21,21 +24,24 @@ pub(crate) trait Switchable: Send + Sync {
     /// Returns the directives in force, or an empty text.
     fn effective(&self) -> String;
 
-    /// Returns the domains that this switch can switch.
-    fn domains(&self) -> Vec<DomainState>;
+    /// Returns the domains that this part can switch, each with its name and whether it is on.
+    fn domains(&self) -> Vec<(String, bool)>;
 }
 
-static SWITCHES: Mutex<Vec<Weak<dyn Switchable>>> = Mutex::new(Vec::new());
+static SWITCHES: Mutex<Vec<Arc<dyn Switchable>>> = Mutex::new(Vec::new());
 
-/// Makes a switch known to the server of this process, as long as the switch lives.
-pub(crate) fn register(switch: &Arc<dyn Switchable>) {
-    let mut switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
-    switches.retain(|known| known.strong_count() > 0);
-    switches.push(Arc::downgrade(switch));
+/// Makes a part of the program known to the servers of this process, as long as it is alive. They put the wishes of
+/// their clients into force there.
+pub(crate) fn register(part: Arc<dyn Switchable>) {
+    let Some(mut switches) = patience::lock(&SWITCHES) else { return };
+    switches.retain(|known| known.is_alive());
+    switches.push(part);
+    drop(switches);
+    served::of_process().changed();
 }
 
-/// Returns the switches that live.
+/// Returns the parts that are alive.
 pub(super) fn all() -> Vec<Arc<dyn Switchable>> {
-    let switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
-    switches.iter().filter_map(Weak::upgrade).collect()
+    let switches = patience::lock(&SWITCHES);
+    switches.iter().flat_map(|all| all.iter()).filter(|part| part.is_alive()).map(Arc::clone).collect()
 }

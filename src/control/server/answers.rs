@@ -4,7 +4,7 @@ use super::connection::{Connection, Lost};
 use crate::control::error::ControlErrorKind;
 use crate::control::served::ServedFiles;
 use crate::control::switches::{self, Switchable};
-use crate::control::wire::{Answer, ClientRequest, ServedInfo, WishLife};
+use crate::control::wire::{Answer, ClientRequest, DomainAnswer, ServedInfo, WishLife};
 use crate::control::wishes::{Wisher, Wishes};
 use crate::shm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -129,14 +129,17 @@ impl Desk {
 
     /// Puts the present wishes into force. Returns what clients should know.
     pub(super) fn apply_wishes(&self) -> String {
-        let texts = self.wishes.directives();
-        let all: Vec<&str> = texts.iter().flat_map(|text| directives(text)).collect();
+        let wishes = self.wishes.directives();
         let mut notes = String::new();
-        for switch in switches::all() {
-            let takes = |directive: &&str| switch.takes(directive) == Ok(true);
-            let taken: Vec<String> = all.iter().copied().filter(takes).map(str::to_owned).collect();
-            // The switch asks the program's own subscribers, whose code may panic. The server goes on.
-            let note = catch_unwind(AssertUnwindSafe(|| switch.set_wishes(&taken))).unwrap_or_default();
+        for switchable in switches::all() {
+            // A wish is a list, in which a directive may restrict another one. So its directives stay together.
+            let of_wish = |wish: &String| {
+                let taken = directives(wish).filter(|directive| switchable.takes(directive) == Ok(true));
+                taken.collect::<Vec<_>>().join(",")
+            };
+            let taken: Vec<String> = wishes.iter().map(of_wish).filter(|wish| !wish.is_empty()).collect();
+            // The change asks the program's own subscribers, whose code may panic. The server goes on.
+            let note = catch_unwind(AssertUnwindSafe(|| switchable.set_wishes(&taken))).unwrap_or_default();
             notes.push_str(&note);
         }
         notes
@@ -154,7 +157,8 @@ impl Desk {
         };
         connection.send(number, &state, None)?;
         let wishes = self.wishes.infos();
-        let domains: Vec<_> = switches.iter().flat_map(|switch| switch.domains()).collect();
+        let domains = switches.iter().flat_map(|switch| switch.domains());
+        let domains: Vec<_> = domains.map(|(name, is_enabled)| DomainAnswer { name, is_enabled }).collect();
         let count = (wishes.len() + domains.len()) as u64;
         wishes.into_iter().try_for_each(|wish| connection.send(number, &Answer::Wish(wish), None))?;
         domains.into_iter().try_for_each(|domain| connection.send(number, &Answer::Domain(domain), None))?;

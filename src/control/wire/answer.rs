@@ -23,7 +23,7 @@ pub(crate) enum Answer {
     /// A wish that is in force, as one of the answers to [`State`](super::ClientRequest::State).
     Wish(WishInfo),
     /// A domain, as one of the answers to [`State`](super::ClientRequest::State).
-    Domain(DomainState),
+    Domain(DomainAnswer),
     /// The server serves this file now. It is sent without a request, with the number 0.
     Added(ServedInfo),
     /// The server no longer serves this file. It is sent without a request, with the number 0.
@@ -60,7 +60,7 @@ pub(crate) struct WishInfo {
 
 /// A domain of the program's events.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct DomainState {
+pub(crate) struct DomainAnswer {
     pub(crate) name: String,
     pub(crate) is_enabled: bool,
 }
@@ -135,7 +135,7 @@ impl WireMessage for Answer {
                 body.u64(*until_epoch_nanos);
                 body.text(directive);
             }
-            Self::Domain(DomainState { name, is_enabled }) => {
+            Self::Domain(DomainAnswer { name, is_enabled }) => {
                 body.u16((*is_enabled).into());
                 body.text(name);
             }
@@ -164,7 +164,7 @@ impl WireMessage for Answer {
             }
             kind::DOMAIN => {
                 let is_enabled = parts.flag()?;
-                Self::Domain(DomainState { name: parts.text()?, is_enabled })
+                Self::Domain(DomainAnswer { name: parts.text()?, is_enabled })
             }
             kind::ADDED => Self::Added(ServedInfo::take(parts)?),
             kind::REMOVED => Self::Removed { id: parts.u64()? },

@@ -14,7 +14,7 @@ mod answer;
 mod bytes;
 mod request;
 
-pub(crate) use answer::{Answer, DomainState, ServedInfo, WishInfo};
+pub(crate) use answer::{Answer, DomainAnswer, ServedInfo, WishInfo};
 pub(crate) use request::{ClientRequest, WishLife};
 
 use bytes::{Body, BodyParts};

@@ -46,7 +46,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         (any::<u32>(), any::<u64>(), ".{0,80}").prop_map(|(pid, until_epoch_nanos, directive)| Answer::Wish(
             WishInfo { pid, until_epoch_nanos, directive }
         )),
-        (".{0,80}", any::<bool>()).prop_map(|(name, is_enabled)| Answer::Domain(DomainState { name, is_enabled })),
+        (".{0,80}", any::<bool>()).prop_map(|(name, is_enabled)| Answer::Domain(DomainAnswer { name, is_enabled })),
         any::<u64>().prop_map(|id| Answer::Removed { id }),
         (kinds, ".{0,200}").prop_map(|(kind, text)| Answer::Refused { kind, text }),
     ]
