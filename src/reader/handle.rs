@@ -9,6 +9,7 @@ use super::source::Source;
 use crate::layout::Geometry;
 #[cfg(feature = "capture")]
 use crate::ring::memory::RingMemory as _;
+use crate::ring::memory::MappedMemory;
 use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
 use crate::shm::{self, LostPages};
 use std::borrow::Cow;
@@ -85,6 +86,10 @@ impl Reader {
             Some(path) => error.at(path),
             None => error,
         })
+    }
+
+    pub(super) fn memory(&self) -> &MappedMemory {
+        &self.source.memory
     }
 
     pub(super) fn from_source(source: Arc<Source>) -> Self {

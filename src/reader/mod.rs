@@ -5,6 +5,7 @@
 //! order of time.
 
 mod batch;
+mod block;
 mod cursor;
 mod error;
 mod event_batch;
@@ -26,6 +27,7 @@ mod wait;
 pub use crate::layout::Descriptor;
 pub use crate::shm::LostPages;
 pub use batch::ReadyEvent;
+pub use block::BlockInfo;
 pub use cursor::{Cursor, Next, Seek};
 pub use error::{ReaderError, ReaderErrorKind};
 pub use event_batch::EventBatch;

@@ -3,9 +3,10 @@
 use super::config::ContentDescription;
 use super::events::TakenEvents;
 use crate::clock::Clock;
-use crate::layout::extension;
+use crate::layout::{extension, header};
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::ErrorType;
+use crate::ring::block_table;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
 use crate::ring::writer::RingWriter;
 use crate::shm;
@@ -29,6 +30,8 @@ pub(crate) struct Core {
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
     pub(super) taken_events: TakenEvents,
+    /// True if the ring has a block table. Only a ring of execution events can have one.
+    pub(super) has_block_table: bool,
 }
 
 impl Core {
@@ -41,6 +44,8 @@ impl Core {
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
+        let has_block_table =
+            description.content_type() == header::CONTENT_TYPE_EXEC && block_table::exists(&memory);
         let writer = RingWriter::new(memory);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -56,6 +61,7 @@ impl Core {
             file,
             description,
             taken_events: TakenEvents::none(),
+            has_block_table,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Recording: the part that a program embeds.
 
+mod block_table;
 mod build;
 mod config;
 mod core;
@@ -16,6 +17,7 @@ mod thread_cursors;
 pub use crate::clock::{Calibration, Clock, ClockKind};
 pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
+pub(crate) use block_table::starts_block;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
 pub use error::{RecorderError, RecorderErrorKind};
