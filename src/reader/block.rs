@@ -30,7 +30,12 @@ impl BlockInfo {
     }
 
     pub(crate) fn from_words(flow_tag: u64, words: &RecordWords) -> Option<Self> {
-        let record = StartRecord::from_words(words);
+        Self::new(flow_tag, StartRecord::from_words(words))
+    }
+
+    /// Makes the description from a record that anybody may have written. Returns `None` if the record does not belong
+    /// to the tag.
+    fn new(flow_tag: u64, record: StartRecord) -> Option<Self> {
         // The tag is the seqno of BLOCK_START. Only in a snapshot without the BLOCK_START the tag names no seqno.
         let is_sound = match record.start_seqno {
             0 => flow_tag > SEQNO_MAX,
@@ -43,6 +48,26 @@ impl BlockInfo {
     #[cfg(feature = "snapshot")]
     pub(super) fn words_in_snapshot(&self, start_seqno: u64) -> RecordWords {
         StartRecord { start_seqno, ..self.record.clone() }.to_words()
+    }
+
+    /// Returns the bytes with which a capture describes the block: flow tag, seqno and time of BLOCK_START, payload.
+    #[cfg(feature = "capture")]
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let words = [self.flow_tag, self.record.start_seqno, self.record.start_epoch_nanos];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend(self.record.payload);
+        bytes
+    }
+
+    /// Decodes the bytes of a capture. Returns `None` if they describe no block.
+    #[cfg(feature = "capture")]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let ([flow_tag, start_seqno, start_epoch_nanos], payload) = {
+            let (words, payload) = bytes.split_first_chunk::<24>()?;
+            let word = |index: usize| words.as_chunks::<8>().0.get(index).map(|word| u64::from_le_bytes(*word));
+            ([word(0)?, word(1)?, word(2)?], payload.try_into().ok()?)
+        };
+        Self::new(flow_tag, StartRecord { start_seqno, start_epoch_nanos, payload })
     }
 
     /// Returns the block's flow tag: the value of the extension word `block` of its events. It is the seqno of the
