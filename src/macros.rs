@@ -249,7 +249,7 @@ macro_rules! ext_scope {
 pub mod support {
     use super::{EventPayload, EventType, PayloadOf, RecordsTo};
     use crate::global::{ActiveRecorder, identity};
-    use crate::recorder::{Recorder, starts_block};
+    use crate::recorder::Recorder;
 
     /// A recorder that the macro call names, as in `record!(recorder => …)`. The type has the methods of
     /// [`ActiveRecorder`] that the macros use.
@@ -405,18 +405,17 @@ pub mod support {
             parts: &[&[u8]],
         ) -> u64 {
             payload.with_bytes(|fixed| {
-                let may_start_block = const { starts_block(E::CONTENT_TYPE, CODE) };
                 if parts.is_empty() {
-                    return recorder.record_event(may_start_block, CODE, content_ext, fixed);
+                    return recorder.record(CODE, content_ext, fixed);
                 }
                 if parts.len() >= GATHERED_MAX {
                     let all: Vec<&[u8]> = std::iter::once(fixed).chain(parts.iter().copied()).collect();
-                    return recorder.recordv_event(may_start_block, CODE, content_ext, &all);
+                    return recorder.recordv(CODE, content_ext, &all);
                 }
                 let mut all: arrayvec::ArrayVec<&[u8], GATHERED_MAX> = arrayvec::ArrayVec::new();
                 all.push(fixed);
                 all.extend(parts.iter().copied());
-                recorder.recordv_event(may_start_block, CODE, content_ext, &all)
+                recorder.recordv(CODE, content_ext, &all)
             })
         }
     }

@@ -103,32 +103,36 @@ fn replay(recording: &Path) -> BTreeMap<Identity, u64> {
     let mut of_new_tag: BTreeMap<u64, (Identity, u64)> = BTreeMap::new();
     let mut counts = BTreeMap::new();
     let mut pending: Vec<(u64, u64)> = Vec::new();
-    let check = |pending: &mut Vec<(u64, u64)>, of_new_tag: &BTreeMap<u64, (Identity, u64)>, counts: &mut BTreeMap<_, _>| {
-        let reader = reader_of(&recorder);
-        let oldest = recorder.stats().last_seqno.saturating_sub(CAPACITY - 1);
-        let mut known = KnownBlocks::of(&reader);
-        for (seqno, tag) in pending.drain(..) {
-            let event = event(&reader, seqno);
-            let block = reader.block_of(&event);
-            let again = known.block_of(&event, || PayloadRead::Expired);
-            assert_eq!(block.as_ref(), again.as_deref());
-            let Some(block) = block else {
-                assert_eq!(tag, 0, "{event:?}");
-                continue;
-            };
-            assert!(tag < oldest, "the BLOCK_START of {event:?} is still there");
-            let ExecPayload::BlockStart(decoded) =
-                ExecPayload::decode(ExecEvent::BlockStart.code(), block.start_payload()).unwrap()
-            else {
-                panic!()
-            };
-            let (expected, epoch_nanos) = &of_new_tag[&tag];
-            assert_eq!(identity(&decoded), *expected);
-            assert_eq!((block.number(), format!("0x{}", eventring::schema::Hex(&block.id()))), (expected.0, expected.1.clone()));
-            assert_eq!((block.start_seqno(), block.start_epoch_nanos()), (Some(tag), *epoch_nanos));
-            *counts.entry(expected.clone()).or_default() += 1;
-        }
-    };
+    let check =
+        |pending: &mut Vec<(u64, u64)>, of_new_tag: &BTreeMap<u64, (Identity, u64)>, counts: &mut BTreeMap<_, _>| {
+            let reader = reader_of(&recorder);
+            let oldest = recorder.stats().last_seqno.saturating_sub(CAPACITY - 1);
+            let mut known = KnownBlocks::of(&reader);
+            for (seqno, tag) in pending.drain(..) {
+                let event = event(&reader, seqno);
+                let block = reader.block_of(&event);
+                let again = known.block_of(&event, || PayloadRead::Expired);
+                assert_eq!(block.as_ref(), again.as_deref());
+                let Some(block) = block else {
+                    assert_eq!(tag, 0, "{event:?}");
+                    continue;
+                };
+                assert!(tag < oldest, "the BLOCK_START of {event:?} is still there");
+                let ExecPayload::BlockStart(decoded) =
+                    ExecPayload::decode(ExecEvent::BlockStart.code(), block.start_payload()).unwrap()
+                else {
+                    panic!()
+                };
+                let (expected, epoch_nanos) = &of_new_tag[&tag];
+                assert_eq!(identity(&decoded), *expected);
+                assert_eq!(
+                    (block.number(), format!("0x{}", eventring::schema::Hex(&block.id()))),
+                    (expected.0, expected.1.clone())
+                );
+                assert_eq!((block.start_seqno(), block.start_epoch_nanos()), (Some(tag), *epoch_nanos));
+                *counts.entry(expected.clone()).or_default() += 1;
+            }
+        };
     for (original, payload) in &originals {
         if let ExecPayload::BlockStart(start) = ExecPayload::decode(original.event_type, payload).unwrap() {
             check(&mut pending, &of_new_tag, &mut counts);
@@ -250,9 +254,7 @@ fn the_last_4096_blocks_are_there_and_no_event_is_named_after_another_block() {
     assert_eq!(numbers, (5000 - ENTRIES..5000).collect::<Vec<_>>());
     assert_eq!(reader.last_block().unwrap().number(), 4999);
     // No event belongs to a block that starts later, and none to block 0.
-    let of = |seqno, tag| {
-        reader.block_of(&Descriptor { seqno, content_ext: [tag, 0, 0, 0], ..Descriptor::default() })
-    };
+    let of = |seqno, tag| reader.block_of(&Descriptor { seqno, content_ext: [tag, 0, 0, 0], ..Descriptor::default() });
     assert_eq!((of(tags[4000] - 1, tags[4000]), of(5000, 0)), (None, None));
     assert_eq!(of(tags[4000], tags[4000]).unwrap().number(), 4000);
 }

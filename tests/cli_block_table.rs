@@ -5,8 +5,8 @@ mod program;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventPayload as _;
-use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecEvent};
 use eventring::schema::EventType as _;
+use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecEvent};
 use program::{argument, directory, run};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -16,7 +16,9 @@ const CAPACITY: u64 = 1 << 15;
 fn started(recorder: &Recorder, number: u64) -> u64 {
     let mut start = BlockStart::default();
     (start.block_tag.block_number, start.block_tag.id) = (number, Bytes32([number as u8; 32]));
-    start.with_bytes(|bytes| recorder.record(ExecEvent::BlockStart.code(), [recorder.stats().last_seqno + 1, 0, 0, 0], bytes))
+    start.with_bytes(|bytes| {
+        recorder.record(ExecEvent::BlockStart.code(), [recorder.stats().last_seqno + 1, 0, 0, 0], bytes)
+    })
 }
 
 fn ended(recorder: &Recorder, tag: u64) {
@@ -63,27 +65,24 @@ fn expected(of_late: [Value; 2]) -> Vec<(String, Value)> {
 
 #[test]
 fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
-    for (has_table, of_late) in
-        [(true, [json!(15_000_041), json!(15_000_042)]), (false, [Value::Null, Value::Null])]
-    {
+    for (has_table, of_late) in [(true, [json!(15_000_041), json!(15_000_042)]), (false, [Value::Null, Value::Null])] {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
-        let (file, snapshot, capture, export) = (path("ring"), path("ring.zst"), path("cap"), path("events.jsonl"));
+        let (file, snapshot, capture) = (path("ring"), path("ring.zst"), path("ring.evc"));
         ring(&file, has_table);
         let watched = run(&["watch", argument(&file), "--json", "--quiet"]).json_lines();
         assert_eq!(numbers(&watched), expected(of_late.clone()));
-        assert_eq!(run(&["snapshot", argument(&file), argument(&snapshot)]).code, Some(0));
+        assert_eq!(run(&["snapshot", argument(&file), "-o", argument(&snapshot)]).code, Some(0));
         let watched = run(&["watch", argument(&snapshot), "--json", "--quiet"]).json_lines();
         assert_eq!(numbers(&watched), expected(of_late.clone()));
         for of in [&file, &snapshot] {
-            let captured = run(&["capture", argument(of), "--output", argument(&capture), "--force"]);
+            let captured = run(&["capture", argument(of), "-o", argument(&capture), "--force"]);
             assert_eq!(captured.code, Some(0), "{captured:?}");
             let watched = run(&["watch", argument(&capture), "--json", "--quiet"]).json_lines();
             assert_eq!(numbers(&watched), expected(of_late.clone()));
-            let exported = run(&["export", argument(&capture), "--jsonl", argument(&export), "--force"]);
+            let exported = run(&["export", argument(&capture), "--format", "jsonl"]);
+            let lines = exported.json_lines();
             assert_eq!(exported.code, Some(0), "{exported:?}");
-            let text = std::fs::read_to_string(&export).unwrap();
-            let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             assert_eq!(numbers(&lines), expected(of_late.clone()));
         }
     }
@@ -95,7 +94,8 @@ fn people_see_numbers_of_known_blocks_and_seqnos_of_others() {
     let file = directory.path().join("ring");
     ring(&file, true);
     let watched = run(&["watch", argument(&file), "--quiet", "--utc", "--type", "BLOCK_END"]);
-    let blocks: Vec<&str> = watched.out.lines().filter_map(|line| line.split("BLOCK_END").nth(1)?.split_whitespace().next()).collect();
+    let blocks: Vec<&str> =
+        watched.out.lines().filter_map(|line| line.split("BLOCK_END").nth(1)?.split_whitespace().next()).collect();
     assert_eq!(blocks, ["15000041", "15000042", "15000043", "#3"]);
     let only = run(&["watch", argument(&file), "--quiet", "--json", "--block-number", "15000042"]).json_lines();
     assert_eq!(numbers(&only), [("BLOCK_END".to_owned(), json!(15_000_042))]);
@@ -107,7 +107,10 @@ fn a_watch_from_the_block_begins_at_the_start_of_the_last_block() {
     let file = directory.path().join("ring");
     let start = ring(&file, true);
     let watched = run(&["watch", argument(&file), "--quiet", "--json", "--from", "block"]).json_lines();
-    assert_eq!(watched.iter().map(|line| line["seqno"].as_u64().unwrap()).collect::<Vec<_>>(), [start, start + 1, start + 2, start + 3]);
+    assert_eq!(
+        watched.iter().map(|line| line["seqno"].as_u64().unwrap()).collect::<Vec<_>>(),
+        [start, start + 1, start + 2, start + 3]
+    );
     // Without the table, the newest event decides, and it belongs to no block.
     ring(&directory.path().join("other"), false);
     let other = directory.path().join("other");

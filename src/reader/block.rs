@@ -21,11 +21,8 @@ impl BlockInfo {
     /// of a ring of execution events, as far as its code and its payload show.
     pub fn of_start(start: &Descriptor, payload: &[u8]) -> Option<Self> {
         let payload = payload.first_chunk::<BLOCK_START_BYTES>().filter(|_| start.event_type == BLOCK_START_CODE)?;
-        let record = StartRecord {
-            start_seqno: start.seqno,
-            start_epoch_nanos: start.record_epoch_nanos,
-            payload: *payload,
-        };
+        let record =
+            StartRecord { start_seqno: start.seqno, start_epoch_nanos: start.record_epoch_nanos, payload: *payload };
         Some(Self { flow_tag: start.seqno, record })
     }
 

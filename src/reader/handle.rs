@@ -7,9 +7,9 @@ use super::open::ReaderOptions;
 use super::source::Source;
 #[cfg(feature = "capture")]
 use crate::layout::Geometry;
+use crate::ring::memory::MappedMemory;
 #[cfg(feature = "capture")]
 use crate::ring::memory::RingMemory as _;
-use crate::ring::memory::MappedMemory;
 use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
 use crate::shm::{self, LostPages};
 use std::borrow::Cow;

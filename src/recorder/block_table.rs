@@ -1,30 +1,19 @@
 //! Keeping start records of blocks, in a ring of execution events that has a block table.
 //!
-//! Only BLOCK_START events come here. `record!` knows at compile time whether its event can be a BLOCK_START, so all
-//! other events cost what they cost without a table.
+//! Only BLOCK_START events come here. Their fast path stops at its first condition, the recorder's switch, which has
+//! another value in a ring with a block table (`Core::takes_fast_path`). So all other events cost what they cost without
+//! a table.
 
 use super::core::Core;
 use crate::layout::block_table::{BLOCK_START_BYTES, BLOCK_START_CODE, StartRecord};
-use crate::layout::{extension, header};
+use crate::layout::extension;
 use crate::ring::block_table;
 use crate::ring::claim::Claim;
 use crate::ring::commit::DescriptorFields;
 use crate::ring::memory::RingMemory;
 use std::sync::Arc;
 
-/// Returns true if events of this content type and code are BLOCK_STARTs.
-pub(crate) const fn starts_block(content_type: u16, event_type: u16) -> bool {
-    content_type == header::CONTENT_TYPE_EXEC && event_type == BLOCK_START_CODE
-}
-
 impl Core {
-    /// Returns true if an event with this code is a BLOCK_START whose start record the ring keeps.
-    #[inline(always)]
-    pub(super) fn keeps_start_record(&self, event_type: u16) -> bool {
-        // Only rings of execution events have the table.
-        event_type == BLOCK_START_CODE && self.has_block_table
-    }
-
     /// Records a BLOCK_START in a ring with a block table; returns its seqno.
     #[cold]
     #[inline(never)]

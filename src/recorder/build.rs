@@ -7,11 +7,11 @@ use super::handle::Recorder;
 use super::header::{self, Shard};
 use super::old_shards;
 use crate::clock::{Clock, ClockKind};
+use crate::layout::header::{CONTENT_TYPE_EXEC, MAGIC};
 use crate::layout::limits::{
     COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS, DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT,
     DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT, PAYLOAD_SHIFTS,
 };
-use crate::layout::header::{CONTENT_TYPE_EXEC, MAGIC};
 use crate::layout::{Geometry, block_table};
 use crate::ring::memory::MappedMemory;
 use crate::shm;

@@ -77,7 +77,7 @@ impl Recorder {
     /// buffer.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
-        self.record_event(true, event_type, content_ext, payload)
+        self.core.record(event_type, content_ext, payload)
     }
 
     /// Records an event whose payload consists of several buffers, in order. No memory is allocated to join the
@@ -86,37 +86,6 @@ impl Recorder {
     /// In all other respects this method is like [`Self::record`].
     #[inline]
     pub fn recordv(&self, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
-        self.recordv_event(true, event_type, content_ext, payload)
-    }
-
-    /// Does the same as [`Self::record`]. `may_start_block` is false if the caller knows at compile time that the event
-    /// is no BLOCK_START. The event then takes no notice of the block table.
-    #[inline(always)]
-    pub(crate) fn record_event(
-        &self,
-        may_start_block: bool,
-        event_type: u16,
-        content_ext: [u64; 4],
-        payload: &[u8],
-    ) -> u64 {
-        if may_start_block && self.core.keeps_start_record(event_type) {
-            return self.core.record_block_start(content_ext, &[payload]);
-        }
-        self.core.record(event_type, content_ext, payload)
-    }
-
-    /// Does the same as [`Self::recordv`]. `may_start_block` is that of [`Self::record_event`].
-    #[inline(always)]
-    pub(crate) fn recordv_event(
-        &self,
-        may_start_block: bool,
-        event_type: u16,
-        content_ext: [u64; 4],
-        payload: &[&[u8]],
-    ) -> u64 {
-        if may_start_block && self.core.keeps_start_record(event_type) {
-            return self.core.record_block_start(content_ext, payload);
-        }
         self.core.recordv(event_type, content_ext, payload)
     }
 

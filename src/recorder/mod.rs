@@ -17,7 +17,6 @@ mod thread_cursors;
 pub use crate::clock::{Calibration, Clock, ClockKind};
 pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
-pub(crate) use block_table::starts_block;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
 pub use error::{RecorderError, RecorderErrorKind};

@@ -70,7 +70,8 @@ fn claim(tag: &AtomicU64, started: u64, flow_tag: u64) -> bool {
     }
     // Acquire, pairs with the release of the tag that is replaced: the previous writer's stores to the record happen
     // before this writer's stores.
-    seen < flow_tag && tag.compare_exchange(seen, 0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    let order = if mutation::active(Mutation::RelaxedClaim) { Ordering::Relaxed } else { Ordering::Acquire };
+    seen < flow_tag && tag.compare_exchange(seen, 0, order, Ordering::Relaxed).is_ok()
 }
 
 /// Returns the number of blocks for which a writer took an entry.

@@ -101,11 +101,7 @@ fn created(extension: &ExtensionInfo, clock: &TimeFormat) -> String {
 
 fn content(info: &RingInfo) -> String {
     let name = one_line(content_name(info));
-    format!(
-        "{name} {DIM}(content type {}, schema {}){DIM:#}",
-        info.content_type,
-        Hex(&info.schema_hash)
-    )
+    format!("{name} {DIM}(content type {}, schema {}){DIM:#}", info.content_type, Hex(&info.schema_hash))
 }
 
 fn size(info: &RingInfo) -> String {

@@ -13,7 +13,8 @@ use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
 use eventring::capture::{CaptureFile, CapturedRing, RingRole};
 use eventring::reader::{
-    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet, RingState, Seek, SetRing,
+    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet,
+    RingState, Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};

@@ -174,7 +174,8 @@ pub enum ExecEvent {
 const _: () = {
     assert!(ExecEvent::BlockStart as u16 == table::BLOCK_START_CODE && flow::BLOCK == table::FLOW_TAG_WORD);
     assert!(<BlockStart as PayloadField>::WIRE_BYTES == table::BLOCK_START_BYTES);
-    match (BlockStart::STRUCT.field("block_tag"), BlockTag::STRUCT.field("id"), BlockTag::STRUCT.field("block_number")) {
+    match (BlockStart::STRUCT.field("block_tag"), BlockTag::STRUCT.field("id"), BlockTag::STRUCT.field("block_number"))
+    {
         (Some(tag), Some(id), Some(number)) => {
             assert!(tag.offset + id.offset == table::BLOCK_ID_OFFSET);
             assert!(tag.offset + number.offset == table::BLOCK_NUMBER_OFFSET);
