@@ -83,7 +83,7 @@ fn events(reader: &Reader) -> Vec<(Descriptor, Vec<u8>)> {
     }
 }
 
-/// What identifies a block: number, id, seconds of its header, hash of its parent.
+/// Number, id, header's time in seconds, and parent's hash of a block.
 type Identity = (u64, String, u64, String);
 
 fn identity(start: &BlockStart) -> Identity {

@@ -1,8 +1,8 @@
 //! Keeping start records of blocks, in a ring of execution events that has a block table.
 //!
 //! Only BLOCK_START events come here. Their fast path stops at its first condition, the recorder's switch, which has
-//! another value in a ring with a block table (`Core::takes_fast_path`). So all other events cost what they cost without
-//! a table.
+//! another value in a ring with a block table (`Core::takes_fast_path`). So other events cost what they cost without a
+//! table.
 
 use super::core::Core;
 use crate::layout::block_table::{BLOCK_START_BYTES, BLOCK_START_CODE, StartRecord};

@@ -15,7 +15,8 @@ use crate::sync::{AtomicU8, AtomicU64, Ordering};
 
 /// The bit of the switch that is set while recording is on.
 const ON: u8 = 1;
-/// The bit of the switch that is always set if the ring has a block table. Only a ring of execution events can have one.
+/// The bit of the switch that is always set if the ring has a block table. Only a ring of execution events can have a
+/// table.
 const BLOCK_TABLE: u8 = 2;
 
 /// The state that all handles of one recorder share. The fields that every recording call needs come first. These
@@ -69,8 +70,8 @@ impl Core {
     }
 
     /// Returns true if an event with this code may take the fast path: recording is switched on, this process is known
-    /// to own the ring, and the event is no BLOCK_START whose start record the ring keeps. Never makes a system call. On
-    /// kernels before 4.14, this function returns false in every process, because only a system call can distinguish
+    /// to own the ring, and the event is no BLOCK_START whose start record the ring keeps. Never makes a system call.
+    /// On kernels before 4.14, this function returns false in every process, because only a system call can distinguish
     /// the owner from a forked child. The slow path makes that call.
     #[inline(always)]
     pub(super) fn takes_fast_path(&self, event_type: u16) -> bool {

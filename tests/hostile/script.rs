@@ -20,9 +20,9 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Makes the image of a ring file: the valid ring of `good`, changed by `script`.
 ///
-/// The first byte of the script chooses the content type, and by its highest bit whether the ring has a block table. The rest is a sequence of changes. Each change has a
-/// section (0 header, 1 descriptors, 2 payload, 3 context, 4 schema text, 5 file length), an offset in that section
-/// (u16), a count (u8), and as many new bytes as the count says.
+/// The first byte of the script chooses the content type, and by its highest bit whether the ring has a block table.
+/// The rest is a sequence of changes. Each change has a section (0 header, 1 descriptors, 2 payload, 3 context, 4
+/// schema text, 5 file length), an offset in that section (u16), a count (u8), and as many new bytes as the count says.
 pub fn image(script: &[u8]) -> Vec<u8> {
     let (kind, mut rest) = script.split_first().map_or((0, script), |(kind, rest)| (*kind, rest));
     let mut image = good(1 + u16::from(kind % 4));
