@@ -249,9 +249,9 @@ impl CaptureFile {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()
     }
 
-    /// Returns the blocks of a ring of execution events, as far as the capture describes them. It describes the blocks of
-    /// the ring's block table to which captured events belong. Other blocks become known when their BLOCK_START is read
-    /// from the capture. For a ring of other events there are no blocks.
+    /// Returns the blocks of a ring of execution events, as far as the capture describes them. It describes the blocks
+    /// of the ring's block table to which captured events belong. Other blocks become known when their BLOCK_START is
+    /// read from the capture. For a ring of other events there are no blocks.
     #[must_use]
     pub fn known_blocks(&self, ring: u32) -> KnownBlocks {
         self.blocks_of_rings.get(ring as usize).cloned().map_or_else(KnownBlocks::new, KnownBlocks::of_saved)

@@ -115,9 +115,9 @@ impl RecorderBuilder {
 
     /// Sets whether the ring keeps the start records of the last 4,096 blocks, in a table at the beginning of the
     /// context area. With it, a reader that comes after a block's BLOCK_START was overwritten still learns to which
-    /// block an event belongs ([`Reader::block_of`](crate::reader::Reader::block_of)). The context area then has 4 MiB, or more
-    /// if [`Self::context_shift`] says so; its first 2,396,160 bytes are the table's. Only a ring of execution events
-    /// (content type 2) can have the table. Default: false.
+    /// block an event belongs ([`Reader::block_of`](crate::reader::Reader::block_of)). The context area then has 4 MiB,
+    /// or more if [`Self::context_shift`] says so; its first 2,396,160 bytes are the table's. Only a ring of execution
+    /// events (content type 2) can have the table. Default: false.
     pub fn block_table(mut self, block_table: bool) -> Self {
         self.block_table = block_table;
         self
