@@ -27,6 +27,9 @@ impl RecordsTo for ExecEvent {
 ///
 /// A block scope sets its word by an [`ExtScope`], so the rules of [`ExtScope`] apply to it.
 ///
+/// BLOCK_START is overwritten some time after the block has started. A ring that was made with
+/// [`block_table`](crate::recorder::RecorderBuilder::block_table) keeps what it said of the last 4,096 blocks.
+///
 /// ```
 /// use eventring::exec::BlockScope;
 /// use eventring::global::EXEC;

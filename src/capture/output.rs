@@ -142,6 +142,8 @@ impl<'o> Output<'o> {
         let mut part = records.all();
         loop {
             self.collect_tables()?;
+            let tables = (self.tables.len(), self.table_entries);
+            self.collect_blocks(records, &part);
             let room = self.room();
             if block.bytes() as u64 > room {
                 let is_large_enough = room >= LAST_BLOCK_BYTES as u64;
@@ -151,9 +153,15 @@ impl<'o> Output<'o> {
                     Some(fitting) => part = fitting,
                     None => {
                         let one = self.finder.first(records, &part, &layout, block)?;
-                        if !self.rotate_for(block.bytes())? {
+                        // The blocks of these events go to the next file, too, because this one may have no room left.
+                        let blocks_bytes = self.tables.len() - tables.0;
+                        self.tables.truncate(tables.0);
+                        self.table_entries = tables.1;
+                        self.rings[records.ring as usize].blocks.restart();
+                        if !self.rotate_for(block.bytes() + blocks_bytes)? {
                             return Ok(false);
                         }
+                        self.collect_blocks(records, &part);
                         if block.bytes() as u64 <= self.room() {
                             // The new file may have room for more than one event.
                             let rest = records.part(one.events.start..records.events.len());
@@ -247,6 +255,7 @@ impl<'o> Output<'o> {
         self.set_limit();
         self.recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
         for ring in &mut self.rings {
+            ring.blocks.restart();
             let last_seqno = ring.stats.last_seqno;
             ring.described.first_seqno = last_seqno.saturating_add(1);
             ring.stats = RingStats { last_seqno, removed: ring.stats.removed, ..RingStats::default() };
@@ -288,6 +297,16 @@ impl<'o> Output<'o> {
         }
         // The entries of all recorders together may be too large for one block.
         if self.tables.len() > PAYLOAD_BYTES_MAX / 2 { self.write_tables() } else { Ok(()) }
+    }
+
+    /// Collects the blocks to which the execution events of a part belong.
+    fn collect_blocks(&mut self, records: &BlockRecords, part: &RecordRange) {
+        let ring = &mut self.rings[records.ring as usize];
+        if let Some(reader) = &ring.reader
+            && let Some(events) = records.events.descriptors().get(part.events.clone())
+        {
+            self.table_entries += ring.blocks.put_new(&mut self.tables, records.ring, reader, events);
+        }
     }
 
     fn write_tables(&mut self) -> Result<(), CaptureError> {

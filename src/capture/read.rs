@@ -11,6 +11,7 @@ use super::format::{
 use super::ring::{CapturedRing, RingRole};
 use super::sieve::Choice;
 use super::tables;
+use crate::reader::{KnownBlocks, SavedBlocks};
 use crate::shm;
 use crate::tracing::Catalog;
 use std::fs::File;
@@ -34,6 +35,8 @@ pub struct CaptureFile {
     pub(super) rings: Vec<CapturedRing>,
     /// The catalog of call sites and threads for each ring. It is empty unless the ring is shard 0 of a perf recorder.
     pub(super) catalogs: Vec<Catalog>,
+    /// The blocks of each ring, as far as the capture describes them. Only rings of execution events have blocks.
+    pub(super) blocks_of_rings: Vec<Arc<SavedBlocks>>,
     pub(super) end: Option<CaptureEnd>,
     pub(super) is_truncated: bool,
     pub(super) problems: Vec<String>,
@@ -122,6 +125,7 @@ impl CaptureFile {
             place: RingPlace::default(),
             rings: Vec::new(),
             catalogs: Vec::new(),
+            blocks_of_rings: Vec::new(),
             end: None,
             is_truncated: false,
             problems: Vec::new(),
@@ -207,11 +211,12 @@ impl CaptureFile {
                         let ring = ring.filter(|_| self.rings.len() < RINGS_MAX);
                         self.rings.push(ring.ok_or_else(|| damaged("the description of a ring"))?);
                         self.catalogs.push(Catalog::new());
+                        self.blocks_of_rings.push(Arc::default());
                     }
                     (_, Err(error)) => self.problems.push(error.to_string()),
                     (BlockKind::Tables, Ok(bytes)) => {
-                        if !tables::learn(&bytes, &mut self.catalogs) {
-                            self.problems.push("a table of call sites or threads is damaged: some have a number and no name; copy the file anew from where it was made".into());
+                        if !tables::learn(&bytes, &mut self.catalogs, &mut self.blocks_of_rings) {
+                            self.problems.push("a table of call sites, threads or blocks is damaged: some have a number and no name; copy the file anew from where it was made".into());
                         }
                     }
                     (_, Ok(bytes)) => {
@@ -242,6 +247,14 @@ impl CaptureFile {
     #[must_use]
     pub fn catalog(&self, ring: u32) -> Catalog {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()
+    }
+
+    /// Returns the blocks of a ring of execution events, as far as the capture describes them. It describes the blocks
+    /// of the ring's block table to which captured events belong. Other blocks become known when their BLOCK_START is
+    /// read from the capture. For a ring of other events there are no blocks.
+    #[must_use]
+    pub fn known_blocks(&self, ring: u32) -> KnownBlocks {
+        self.blocks_of_rings.get(ring as usize).cloned().map_or_else(KnownBlocks::new, KnownBlocks::of_saved)
     }
 
     /// Returns the size of all files of the capture together.

@@ -1,7 +1,7 @@
 //! The description of a ring in a capture.
 
 use super::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
-use crate::layout::header::CONTENT_TYPE_PERF;
+use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use crate::reader::{ClockInfo, Reader, RingInfo};
 use std::path::Path;
 
@@ -110,6 +110,12 @@ impl CapturedRing {
     #[must_use]
     pub fn is_perf(&self) -> bool {
         self.content_type == CONTENT_TYPE_PERF
+    }
+
+    /// Returns true for a ring of execution events.
+    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "the exports' business"))]
+    pub(crate) fn is_exec(&self) -> bool {
+        self.content_type == CONTENT_TYPE_EXEC
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {

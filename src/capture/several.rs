@@ -5,6 +5,7 @@ use super::error::{CaptureError, CaptureErrorKind};
 use super::read::CaptureFile;
 use super::ring::{CapturedRing, RingRole};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl CaptureFile {
     /// Opens several files as one capture. `paths` may be in any order. They may be the files of a rotated capture:
@@ -87,9 +88,13 @@ impl CaptureFile {
         for (known, catalog) in self.catalogs.iter_mut().zip(&part.catalogs) {
             known.learn_all(catalog);
         }
+        for (known, blocks) in self.blocks_of_rings.iter_mut().zip(&part.blocks_of_rings) {
+            Arc::make_mut(known).extend(blocks.iter().map(|(tag, block)| (*tag, block.clone())));
+        }
         let known = self.rings.len();
         self.rings.extend(part.rings.iter().skip(known).cloned());
         self.catalogs.extend(part.catalogs.iter().skip(known).cloned());
+        self.blocks_of_rings.extend(part.blocks_of_rings.iter().skip(known).cloned());
         self.end = match (self.end.take(), &part.end) {
             (Some(end), Some(last)) => Some(end.followed_by(last)),
             _ => None,
@@ -115,6 +120,7 @@ impl CaptureFile {
             ring
         }));
         self.catalogs.append(&mut other.catalogs);
+        self.blocks_of_rings.append(&mut other.blocks_of_rings);
         self.end = match (self.end.take(), other.end.take()) {
             (Some(mut end), Some(its)) => {
                 end.stats.rings.extend(its.stats.rings.iter().cloned());

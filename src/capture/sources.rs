@@ -7,7 +7,7 @@ use super::overlaps::PayloadExtent;
 use super::record::SortKey;
 use super::ring::{CapturedRing, RingRole};
 use super::stats::RingStats;
-use super::tables::CaptureTables;
+use super::tables::{CaptureTables, CapturedBlocks};
 use crate::layout::header::CONTENT_TYPE_PERF;
 use crate::reader::{Cursor, Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
 use crate::schema::perf::PerfEvent;
@@ -72,6 +72,8 @@ pub(super) struct SourceRing {
     pub(super) key: SortKey,
     pub(super) stats: RingStats,
     pub(super) layout: Arc<RingLayout>,
+    /// The blocks of execution that the current file describes.
+    pub(super) blocks: CapturedBlocks,
 }
 
 /// A perf recorder.
@@ -210,6 +212,7 @@ impl Sources {
             key: SortKey::default(),
             stats: RingStats { last_seqno: first_seqno.saturating_sub(1), ..RingStats::default() },
             layout,
+            blocks: CapturedBlocks::default(),
         }
     }
 
@@ -243,6 +246,7 @@ impl Sources {
             key: SortKey::default(),
             stats: RingStats::default(),
             layout,
+            blocks: CapturedBlocks::default(),
         }
     }
 

@@ -1,13 +1,15 @@
-//! The tables of call sites and threads of a recorder, in a capture.
+//! The tables of a capture: call sites and threads of perf recorders, and blocks of rings of execution events.
 
 use super::wire::{Bytes, put_u32};
-use crate::reader::Reader;
+use crate::reader::{BlockInfo, Descriptor, Reader, SavedBlocks, flow_tag};
 use crate::schema::perf::{CallSiteKind, CallSiteView, ThreadView};
 use crate::tracing::{CallSite, Catalog, Thread};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 const CALL_SITE: u32 = 1;
 const THREAD: u32 = 2;
+const BLOCK: u32 = 3;
 
 /// The call sites and threads of one recorder, and which of them the current file holds.
 #[derive(Default)]
@@ -51,6 +53,38 @@ impl CaptureTables {
     }
 }
 
+/// The blocks of one ring that the current file describes, by flow tag.
+#[derive(Default)]
+pub(super) struct CapturedBlocks(HashSet<u64>);
+
+impl CapturedBlocks {
+    /// Starts again, for a new file.
+    pub(super) fn restart(&mut self) {
+        self.0.clear();
+    }
+
+    /// Appends the blocks to which `events` belong to `out`, unless the current file describes them already, and
+    /// returns their number. The blocks come from the block table of `reader`'s ring. Without a table, nothing is
+    /// appended.
+    pub(super) fn put_new(&mut self, out: &mut Vec<u8>, ring: u32, reader: &Reader, events: &[Descriptor]) -> u64 {
+        let Some(known) = reader.last_block() else { return 0 };
+        let (mut entries, mut last_tag) = (0, 0);
+        for event in events.iter() {
+            let tag = flow_tag(event);
+            if std::mem::replace(&mut last_tag, tag) == tag || self.0.contains(&tag) {
+                continue;
+            }
+            let block = if tag == known.flow_tag() { Some(known.clone()) } else { reader.block_of(event) };
+            if let Some(block) = block {
+                self.0.insert(tag);
+                put_entry(out, ring, BLOCK, 0, &block.to_bytes());
+                entries += 1;
+            }
+        }
+        entries
+    }
+}
+
 fn put_entry(out: &mut Vec<u8>, recorder: u32, what: u32, id: u32, body: &[u8]) {
     for word in [recorder, what, id, body.len() as u32] {
         put_u32(out, word);
@@ -81,22 +115,27 @@ fn thread_body(thread: &Thread) -> Vec<u8> {
     )
 }
 
-/// Decodes a block of tables, and adds its entries to `catalogs`, which has one catalog for each ring of the capture.
-/// Returns false if the block is damaged.
-pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog]) -> bool {
+/// Decodes a block of tables, and adds its entries to `catalogs` and `blocks`, which have one element for each ring of
+/// the capture. Returns false if the block is damaged.
+pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog], blocks: &mut [Arc<SavedBlocks>]) -> bool {
     let mut bytes = Bytes::new(bytes);
     while !bytes.is_empty() {
-        if learn_entry(&mut bytes, catalogs).is_none() {
+        if learn_entry(&mut bytes, catalogs, blocks).is_none() {
             return false;
         }
     }
     true
 }
 
-fn learn_entry(bytes: &mut Bytes<'_>, catalogs: &mut [Catalog]) -> Option<()> {
+fn learn_entry(bytes: &mut Bytes<'_>, catalogs: &mut [Catalog], blocks: &mut [Arc<SavedBlocks>]) -> Option<()> {
     let (recorder, what, id, body_bytes) = (bytes.u32()?, bytes.u32()?, bytes.u32()?, bytes.u32()?);
     let body = bytes.take(body_bytes as usize)?;
     let catalog = catalogs.get_mut(recorder as usize)?;
+    if what == BLOCK {
+        let block = BlockInfo::from_bytes(body)?;
+        Arc::make_mut(blocks.get_mut(recorder as usize)?).insert(block.flow_tag(), Arc::new(block));
+        return Some(());
+    }
     let is_whole = match what {
         CALL_SITE => catalog.learn_call_site(id, body),
         THREAD => catalog.learn_thread(id, body),
@@ -128,10 +167,11 @@ mod tests {
         put_entry(&mut out, 1, CALL_SITE, 5, &call_site_body(&known.call_site(5)));
         put_entry(&mut out, 1, THREAD, 6, &thread_body(&known.thread(6)));
         let mut catalogs = vec![Catalog::new(), Catalog::new()];
-        assert!(learn(&out, &mut catalogs));
+        let mut blocks = vec![Arc::default(), Arc::default()];
+        assert!(learn(&out, &mut catalogs, &mut blocks));
         assert_eq!((catalogs[1].call_site(5), catalogs[1].thread(6)), (known.call_site(5), known.thread(6)));
         assert!(!catalogs[0].knows_call_site(5));
-        assert!(!learn(&out, &mut catalogs[..1]));
-        assert!(!learn(&out[..out.len() - 1], &mut catalogs));
+        assert!(!learn(&out, &mut catalogs[..1], &mut blocks));
+        assert!(!learn(&out[..out.len() - 1], &mut catalogs, &mut blocks));
     }
 }

@@ -8,7 +8,7 @@ use super::pass::{self, Pass};
 use super::payloads;
 use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
 use crate::capture::{CaptureError, RingRole};
-use crate::reader::{Descriptor, PayloadRead};
+use crate::reader::{Descriptor, KnownBlocks, PayloadRead};
 use crate::schema::decode_event;
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanReplay, SpanStep, Thread};
@@ -21,7 +21,9 @@ use std::sync::Arc;
 pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
     let (call_sites, threads) = (PerDescription::default(), PerDescription::default());
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
-    let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices };
+    let rings = 0..recording.capture.rings().len() as u32;
+    let blocks = rings.map(|ring| recording.capture.known_blocks(ring)).collect();
+    let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices, blocks };
     lines.line(&head(recording)).map_err(pass::write_error)?;
     let end = pass::run(recording, &mut lines)?;
     let counts = end.finish(|process, span| lines.span(process, &span)).map_err(pass::write_error)?;
@@ -69,6 +71,8 @@ struct LineWriter<'o> {
     threads: PerDescription<Thread, Vec<u8>>,
     /// The slices of each process's open spans.
     slices: Vec<LineSlices>,
+    /// The known blocks of each ring. Only rings of execution events have blocks.
+    blocks: Vec<KnownBlocks>,
 }
 
 /// The number of bytes that are passed on together.
@@ -101,7 +105,8 @@ impl Pass for LineWriter<'_> {
     }
 
     fn kept_bytes(&self) -> u64 {
-        self.slices.iter().map(LineSlices::kept_bytes).fold(0, u64::saturating_add)
+        let of_blocks = self.blocks.iter().map(KnownBlocks::kept_bytes);
+        self.slices.iter().map(LineSlices::kept_bytes).chain(of_blocks).fold(0, u64::saturating_add)
     }
 }
 
@@ -309,6 +314,10 @@ impl LineWriter<'_> {
         for (index, word) in named() {
             text.any_key(&word.key())?;
             text.value(&word.value(descriptor.content_ext[index]))?;
+        }
+        if recording.ring(ring).is_exec() {
+            let block = self.blocks[ring as usize].block_of(descriptor, || payload);
+            text.member("block_number", &block.map(|block| block.number()))?;
         }
         text.member("span", &recording.span(ring, descriptor).map(SpanId::get))?;
         text.end();

@@ -4,6 +4,7 @@
 //! format. The rest of the header section is eventring's [`extension`], which readers of other programs ignore.
 //! `docs/FORMAT.md` has the same tables for people.
 
+pub mod block_table;
 pub mod descriptor;
 pub mod extension;
 pub mod geometry;

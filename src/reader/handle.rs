@@ -7,6 +7,7 @@ use super::open::ReaderOptions;
 use super::source::Source;
 #[cfg(feature = "capture")]
 use crate::layout::Geometry;
+use crate::ring::memory::MappedMemory;
 #[cfg(feature = "capture")]
 use crate::ring::memory::RingMemory as _;
 use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
@@ -85,6 +86,10 @@ impl Reader {
             Some(path) => error.at(path),
             None => error,
         })
+    }
+
+    pub(super) fn memory(&self) -> &MappedMemory {
+        &self.source.memory
     }
 
     pub(super) fn from_source(source: Arc<Source>) -> Self {

@@ -5,6 +5,7 @@
 //! order of time.
 
 mod batch;
+mod block;
 mod cursor;
 mod error;
 mod event_batch;
@@ -13,6 +14,7 @@ mod follow;
 mod gap;
 mod handle;
 mod info;
+mod known_blocks;
 mod named_event;
 mod open;
 mod payload;
@@ -28,6 +30,9 @@ mod wait;
 pub use crate::layout::Descriptor;
 pub use crate::shm::LostPages;
 pub use batch::ReadyEvent;
+pub use block::BlockInfo;
+#[cfg(feature = "capture")]
+pub(crate) use block::flow_tag;
 pub use cursor::{Cursor, Next, Seek};
 pub use error::{ReaderError, ReaderErrorKind};
 pub use event_batch::EventBatch;
@@ -38,6 +43,9 @@ pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};
 pub use handle::Reader;
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
+pub use known_blocks::KnownBlocks;
+#[cfg(feature = "capture")]
+pub(crate) use known_blocks::SavedBlocks;
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};

@@ -7,11 +7,12 @@ use super::handle::Recorder;
 use super::header::{self, Shard};
 use super::old_shards;
 use crate::clock::{Clock, ClockKind};
+use crate::layout::header::{CONTENT_TYPE_EXEC, MAGIC};
 use crate::layout::limits::{
     COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS, DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT,
     DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT, PAYLOAD_SHIFTS,
 };
-use crate::layout::{Geometry, header::MAGIC};
+use crate::layout::{Geometry, block_table};
 use crate::ring::memory::MappedMemory;
 use crate::shm;
 use std::ffi::{OsStr, OsString};
@@ -44,6 +45,7 @@ pub struct RecorderBuilder {
     payload_shift: Option<u32>,
     compact: bool,
     context_shift: Option<u32>,
+    block_table: bool,
     prefault: bool,
     clock_kind: Option<ClockKind>,
     shard: Shard,
@@ -61,6 +63,7 @@ impl RecorderBuilder {
             payload_shift: None,
             compact: false,
             context_shift: None,
+            block_table: false,
             prefault: true,
             clock_kind: None,
             shard: Shard::default(),
@@ -107,6 +110,16 @@ impl RecorderBuilder {
     /// Default: none.
     pub fn context_shift(mut self, shift: u32) -> Self {
         self.context_shift = Some(shift);
+        self
+    }
+
+    /// Sets whether the ring keeps the start records of the last 4,096 blocks, in a table at the beginning of the
+    /// context area. With it, a reader that comes after a block's BLOCK_START was overwritten still learns to which
+    /// block an event belongs ([`Reader::block_of`](crate::reader::Reader::block_of)). The context area then has 4 MiB,
+    /// or more if [`Self::context_shift`] says so; its first 2,396,160 bytes are the table's. Only a ring of execution
+    /// events (content type 2) can have the table. Default: false.
+    pub fn block_table(mut self, block_table: bool) -> Self {
+        self.block_table = block_table;
         self
     }
 
@@ -185,6 +198,14 @@ impl RecorderBuilder {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
         }
+        if self.block_table && self.description.content_type() != CONTENT_TYPE_EXEC {
+            let message = format!(
+                "a block table was asked for, and the content type is {}; expected {CONTENT_TYPE_EXEC}, because only execution \
+                 events belong to blocks; leave out `block_table`",
+                self.description.content_type()
+            );
+            return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
+        }
         let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
         let clock = Clock::shared(self.clock_kind.unwrap_or(ClockKind::TickCounter));
         let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
@@ -261,13 +282,9 @@ impl RecorderBuilder {
     }
 
     fn geometry(&self, (descriptor_shift, payload_shift): (u32, u32)) -> Result<Geometry, RecorderError> {
-        let context_bytes = match self.context_shift {
-            None => 0,
-            Some(shift) => {
-                check_context_shift(shift)?;
-                1 << shift
-            }
-        };
+        self.context_shift.map_or(Ok(()), check_context_shift)?;
+        let least = self.block_table.then_some(block_table::CONTEXT_SHIFT);
+        let context_bytes = self.context_shift.max(least).map_or(0, |shift| 1 << shift);
         Geometry::new(1 << descriptor_shift, 1 << payload_shift, context_bytes)
             .map_err(|error| RecorderError::new(RecorderErrorKind::BadConfig, error))
     }
@@ -290,6 +307,9 @@ impl RecorderBuilder {
         let memory = MappedMemory::new(mapping, geometry, true).ok_or_else(|| {
             RecorderError::new(RecorderErrorKind::BadConfig, "the ring's sections do not fit its pages")
         })?;
+        if self.block_table {
+            crate::ring::block_table::make(&memory);
+        }
         header::write(&memory, &self.description, clock, self.shard, file.is_locked_for_writing());
         Ok(memory)
     }

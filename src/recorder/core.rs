@@ -3,19 +3,28 @@
 use super::config::ContentDescription;
 use super::events::TakenEvents;
 use crate::clock::Clock;
-use crate::layout::extension;
+use crate::layout::block_table::BLOCK_START_CODE;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::ErrorType;
+use crate::layout::{extension, header};
+use crate::ring::block_table;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
 use crate::ring::writer::RingWriter;
 use crate::shm;
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicU8, AtomicU64, Ordering};
+
+/// The bit of the switch that is set while recording is on.
+const ON: u8 = 1;
+/// The bit of the switch that is always set if the ring has a block table. Only a ring of execution events can have a
+/// table.
+const BLOCK_TABLE: u8 = 2;
 
 /// The state that all handles of one recorder share. The fields that every recording call needs come first. These
 /// fields and the part of `writer` that every call needs take three cache lines.
 #[repr(C)]
 pub(crate) struct Core {
-    enabled: AtomicBool,
+    /// [`ON`] or 0, and [`BLOCK_TABLE`] if the ring has a block table.
+    switch: AtomicU8,
     /// Number that no other recorder of this process ever has. By this number a thread finds its payload cursor for
     /// this recorder.
     pub(super) id: u64,
@@ -44,6 +53,7 @@ impl Core {
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
+        let has_block_table = description.content_type() == header::CONTENT_TYPE_EXEC && block_table::exists(&memory);
         let writer = RingWriter::new(memory);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -54,7 +64,7 @@ impl Core {
             payload_bytes_max: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
             writer,
             clock,
-            enabled: AtomicBool::new(true),
+            switch: AtomicU8::new(if has_block_table { ON | BLOCK_TABLE } else { ON }),
             fork_guard,
             file,
             description,
@@ -64,12 +74,23 @@ impl Core {
         }
     }
 
-    /// Returns true if recording is switched on, and this process is known to own the ring. Never makes a system call,
-    /// so fast paths can call this function. On kernels before 4.14, this function returns false in every process,
-    /// because only a system call can distinguish the owner from a forked child. The slow path makes that call.
+    /// Returns true if an event with this code may take the fast path: recording is switched on, this process is known
+    /// to own the ring, and the event is no BLOCK_START whose start record the ring keeps. Never makes a system call.
+    /// On kernels before 4.14, this function returns false in every process, because only a system call can distinguish
+    /// the owner from a forked child. The slow path makes that call.
     #[inline(always)]
-    pub(super) fn may_surely_record(&self) -> bool {
-        self.is_switched_on() && self.is_surely_original_process()
+    pub(super) fn takes_fast_path(&self, event_type: u16) -> bool {
+        // Relaxed: the switch orders no other memory.
+        let switch = self.switch.load(Ordering::Relaxed);
+        // Callers mostly pass a constant. The compiler then leaves one of the two comparisons.
+        let is_on = if event_type == BLOCK_START_CODE { switch == ON } else { switch & ON != 0 };
+        is_on && self.is_surely_original_process()
+    }
+
+    /// Returns true if an event with this code is a BLOCK_START whose start record the ring keeps.
+    #[inline]
+    pub(super) fn keeps_start_record(&self, event_type: u16) -> bool {
+        event_type == BLOCK_START_CODE && self.switch.load(Ordering::Relaxed) & BLOCK_TABLE != 0
     }
 
     /// Returns true if recording is switched on and this process owns the ring. In a forked child it returns false.
@@ -93,12 +114,15 @@ impl Core {
     #[inline(always)]
     pub(super) fn is_switched_on(&self) -> bool {
         // Relaxed: the switch orders no other memory.
-        self.enabled.load(Ordering::Relaxed)
+        self.switch.load(Ordering::Relaxed) & ON != 0
     }
 
     /// Switches recording on or off.
     pub(super) fn set_enabled(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
+        match enabled {
+            true => self.switch.fetch_or(ON, Ordering::Relaxed),
+            false => self.switch.fetch_and(!ON, Ordering::Relaxed),
+        };
     }
 
     /// Returns the description of the events that the ring holds.

@@ -1,5 +1,6 @@
 //! Recording: the part that a program embeds.
 
+mod block_table;
 mod build;
 mod config;
 mod core;

@@ -113,7 +113,7 @@ impl Core {
         bytes: u64,
         payload: &(impl Payload + ?Sized),
     ) -> Result<u64, Stopped<'c>> {
-        if !self.may_surely_record() || bytes > self.payload_bytes_max {
+        if !self.takes_fast_path(event_type) || bytes > self.payload_bytes_max {
             return Err(Stopped::BeforeReserving);
         }
         let Some(cursor) = thread_cursors::remembered(self) else { return Err(Stopped::BeforeReserving) };
@@ -195,6 +195,9 @@ impl Core {
                 (Some(cursor), self.writer.reserve_slow(cursor, unfinished, bytes), epoch_nanos)
             }
             Stopped::BeforeReserving if !self.may_record() => return 0,
+            Stopped::BeforeReserving if self.keeps_start_record(event_type) => {
+                return self.record_block_start(content_ext, payload);
+            }
             Stopped::BeforeReserving if bytes > self.payload_bytes_max => {
                 return self.record_oversized(event_type, content_ext, bytes, payload);
             }

@@ -170,6 +170,9 @@ impl Reservation<'_> {
             self.fields.event_type = record_error::EVENT_TYPE;
             self.core.count_record_error();
         }
+        if self.core.keeps_start_record(self.fields.event_type) {
+            self.core.keep_start_record(&claim, &self.fields);
+        }
         self.core.writer.commit(self.cursor, claim, &self.fields);
         self.give_back_cursor();
         seqno

@@ -22,6 +22,7 @@ pub(crate) struct HeapMemory {
     payload: Vec<AtomicU64>,
     /// The wide hole table, then the narrow hole table.
     holes: Vec<AtomicU64>,
+    context: Vec<AtomicU64>,
 }
 
 impl HeapMemory {
@@ -37,6 +38,7 @@ impl HeapMemory {
                 .collect(),
             payload: words(payload_words),
             holes: words(WIDE_HOLES + NARROW_HOLES),
+            context: words((geometry.context_area_bytes() / WORD_BYTES) as usize),
         }
     }
 
@@ -57,6 +59,11 @@ impl RingMemory for HeapMemory {
 
     fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS] {
         &self.descriptors[(slot & (self.geometry.descriptor_capacity() - 1)) as usize]
+    }
+
+    fn context_word(&self, offset: u64) -> Option<&AtomicU64> {
+        let index = usize::try_from(offset / WORD_BYTES).ok().filter(|_| offset.is_multiple_of(WORD_BYTES))?;
+        self.context.get(index)
     }
 
     fn hole(&self, table: HoleTable, index: u64) -> &AtomicU64 {

@@ -36,6 +36,9 @@ pub(crate) trait RingMemory {
     fn control(&self, word: ControlWord) -> &AtomicU64;
     /// Returns the eight words of the descriptor in `slot`; `slot` is taken modulo the capacity.
     fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS];
+    /// Returns the word at a byte offset of the context area. Returns `None` if the offset is not a multiple of 8, or
+    /// if the word is not inside the area.
+    fn context_word(&self, offset: u64) -> Option<&AtomicU64>;
     /// Loads a descriptor's eight words in any order, each by a relaxed load.
     fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
         Descriptor::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
@@ -162,22 +165,6 @@ mod mapped {
             unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
         }
 
-        /// Returns the word at a byte offset of the context area. Returns `None` if the offset is not a multiple of 8,
-        /// or if the word is not inside the area.
-        pub(crate) fn context_word(&self, offset: u64) -> Option<&AtomicU64> {
-            let end = offset.checked_add(8)?;
-            if !offset.is_multiple_of(8) || end > self.geometry.context_area_bytes() {
-                return None;
-            }
-            let context = self.mapping.context();
-            // SAFETY: offset + 8 is within the context area (checked above), and the area is mapped (checked in
-            // `new`).
-            let word = unsafe { context.add(offset as usize) };
-            // SAFETY: the word is 8-aligned, mapped while `self` lives, and accessed only by atomics and opaque
-            // copies.
-            Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
-        }
-
         /// Returns the value of a word of the header section, by a relaxed load. [`Self::header_word`] says which
         /// offsets are valid.
         pub(crate) fn header_value(&self, offset: usize) -> u64 {
@@ -271,6 +258,20 @@ mod mapped {
                 ControlWord::SkippedChunks => extension::COUNT_SKIPPED_CHUNKS,
                 ControlWord::RecordErrors => extension::COUNT_RECORD_ERRORS,
             })
+        }
+
+        fn context_word(&self, offset: u64) -> Option<&AtomicU64> {
+            let end = offset.checked_add(8)?;
+            if !offset.is_multiple_of(8) || end > self.geometry.context_area_bytes() {
+                return None;
+            }
+            let context = self.mapping.context();
+            // SAFETY: offset + 8 is within the context area (checked above), and the area is mapped (checked in
+            // `new`).
+            let word = unsafe { context.add(offset as usize) };
+            // SAFETY: the word is 8-aligned, mapped while `self` lives, and accessed only by atomics and opaque
+            // copies.
+            Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
         }
 
         #[inline(always)]

@@ -5,6 +5,7 @@
 //! explains the steps. `docs/ORDERING.md` gives the reason for every pair of orderings that is named here.
 
 mod active;
+pub(crate) mod block_table;
 pub(crate) mod chunk;
 pub(crate) mod claim;
 pub(crate) mod commit;

@@ -149,6 +149,7 @@ pub fn exercise(reader: &Reader, steps: usize) {
     let _ = reader.schema_text();
     let schema = reader.schema().ok();
     let _ = (reader.context_word(0), reader.context_word(u64::MAX), reader.context_word(3));
+    let _ = format!("{:?} {:?}", reader.blocks().map(|blocks| blocks.len()), reader.last_block());
     let mut catalog = Catalog::new();
     catalog.update(reader);
     let mut cursor = reader.cursor();
@@ -220,6 +221,9 @@ fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog
                     }
                 }
                 let _ = format!("{:?}", decode_record(catalog, 0, &event, payload));
+                if let Some(block) = cursor.reader().block_of(&event) {
+                    assert!(block.start_seqno().is_none_or(|start| start <= event.seqno));
+                }
             }
             Next::Gap(gap) => {
                 assert!(gap.count > 0 && gap.first_seqno == before.0);

@@ -1,6 +1,7 @@
 //! A small valid ring, and changes to it. If only a few bytes of a ring are changed, the ring passes a reader's first
 //! checks, and so reaches the code after these checks.
 
+use eventring::__internals::layout::block_table as table;
 use eventring::__internals::layout::descriptor::{
     WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
 };
@@ -19,12 +20,15 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Makes the image of a ring file: the valid ring of `good`, changed by `script`.
 ///
-/// The first byte of the script chooses the content type. The rest is a sequence of changes. Each change has a
-/// section (0 header, 1 descriptors, 2 payload, 3 context, 4 schema text, 5 file length), an offset in that section
-/// (u16), a count (u8), and as many new bytes as the count says.
+/// The first byte of the script chooses the content type, and by its highest bit whether the ring has a block table.
+/// The rest is a sequence of changes. Each change has a section (0 header, 1 descriptors, 2 payload, 3 context, 4
+/// schema text, 5 file length), an offset in that section (u16), a count (u8), and as many new bytes as the count says.
 pub fn image(script: &[u8]) -> Vec<u8> {
     let (kind, mut rest) = script.split_first().map_or((0, script), |(kind, rest)| (*kind, rest));
     let mut image = good(1 + u16::from(kind % 4));
+    if kind & 0x80 != 0 {
+        add_block_table(&mut image);
+    }
     while let [section, low, high, count, tail @ ..] = rest {
         let offset = usize::from(u16::from_le_bytes([*low, *high]));
         let count = usize::from(*count).min(tail.len());
@@ -76,4 +80,19 @@ fn good(content_type: u16) -> Vec<u8> {
         put(slot + 32, 70);
     }
     image
+}
+
+/// Gives the ring a larger context area with a block table. The table describes the block of all events, and another
+/// one.
+fn add_block_table(image: &mut Vec<u8>) {
+    let context = HEADER_BYTES + CAPACITY * 64 + PAYLOAD_BYTES;
+    image.resize(context + (1 << table::CONTEXT_SHIFT), 0);
+    let mut put = |offset: usize, word: u64| image[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
+    put(header::CONTEXT_AREA_SIZE, 1 << table::CONTEXT_SHIFT);
+    put(context + table::MAGIC_OFFSET as usize, table::MAGIC);
+    put(context + table::STARTED_OFFSET as usize, 2);
+    for (entry, tag) in [(0, 70), (1, 99)] {
+        put(context + table::tag_offset(entry) as usize, tag);
+        put(context + table::record_offset(entry, 0) as usize, tag);
+    }
 }

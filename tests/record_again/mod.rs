@@ -1,6 +1,8 @@
 //! Two ways to record an execution event of a ring again: [`pass_on`] copies its payload byte for byte, and
 //! [`encode_again`] decodes the payload and encodes it from its own struct and arrays.
 
+#![allow(dead_code, reason = "each test file uses some of it")]
+
 use eventring::reader::Descriptor;
 use eventring::recorder::Recorder;
 use eventring::schema::EventType as _;

@@ -5,6 +5,7 @@ use super::survey::Survey;
 use crate::cli::decoder::Decoder;
 use crate::cli::format::content_name;
 use crate::cli::state::{json_name, writer};
+use eventring::__internals::layout::block_table::ENTRIES;
 use eventring::__internals::layout::header::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader};
 use serde_json::{Map, Value, json};
@@ -72,6 +73,16 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
             "last_ts_ns": survey.times.map(|times| times.1),
             "by_type": by_type,
         },
+        "block_table": reader.blocks().map(|blocks| json!({
+            "used": blocks.len(),
+            "capacity": ENTRIES,
+            "last": blocks.last().map(|block| json!({
+                "number": block.number(),
+                "id": eventring::schema::Hex(&block.id()).to_string(),
+                "start_seqno": block.start_seqno(),
+                "start_ts_ns": block.start_epoch_nanos(),
+            })),
+        })),
         "extension": info.extension.as_ref().map(extension),
     })
 }

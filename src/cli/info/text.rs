@@ -6,7 +6,9 @@ use crate::cli::decoder::Decoder;
 use crate::cli::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
 use crate::cli::paint::{self, BOLD, DIM, WARNING};
 use crate::cli::state::writer;
-use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
+use eventring::__internals::layout::block_table::ENTRIES;
+use eventring::reader::{BlockInfo, ExtensionInfo, Reader, RingInfo, RingState};
+use eventring::schema::Hex;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -48,6 +50,9 @@ pub(super) fn write(
     line(out, "events", &what_is_there(survey, &info, !shards.is_empty()))?;
     if let Some(times) = survey.times {
         line(out, "time", &span(times, survey.count, clock))?;
+    }
+    if let Some(blocks) = reader.blocks() {
+        line(out, "blocks", &block_table(&blocks, clock))?;
     }
     if !shards.is_empty() {
         writeln!(out)?;
@@ -96,11 +101,7 @@ fn created(extension: &ExtensionInfo, clock: &TimeFormat) -> String {
 
 fn content(info: &RingInfo) -> String {
     let name = one_line(content_name(info));
-    format!(
-        "{name} {DIM}(content type {}, schema {}){DIM:#}",
-        info.content_type,
-        eventring::schema::Hex(&info.schema_hash)
-    )
+    format!("{name} {DIM}(content type {}, schema {}){DIM:#}", info.content_type, Hex(&info.schema_hash))
 }
 
 fn size(info: &RingInfo) -> String {
@@ -167,6 +168,15 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) ->
         .map(|(count, what)| format!("{WARNING}{} {what}{WARNING:#}", grouped(*count)))
         .collect();
     if counted.is_empty() { Ok(()) } else { line(out, "counters", &counted.join(", ")) }
+}
+
+/// Returns how many blocks the block table holds, and the last of them.
+fn block_table(blocks: &[BlockInfo], clock: &TimeFormat) -> String {
+    let last = blocks.last().map_or_else(String::new, |block| {
+        let started = clock.date_and_time(block.start_epoch_nanos());
+        format!("; the last is {} {DIM}({}){DIM:#}, started {started}", block.number(), Hex(&block.id()))
+    });
+    format!("{} of {} in the block table{last}", grouped(blocks.len() as u64), grouped(ENTRIES))
 }
 
 fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {

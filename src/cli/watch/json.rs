@@ -43,6 +43,12 @@ impl JsonLines {
                 write!(line, "\"{}\":{},", word.key(), json!(word.value(event.content_ext[index])))?;
             }
         }
+        if ring.is_exec {
+            match ring.block(event, || payload) {
+                Some(block) => write!(line, "\"block_number\":{},", block.number())?,
+                None => line.push_str("\"block_number\":null,"),
+            }
+        }
         if ring.words.has_span() {
             match ring.span_id(event) {
                 0 => line.push_str("\"span\":null,"),

@@ -13,12 +13,15 @@ use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
 use eventring::capture::{CaptureFile, CapturedRing, RingRole};
 use eventring::reader::{
-    Descriptor, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet, RingState, Seek, SetRing,
+    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet,
+    RingState, Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time between two checks for Ctrl-C while the watch waits for a ring.
@@ -40,6 +43,8 @@ pub(super) struct Ring {
     pub words: ExtWords,
     /// The decoder of a perf ring; `None` for other rings.
     pub perf: Option<Perf>,
+    /// The blocks of a ring of execution events, as far as they are known.
+    blocks: RefCell<KnownBlocks>,
     /// True if this entry stands for a shard that could not be opened. It then has the reader and the name of shard 0.
     is_missed: bool,
 }
@@ -50,12 +55,14 @@ impl Ring {
         let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
         let words = reader.ext_words();
         let content_type = reader.info().content_type;
+        let blocks = RefCell::new(KnownBlocks::of(&reader));
         let reader = Some(reader);
-        Self { reader, content_type, captured_seqno: 0, decoder, label, words, is_exec, perf, is_missed: false }
+        let is_missed = false;
+        Self { reader, content_type, captured_seqno: 0, decoder, label, words, is_exec, perf, blocks, is_missed }
     }
 
     /// Describes a ring of a capture. Its decoder is `perf` if it is a shard of a perf recorder.
-    fn captured(ring: &CapturedRing, last_seqno: u64, perf: Option<Perf>) -> Self {
+    fn captured(ring: &CapturedRing, last_seqno: u64, perf: Option<Perf>, blocks: KnownBlocks) -> Self {
         let text = || Some(ring.schema_text.clone()).filter(|text| !text.is_empty());
         let decoder = Decoder::of_schema(ring.content_type, ring.schema_hash, text);
         let text = text();
@@ -69,6 +76,7 @@ impl Ring {
             is_exec: ring.content_type == CONTENT_TYPE_EXEC,
             words: ext_words(ring.content_type, model.as_deref()),
             perf,
+            blocks: RefCell::new(blocks),
             is_missed: false,
         }
     }
@@ -95,6 +103,16 @@ impl Ring {
             Some(reader) => Self::new(reader.clone(), format!("{}.{}", shard0.label, ring.shard()), perf),
             None => Self { is_missed: true, ..Self::new(shard0.reader.clone()?, shard0.label.clone(), perf) },
         })
+    }
+
+    /// Returns the block of an execution event, if it is known. Reads the payload only if the event is a BLOCK_START,
+    /// from which later calls know the block. Returns `None` for events of other schemas.
+    pub(super) fn block<'p>(
+        &self,
+        event: &Descriptor,
+        payload: impl FnOnce() -> PayloadRead<'p>,
+    ) -> Option<Arc<BlockInfo>> {
+        if self.is_exec { self.blocks.borrow_mut().block_of(event, payload) } else { None }
     }
 
     /// Returns the id of the event's span: the span that the event is about, or in which it was recorded. Returns 0 if
@@ -185,7 +203,8 @@ impl Rings {
                 tables.or_insert_with(|| Perf::of_catalog(capture.catalog(recorder))).of_shard(shard)
             });
             let stats = capture.end().and_then(|end| end.stats.rings.get(rings.len()));
-            rings.push(Ring::captured(ring, stats.map_or(0, |stats| stats.last_seqno), perf));
+            let last_seqno = stats.map_or(0, |stats| stats.last_seqno);
+            rings.push(Ring::captured(ring, last_seqno, perf, capture.known_blocks(index)));
         }
         Self { set, rings, shown_shard_errors: 0, reopens: false, captured }
     }

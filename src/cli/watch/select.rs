@@ -3,8 +3,6 @@
 use super::rings::{Ring, Rings};
 use crate::cli::exit::{Exit, Failure};
 use eventring::reader::{Descriptor, EventFilter, PayloadRead};
-use eventring::schema::EventPayload as _;
-use eventring::schema::exec::{BlockStart, ExecEvent, FlowTags};
 
 /// The largest number of event names that an error message lists.
 const NAMED: usize = 12;
@@ -18,7 +16,8 @@ pub(super) struct Select {
     /// Only events of the block whose BLOCK_START has this sequence number (execution events)
     #[arg(long, value_name = "SEQNO")]
     block: Option<u64>,
-    /// Only events of the block with this number, from its BLOCK_START on (execution events)
+    /// Only events of the blocks with this number, as far as the blocks are known: from their BLOCK_START on, or by the
+    /// ring's block table (execution events)
     #[arg(long, value_name = "NUMBER", conflicts_with = "block")]
     block_number: Option<u64>,
     /// Only events of the transaction with this index, from 0 (execution events)
@@ -36,9 +35,6 @@ pub(super) struct EventSelection {
     filter: EventFilter,
     block_number: Option<u64>,
     span: Option<u64>,
-    /// The seqnos of all BLOCK_START events of blocks with the number `block_number`. There are several if several
-    /// blocks were proposed for that number.
-    block_seqnos: Vec<u64>,
 }
 
 impl Select {
@@ -79,7 +75,7 @@ impl Select {
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
         }
-        Ok(EventSelection { filter, block_number: self.block_number, span: self.span_id(), block_seqnos: Vec::new() })
+        Ok(EventSelection { filter, block_number: self.block_number, span: self.span_id() })
     }
 }
 
@@ -121,17 +117,10 @@ impl EventSelection {
         event: &Descriptor,
         payload: impl FnOnce() -> PayloadRead<'p>,
     ) -> bool {
-        if let Some(number) = self.block_number {
-            if ring.is_exec
-                && event.event_type == ExecEvent::BlockStart as u16
-                && let Some((start, _)) = payload().valid().and_then(|payload| BlockStart::decode(payload).ok())
-                && start.eth_block_input.number == number
-            {
-                self.block_seqnos.push(event.seqno);
-            }
-            if !ring.is_exec || !self.block_seqnos.contains(&FlowTags::from_ext(event.content_ext).block_seqno) {
-                return false;
-            }
+        // Every event comes here, so that a BLOCK_START is known for the events that follow even if it is not shown.
+        let block = ring.block(event, payload);
+        if self.block_number.is_some_and(|number| block.is_none_or(|block| block.number() != number)) {
+            return false;
         }
         self.filter.accepts(event) && self.span.is_none_or(|span| ring.span_id(event) == span)
     }

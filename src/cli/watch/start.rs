@@ -76,7 +76,12 @@ impl Start {
             Some(Self::Oldest) => Seek::Oldest,
             // `--from block` may be used with several rings. In a ring without blocks, the watch begins at the newest
             // event.
-            Some(Self::Block) => reader.ext_words().index_of("block").map_or(Seek::Last(1), Seek::NamedByWord),
+            // The last block of the block table is also right if the newest event belongs to no block.
+            Some(Self::Block) => match reader.last_block().map(|block| block.start_seqno()) {
+                Some(Some(seqno)) => Seek::Seqno(seqno),
+                Some(None) => Seek::Oldest,
+                None => reader.ext_words().index_of("block").map_or(Seek::Last(1), Seek::NamedByWord),
+            },
             Some(Self::Seqno(seqno)) => Seek::Seqno(seqno),
             Some(Self::Last(count)) => Seek::Last(count),
             None if matches!(reader.state(), RingState::Live | RingState::Unknown) => Seek::Newest,

@@ -6,7 +6,7 @@ use super::{Printer, perf};
 use crate::cli::format::{TimeFormat, columns, events, grouped, one_line};
 use crate::cli::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
-use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
+use eventring::reader::{BlockInfo, Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
 use eventring::schema::{MALFORMED, Value};
 use eventring::tracing::{PerfContent, PerfRecord};
@@ -105,7 +105,7 @@ impl<O: Write> Lines<O> {
         self.end_line()
     }
 
-    fn columns(&mut self, ring: &Ring, event: &Descriptor, record: Option<&PerfRecord>) {
+    fn columns(&mut self, ring: &Ring, event: &Descriptor, record: Option<&PerfRecord>, tags: Option<&Tags>) {
         let (line, columns) = (&mut self.line, &mut self.columns);
         let time = self.clock.time(event.record_epoch_nanos);
         line.push(DIM, format!("{}  ", time.get(..columns.time()).unwrap_or(&time)));
@@ -126,13 +126,12 @@ impl<O: Write> Lines<O> {
             None => format!("type {}", event.event_type),
         };
         line.push(paint::event_type(event.event_type), format!("{name:<0$}  ", fit(&mut columns.event, &name)));
-        let tags = ring.is_exec.then(|| Tags::of(event));
         if let Some(width) = &mut columns.block {
-            let [block, txn] = tags.as_ref().map_or([""; 2], |tags| [&tags.block, &tags.txn]);
+            let [block, txn] = tags.map_or([""; 2], |tags| [&tags.block, &tags.txn]);
             line.push(DIM, format!("{block:>0$}  {txn:>4}  ", fit(width, block)));
         }
         if columns.has_account {
-            line.push(DIM, format!("{:>4}  ", tags.as_ref().map_or("", |tags| &tags.account)));
+            line.push(DIM, format!("{:>4}  ", tags.map_or("", |tags| &tags.account)));
         }
         if let Some(width) = columns.thread {
             let thread = record.map(|record| one_line(&perf::thread_label(&record.thread))).unwrap_or_default();
@@ -150,7 +149,7 @@ impl<O: Write> Lines<O> {
             line.push(PLAIN, format!("{:>7}  ", event.payload_size));
         }
         // A value whose column was left out is shown in the payload.
-        if let Some(tags) = &tags {
+        if let Some(tags) = tags {
             self.tag(self.columns.block.is_none(), "txn", &tags.txn);
             self.tag(!self.columns.has_account, "acct", &tags.account);
         }
@@ -255,7 +254,8 @@ impl<O: Write> Printer for Lines<O> {
         self.say_before()?;
         self.headings(event.record_epoch_nanos)?;
         let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
-        self.columns(ring, event, record.as_ref());
+        let tags = ring.is_exec.then(|| Tags::of(event, ring.block(event, || payload).as_deref()));
+        self.columns(ring, event, record.as_ref(), tags.as_ref());
         if let Some(record) = &record {
             self.record(record);
             return self.end_line();
@@ -272,8 +272,8 @@ impl<O: Write> Printer for Lines<O> {
         if self.columns.span.is_none() && span != 0 {
             self.line.push(DIM, format!("span={span} "));
         }
-        if ring.is_exec {
-            self.tag(self.columns.block.is_none(), "block", &Tags::of(event).block);
+        if let Some(tags) = tags {
+            self.tag(self.columns.block.is_none(), "block", &tags.block);
         }
         self.end_line()
     }
@@ -338,7 +338,8 @@ impl<O: Write> Printer for Lines<O> {
     }
 }
 
-/// The block, transaction and account of an execution event.
+/// The block, transaction and account of an execution event. The block is its number if it is known, and otherwise `#`
+/// and the seqno of its BLOCK_START.
 struct Tags {
     block: String,
     txn: String,
@@ -349,12 +350,16 @@ struct Tags {
 const NONE: &str = "–";
 
 impl Tags {
-    fn of(event: &Descriptor) -> Self {
+    fn of(event: &Descriptor, block: Option<&BlockInfo>) -> Self {
         let tags = FlowTags::from_ext(event.content_ext);
         let has_account = event.event_type == ExecEvent::StorageAccess as u16 || tags.account_index != 0;
         let shown = |is_there: bool, tag: u64| if is_there { tag.to_string() } else { NONE.to_owned() };
         Self {
-            block: shown(tags.block_seqno != 0, tags.block_seqno),
+            block: match block {
+                Some(block) => block.number().to_string(),
+                None if tags.block_seqno != 0 => format!("#{}", tags.block_seqno),
+                None => NONE.to_owned(),
+            },
             txn: shown(tags.txn_index.is_some(), tags.txn_index.unwrap_or(0)),
             account: shown(has_account, tags.account_index),
         }

@@ -2,7 +2,9 @@
 
 use super::super::error::ReaderError;
 use super::super::handle::Reader;
+use super::blocks::SnapshotBlocks;
 use super::collect::Collected;
+use crate::layout::block_table::FLOW_TAG_WORD;
 use crate::layout::header::{self, FixedHeader};
 use crate::layout::limits::{
     DESCRIPTOR_BYTES, DESCRIPTOR_SHIFTS, DESCRIPTOR_WORDS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS,
@@ -30,6 +32,7 @@ pub(super) struct Image<'r> {
     reader: &'r Reader,
     collected: Collected,
     geometry: Geometry,
+    blocks: Option<SnapshotBlocks>,
 }
 
 impl<'r> Image<'r> {
@@ -41,7 +44,8 @@ impl<'r> Image<'r> {
         let context_bytes = reader.info().geometry.context_area_bytes();
         let geometry =
             Geometry::new(capacity, payload_bytes, context_bytes).map_err(|error| ReaderError::bad_header(&error))?;
-        Ok(Self { reader, collected, geometry })
+        let blocks = SnapshotBlocks::of(reader, &collected.seqnos);
+        Ok(Self { reader, collected, geometry, blocks })
     }
 
     pub(super) fn geometry(&self) -> &Geometry {
@@ -110,6 +114,7 @@ impl<'r> Image<'r> {
         let seqnos = words.iter().filter(|(_, word)| word.kind() == ExtWordKind::Seqno).map(|(index, _)| index);
         let seqnos: Vec<usize> = seqnos.collect();
         let Collected { descriptors, seqnos: numbers, .. } = &mut self.collected;
+        let blocks = self.blocks.as_ref();
         let mut number = 0;
         descriptors.read(DESCRIPTOR_BYTES as usize, |piece| {
             let (words, _) = piece.as_chunks::<8>();
@@ -118,7 +123,11 @@ impl<'r> Image<'r> {
                 let mut renumbered =
                     Descriptor { seqno: number, ..Descriptor::from_words(words.map(u64::from_le_bytes)) };
                 for index in &seqnos {
-                    renumbered.content_ext[*index] = numbers.renumber(renumbered.content_ext[*index]);
+                    let named = renumbered.content_ext[*index];
+                    renumbered.content_ext[*index] = match (numbers.renumber(named), blocks) {
+                        (0, Some(blocks)) if *index == FLOW_TAG_WORD => blocks.tag(named),
+                        (number, _) => number,
+                    };
                 }
                 renumbered.to_words().into_iter().try_for_each(|word| out.write_all(&word.to_le_bytes()))?;
             }
@@ -130,7 +139,9 @@ impl<'r> Image<'r> {
     fn write_context(&self, out: &mut impl Write) -> io::Result<()> {
         let bytes = self.geometry.context_area_bytes();
         let mut piece = vec![0; ZEROS.len()];
-        let mut offset = 0;
+        let table = self.blocks.as_ref().map_or(&[][..], SnapshotBlocks::table);
+        out.write_all(table)?;
+        let mut offset = table.len() as u64;
         while offset < bytes {
             // At most the length of `piece`.
             let piece = &mut piece[..(bytes - offset).min(ZEROS.len() as u64) as usize];

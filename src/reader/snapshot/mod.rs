@@ -9,6 +9,7 @@
 //! | `image` | laying the events out as a small ring file |
 //! | `write` | compressing this small ring file |
 
+mod blocks;
 mod collect;
 mod decompress;
 mod image;

@@ -12,6 +12,8 @@ mod explore;
 #[cfg(loom)]
 mod abandoned;
 #[cfg(loom)]
+mod block_table;
+#[cfg(loom)]
 mod chunks;
 #[cfg(loom)]
 mod descriptor;
