@@ -1,7 +1,8 @@
-//! Checks of filter directives. `Targets` of tracing-subscriber parses the directives, too, but it accepts some
-//! mistakes: a filter with such a mistake matches nothing. The checks find these mistakes first.
+//! The faults of filter directives. Some of them would make a valid directive that fits nothing, such as a mistyped
+//! level, which looks like a target.
 
-use super::filter_handle::LEVELS;
+use super::parse::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
+use crate::tracing::filter_handle::LEVELS;
 use std::fmt;
 use tracing_core::LevelFilter;
 
@@ -18,54 +19,59 @@ const SYNONYMS: [(&str, LevelFilter); 8] = [
 ];
 /// Characters that no target has. In other filter languages they stand for lists, patterns and quotes. The last
 /// character stands for bytes that were not UTF-8.
-const NOT_IN_TARGETS: [char; 8] = [';', '|', '*', '?', '"', '\'', '`', char::REPLACEMENT_CHARACTER];
+const NOT_IN_TARGETS: [char; 11] = [';', '|', '*', '?', '"', '\'', '`', ']', '{', '}', char::REPLACEMENT_CHARACTER];
+/// Length to which the text that was found is cut in an error, in bytes.
+const FOUND_BYTES_MAX: usize = 40;
 
 /// The fault of a directive.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Problem {
-    /// Syntax of `EnvFilter` for spans or fields.
-    SpanOrField,
+pub(in crate::tracing) enum Problem {
     NoTarget,
     Level(String),
     /// A single word that is not a level, but probably means this level: a mistyped name, or a name from another
     /// program.
     LooksLike(LevelFilter),
     Character(char),
+    /// A text in brackets that is not as it must be: the text that was found, and the expected one.
+    Brackets {
+        expected: &'static str,
+        found: String,
+    },
     /// A filter without any directive.
     Empty,
-    NotUnderstood(String),
+    /// A list of directives that has so many bytes.
+    TooLong(usize),
+    TooManyDirectives,
+    TooManyFields,
 }
 
-/// Checks one directive. An empty directive is allowed.
-pub(super) fn check(directive: &str) -> Result<(), Problem> {
-    if directive.contains(['[', ']', '{', '}']) {
-        return Err(Problem::SpanOrField);
+impl Problem {
+    pub(super) fn expected(expected: &'static str, found: &str) -> Self {
+        Self::Brackets { expected, found: shortened(found) }
     }
-    let (target, level) = match directive.split_once('=') {
-        Some((target, level)) => (target.trim(), Some(level.trim())),
-        None => (directive, None),
-    };
-    if let Some(found) = target.chars().find(|c| NOT_IN_TARGETS.contains(c) || c.is_whitespace() || c.is_control()) {
-        return Err(Problem::Character(found));
+
+    pub(super) fn level(level: &str) -> Self {
+        Self::Level(shortened(level))
     }
-    match level {
-        None => check_single_word(directive),
-        Some(_) if target.is_empty() => Err(Problem::NoTarget),
-        // The empty word also parses as a level.
-        Some(level) if level.is_empty() || level.parse::<LevelFilter>().is_err() => {
-            Err(Problem::Level(level.to_owned()))
-        }
-        Some(_) => Ok(()),
-    }
+}
+
+fn shortened(found: &str) -> String {
+    found[..found.floor_char_boundary(FOUND_BYTES_MAX)].to_owned()
+}
+
+/// Checks the characters of a target.
+pub(super) fn check_target(target: &str) -> Result<(), Problem> {
+    let is_wrong = |c: &char| NOT_IN_TARGETS.contains(c) || c.is_whitespace() || c.is_control();
+    target.chars().find(is_wrong).map_or(Ok(()), |found| Err(Problem::Character(found)))
 }
 
 /// Checks a directive without `=`: a level, or a target.
-fn check_single_word(word: &str) -> Result<(), Problem> {
+pub(super) fn check_single_word(word: &str) -> Result<(), Problem> {
     if word.is_empty() || word.parse::<LevelFilter>().is_ok() {
         return Ok(());
     }
     if word.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Problem::Level(word.to_owned()));
+        return Err(Problem::level(word));
     }
     let lower_case = word.to_ascii_lowercase();
     let synonym = SYNONYMS.into_iter().find(|(synonym, _)| *synonym == lower_case).map(|(_, level)| level);
@@ -90,10 +96,6 @@ fn is_one_edit_apart(a: &[u8], b: &[u8]) -> bool {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SpanOrField => f.write_str(
-                "filters by span or field, which needs tracing-subscriber's EnvFilter and a RecorderLayer; write directives such as \
-                 `info,my_crate=debug`",
-            ),
             Self::NoTarget => {
                 f.write_str("has no target before `=`; write directives such as `info,my_crate=debug`")
             }
@@ -111,35 +113,22 @@ impl fmt::Display for Problem {
                  such as `info,my_crate=debug`"
             ),
             Self::Empty => f.write_str("is empty, expected a level or a target; write directives such as `info,my_crate=debug`"),
-            Self::NotUnderstood(error) => {
-                write!(f, "is not understood: {error}; write directives such as `info,my_crate=debug`")
+            Self::Brackets { expected, found } => {
+                match found.is_empty() {
+                    true => f.write_str("has nothing")?,
+                    false => write!(f, "has `{found}`")?,
+                }
+                write!(f, ", expected {expected}; write directives such as `my_crate[query{{user=7}}]=debug`")
+            }
+            Self::TooLong(bytes) => {
+                write!(f, "begins a list of {bytes} bytes, expected at most {TEXT_BYTES_MAX}; write fewer directives")
+            }
+            Self::TooManyDirectives => {
+                write!(f, "is one too many, expected at most {DIRECTIVES_MAX} directives; write fewer directives")
+            }
+            Self::TooManyFields => {
+                write!(f, "has too many fields, expected at most {CONDITIONS_MAX}; write fewer fields")
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_single_word_that_is_nearly_a_level_is_a_mistyped_level() {
-        for (word, level) in
-            [("inof", "info"), ("INFOO", "info"), ("debg", "debug"), ("trase", "trace"), ("Warning", "warn")]
-        {
-            let level = level.parse().unwrap();
-            assert!(check(word) == Err(Problem::LooksLike(level)), "{word}");
-        }
-        for directive in ["", "info", "WARN", "3", "noisy", "hyper", "my_crate::db", "inof=trace", "hyper=2", "a-b.c/d"]
-        {
-            assert!(check(directive).is_ok(), "{directive}");
-        }
-        for directive in ["info;x=debug", "7", "setup=", "setup= ", "*=info", "a b", "a=b=info", "\u{fffd}=info"] {
-            assert!(check(directive).is_err(), "{directive}");
-        }
-        for (number, level) in ["off", "error", "warn", "info", "debug", "trace"].into_iter().enumerate() {
-            assert_eq!(number.to_string().parse::<LevelFilter>().unwrap(), level.parse::<LevelFilter>().unwrap());
-        }
-        assert!(Problem::Level("6".into()).to_string().contains("a number from 0 (off) to 5 (trace)"));
     }
 }
