@@ -4,7 +4,8 @@
 mod reference;
 
 use eventring::tracing::{
-    FilterHandle, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter, Wish,
+    FilterHandle, PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter,
+    Wish,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -34,11 +35,15 @@ fn filter(directives: &str) -> TargetFilter {
 
 /// Returns the names of all recorded spans and the messages of all log records, in their order.
 fn recorded(recorder: &PerfRecorder) -> Vec<String> {
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
-    let names = records.iter().filter_map(|record| match &record.content {
-        PerfContent::SpanNew { call_site, .. } => Some(call_site.name.clone()),
-        PerfContent::Event { fields, .. } => fields.get("message").map(ToString::to_string),
-        _ => None,
+    let mut reader = PerfReader::from_shards(recorder.open_readers().unwrap());
+    let items = std::iter::from_fn(|| reader.next_timeout(std::time::Duration::from_millis(5)));
+    let names = items.filter_map(|item| {
+        let PerfItem::Record(record) = item else { return None };
+        match &record.content {
+            PerfContent::SpanNew { call_site, .. } => Some(call_site.name.clone()),
+            PerfContent::Event { fields, .. } => fields.get("message").map(ToString::to_string),
+            _ => None,
+        }
     });
     names.collect()
 }
@@ -80,7 +85,7 @@ impl Program {
     }
 }
 
-/// Is the reproducer of tracing-subscriber's issue 2458: a directive with a span, set while that span is open.
+/// Runs the reproducer of the `tracing` issue 2458: a directive with a span, set while that span is open.
 fn in_a_span_that_is_open(set: impl FnOnce()) {
     info_span!("query").in_scope(|| {
         debug!("before");
@@ -146,8 +151,9 @@ fn the_values_of_open_spans_are_found_in_the_ring() {
 fn new_spans_are_judged_when_they_get_their_values() {
     let _turn = turn();
     for program in Program::both("off") {
-        let _wishes = ["[new{user=7}]=debug", "[new{ok=true}]=debug", "[{ratio=0.5}]=debug", "[new{who=bob,n=1}]=debug"]
-            .map(|directive| program.wish(directive));
+        let _wishes =
+            ["[new{user=7}]=debug", "[new{ok=true}]=debug", "[{ratio=0.5}]=debug", "[new{who=bob,n=1}]=debug"]
+                .map(|directive| program.wish(directive));
         program.run(|| {
             info_span!("new", user = 7).in_scope(|| debug!("user"));
             info_span!("new", user = 8).in_scope(|| debug!("another user"));
@@ -299,7 +305,7 @@ fn a_span_that_another_thread_enters_is_the_same_span() {
             )
         });
         let poll = |future: &mut std::pin::Pin<Box<tracing::instrument::Instrumented<Second>>>| {
-            program.run(|| drop(future.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
+            let _ = program.run(|| future.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         };
         poll(&mut matching);
         let wish = program.run(|| program.wish("[task{id=1}]=debug"));
@@ -339,7 +345,8 @@ fn only_call_sites_that_a_span_directive_may_enable_are_asked_about_and_only_whi
     let subscriber = RecorderSubscriber::new(recorder());
     let handle = subscriber.filter_handle();
     let call_sites = tracing::subscriber::with_default(RecorderSubscriber::new(recorder()), || {
-        let spans = [info_span!("on"), debug_span!("query", user = 7), debug_span!("inner"), tracing::trace_span!("off")];
+        let spans =
+            [info_span!("on"), debug_span!("query", user = 7), debug_span!("inner"), tracing::trace_span!("off")];
         spans.map(|span| span.metadata().unwrap())
     });
     let interests = || {

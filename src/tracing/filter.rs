@@ -235,13 +235,13 @@ mod tests {
         insta::assert_snapshot!(message("inof"), @"use filter: the directive `inof` is neither a level nor a likely target; write the level `info`, or the target with a level");
         insta::assert_snapshot!(message("info;x=debug"), @"use filter: the directive `info;x=debug` has the character `;` in its target, expected a path such as `my_crate::module`; separate directives by commas, such as `info,my_crate=debug`");
         insta::assert_snapshot!(message("=debug"), @"use filter: the directive `=debug` has no target before `=`; write directives such as `info,my_crate=debug`");
-        insta::assert_snapshot!(message("shop[span=debug"), @"");
-        insta::assert_snapshot!(message("shop[span{user=}]"), @"");
-        insta::assert_snapshot!(message("shop[span{us er}]"), @"");
-        insta::assert_snapshot!(message("shop[span{user=7}"), @"");
-        insta::assert_snapshot!(message("info,[]=debug"), @"");
-        insta::assert_snapshot!(message("[span]debug"), @"");
-        insta::assert_snapshot!(message("[span{user=\"a,b}]=debug"), @"");
-        insta::assert_snapshot!(message("[span]=loud"), @"");
+        insta::assert_snapshot!(message("shop[span=debug"), @"use filter: the directive `shop[span=debug` has nothing, expected `]` after the name of a span, such as `[query]`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("shop[span{user=}]"), @"use filter: the directive `shop[span{user=}]` has nothing, expected a value after `=`, or the field's name alone; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("shop[span{us er}]"), @"use filter: the directive `shop[span{us er}]` has `us er`, expected the name of a field, such as `user` or `user.id`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("shop[span{user=7}"), @"use filter: the directive `shop[span{user=7}` has nothing, expected `]` after the name of a span, such as `[query]`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("info,[]=debug"), @"use filter: the directive `[]=debug` has `]`, expected the name of a span or of a field in the brackets; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("[span]debug"), @"use filter: the directive `[span]debug` has `debug`, expected `=` and a level after `]`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("[span{user=\"a,b}]=debug"), @r#"use filter: the directive `[span{user="a,b}]=debug` has nothing, expected `}` after the fields, such as `[query{user=7}]`; write directives such as `my_crate[query{user=7}]=debug`"#);
+        insta::assert_snapshot!(message("[span]=loud"), @"use filter: the directive `[span]=loud` has the level `loud`, expected off, error, warn, info, debug or trace, or a number from 0 (off) to 5 (trace); write directives such as `info,my_crate=debug`");
     }
 }

@@ -330,7 +330,8 @@ mod tests {
     #[test]
     fn the_effective_filter_accepts_what_the_configured_one_and_the_wishes_accept() {
         let filter = FilterHandle::new("info,db=warn,db::pool=off".parse().unwrap());
-        let wishes = ["db=debug", "error,net=trace,[query{user=7}]=trace"].map(|wish| filter.wish(wish.parse().unwrap()));
+        let wishes =
+            ["db=debug", "error,net=trace,[query{user=7}]=trace"].map(|wish| filter.wish(wish.parse().unwrap()));
         let accepts = |target: &str| {
             let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
             let by_all = |level: &Level| filter.ask(|filter| filter.union().accepts(target, level));

@@ -23,7 +23,8 @@ const SHOWN_BYTES_MAX: usize = 200;
 /// # Errors
 /// Returns the first invalid directive, and its fault.
 pub(in crate::tracing) fn parse_list(text: &str) -> Result<Vec<Directive>, (String, Problem)> {
-    let faulty = |directive: &str, problem| (directive[..directive.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned(), problem);
+    let faulty =
+        |directive: &str, problem| (directive[..directive.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned(), problem);
     if text.len() > TEXT_BYTES_MAX {
         return Err(faulty(text, Problem::TooLong(text.len())));
     }

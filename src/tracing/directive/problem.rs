@@ -96,23 +96,26 @@ fn is_one_edit_apart(a: &[u8], b: &[u8]) -> bool {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoTarget => {
-                f.write_str("has no target before `=`; write directives such as `info,my_crate=debug`")
-            }
+            Self::NoTarget => f.write_str("has no target before `=`; write directives such as `info,my_crate=debug`"),
             Self::Level(level) => write!(
                 f,
                 "has the level `{level}`, expected off, error, warn, info, debug or trace, or a number from 0 (off) to 5 (trace); write directives such as \
                  `info,my_crate=debug`"
             ),
             Self::LooksLike(level) => {
-                write!(f, "is neither a level nor a likely target; write the level `{level}`, or the target with a level")
+                write!(
+                    f,
+                    "is neither a level nor a likely target; write the level `{level}`, or the target with a level"
+                )
             }
             Self::Character(c) => write!(
                 f,
                 "has the character `{c}` in its target, expected a path such as `my_crate::module`; separate directives by commas, \
                  such as `info,my_crate=debug`"
             ),
-            Self::Empty => f.write_str("is empty, expected a level or a target; write directives such as `info,my_crate=debug`"),
+            Self::Empty => {
+                f.write_str("is empty, expected a level or a target; write directives such as `info,my_crate=debug`")
+            }
             Self::Brackets { expected, found } => {
                 match found.is_empty() {
                     true => f.write_str("has nothing")?,
