@@ -21,8 +21,8 @@ use tracing_subscriber::layer::{Context, Filter};
 /// name a target that is nearly a level, write the target with a level: `warp=trace`.
 ///
 /// # Span directives
-/// A directive with brackets names spans: `target[span{field=value}]=level`. Each part may be left out, and there may be
-/// several fields. It enables two things, in addition to what the other directives enable:
+/// A directive with brackets names spans: `target[span{field=value}]=level`. Each part may be left out, and there may
+/// be several fields. It enables two things, in addition to what the other directives enable:
 /// - spans with this name and these fields, whose target begins with `target`, at any level;
 /// - every span and event at `level` or a more important level that happens while the thread is in such a span,
 ///   whatever its target.
@@ -39,8 +39,8 @@ use tracing_subscriber::layer::{Context, Filter};
 ///
 /// The filter decides once for each call site, unless a span directive may enable the call site. So a span that the
 /// filter rejects costs the same as without a subscriber. A `TargetFilter` can also be put on any layer:
-/// `fmt::layer().with_filter(filter)`. There it does not follow spans, and its span directives enable nothing. To follow
-/// spans on a [`RecorderLayer`](super::RecorderLayer), use [`RecorderLayer::filtered`](super::RecorderLayer::filtered).
+/// `fmt::layer().with_filter(filter)`. There it does not follow spans, and its span directives enable nothing. To
+/// follow spans on a layer that records, use [`RecorderLayer::filtered`](super::RecorderLayer::filtered).
 ///
 /// ```
 /// use eventring::tracing::TargetFilter;

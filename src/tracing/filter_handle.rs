@@ -188,9 +188,9 @@ impl FilterHandle {
         self.ask(|filter| filter.accepts(metadata))
     }
 
-    /// Returns true if a span directive accepts a span or event that happens now, because of a span of `owner` that the
-    /// thread is in. In a forked child, `is_in_this_process` returns false, and so does this function: it may wait for a
-    /// lock, and the child records nothing.
+    /// Returns true if a span directive accepts a span or event that happens now, because of a span of `owner` that
+    /// the thread is in. In a forked child, `is_in_this_process` returns false, and so does this function: it may wait
+    /// for a lock, and the child records nothing.
     pub(super) fn accepts_in_spans(
         &self,
         metadata: &Metadata<'_>,

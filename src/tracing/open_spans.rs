@@ -1,7 +1,7 @@
 //! Judging spans that are already open when a span directive comes.
 //!
-//! The values of an open span's fields are in no memory but the rings: in the event of the span's creation, and in those
-//! of values that were recorded later. So the values are read there, as any other reader would read them.
+//! The values of an open span's fields are in no memory but the rings: in the event of the span's creation, and in
+//! those of values that were recorded later. So the values are read there, as any other reader would read them.
 
 use super::call_sites::CALL_SITES;
 use super::core::PerfCore;

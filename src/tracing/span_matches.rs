@@ -79,8 +79,8 @@ impl SpanMatches {
 }
 
 impl MatchTable {
-    /// Removes the entries of closed spans, if the table has doubled since the last time. So a span that closes need not
-    /// look here. (Layers remove their spans themselves, because their ids do not show whether a span is open.)
+    /// Removes the entries of closed spans, if the table has doubled since the last time. So a span that closes need
+    /// not look here. (Layers remove their spans themselves, because their ids do not show whether a span is open.)
     fn forget_closed(&mut self) {
         if self.spans.len() >= self.look_at.max(FIRST_LOOK) {
             self.spans.retain(|span_id, _| span_id >> ID_BITS != 0 || SPAN_SLAB.is_open(*span_id));

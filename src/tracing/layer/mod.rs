@@ -26,8 +26,8 @@ use tracing_subscriber::registry::LookupSpan;
 /// another subscriber with `LookupSpan`).
 ///
 /// The layer records every span and event that reaches it, and filters nothing itself. To filter, put an `EnvFilter`
-/// over the whole stack, or a filter on this layer alone with [`Self::filtered`] or `.with_filter(…)`. Environment variables such as
-/// `EVENTRING_FILTER` have an effect only if the layer comes from [`Self::try_from_env`].
+/// over the whole stack, or a filter on this layer alone with [`Self::filtered`] or `.with_filter(…)`. Environment
+/// variables such as `EVENTRING_FILTER` have an effect only if the layer comes from [`Self::try_from_env`].
 ///
 /// A program that needs no other layer can use a [`RecorderSubscriber`](super::RecorderSubscriber), which records the
 /// same at lower cost.
