@@ -278,6 +278,32 @@ fn switching_a_thousand_times_loses_and_duplicates_nothing_that_is_enabled_throu
     }
 }
 
+#[test]
+fn spans_that_are_created_while_a_directive_comes_are_judged() {
+    const SPANS: usize = 100;
+    let _turn = turn();
+    for round in 0..30 {
+        for program in Program::both("info") {
+            let (spans, wish) = std::thread::scope(|scope| {
+                let create = || {
+                    let span = |_| info_span!("created", user = 7);
+                    program.run(|| (0..SPANS).map(span).collect::<Vec<_>>())
+                };
+                let threads = [scope.spawn(create), scope.spawn(create)];
+                std::thread::sleep(std::time::Duration::from_micros(round * 20));
+                let wish = program.run(|| program.wish("[created{user=7}]=debug"));
+                (threads.map(|thread| thread.join().unwrap()).concat(), wish)
+            });
+            program.run(|| {
+                spans.iter().for_each(|span| span.in_scope(|| debug!("inside")));
+                drop((spans, wish));
+            });
+            let inside = program.recorded().iter().filter(|name| *name == "inside").count();
+            assert_eq!(inside, 2 * SPANS, "round {round}");
+        }
+    }
+}
+
 /// A future that is ready when it is polled for the second time.
 #[derive(Default)]
 struct Second(bool);
