@@ -1,16 +1,17 @@
 //! The cost of a span and of a log record that a level filter switches off. It is measured without a subscriber, with
-//! `RecorderSubscriber`, and with `RecorderLayer`. `tracing` stores the enabled levels once for the whole process, so
-//! each case runs in its own process.
+//! `RecorderSubscriber`, and with `RecorderLayer`. For a filter that can be changed, it is measured before the first
+//! wish, while a wish with a span directive may enable them, and after this wish has gone. `tracing` stores the enabled
+//! levels once for the whole process, so each case runs in its own process.
 
 #![allow(missing_docs)]
 
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
+use eventring::tracing::{FilterHandle, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
 use std::hint::black_box;
 use std::time::Instant;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-const CASES: [&str; 3] = ["none", "recorder", "layer"];
+const CASES: [&str; 4] = ["none", "recorder", "layer", "filtered"];
 const ROUNDS: usize = 301;
 const OPERATIONS: u64 = 100_000;
 
@@ -20,7 +21,7 @@ fn main() {
         measure(case);
         return;
     }
-    println!("{:10} {:>12} {:>18}   (ns, medians)", "", "info_span!", "info! of 2 fields");
+    println!("{:24} {:>12} {:>18}   (ns, medians)", "", "info_span!", "info! of 2 fields");
     for case in CASES {
         let itself = std::env::current_exe().expect("the path of this program");
         let output = std::process::Command::new(itself).arg(format!("case={case}")).output().expect("a child process");
@@ -31,9 +32,15 @@ fn main() {
 
 fn measure(case: &str) {
     let recorder = || PerfRecorder::builder().anonymous().build().expect("a recorder");
+    let mut filter = FilterHandle::new(TargetFilter::level(LevelFilter::WARN));
     let global = match case {
-        "recorder" => tracing::subscriber::set_global_default(
-            RecorderSubscriber::new(recorder()).with_max_level(tracing::Level::WARN),
+        "recorder" => {
+            let subscriber = RecorderSubscriber::new(recorder()).with_max_level(tracing::Level::WARN);
+            filter = subscriber.filter_handle();
+            tracing::subscriber::set_global_default(subscriber)
+        }
+        "filtered" => tracing::subscriber::set_global_default(
+            tracing_subscriber::registry().with(RecorderLayer::new(recorder()).filtered(&filter)),
         ),
         "layer" => tracing::subscriber::set_global_default(
             tracing_subscriber::registry().with(LevelFilter::WARN).with(RecorderLayer::new(recorder())),
@@ -41,9 +48,19 @@ fn measure(case: &str) {
         _ => Ok(()),
     };
     global.expect("the first subscriber");
+    print_costs(case);
+    if matches!(case, "recorder" | "filtered") {
+        let wish = filter.wish("[query{user=7}]=info".parse().expect("a filter"));
+        print_costs(&format!("{case}, with a wish"));
+        drop(wish);
+        print_costs(&format!("{case}, after it"));
+    }
+}
+
+fn print_costs(case: &str) {
     let spans = median(|n| drop(tracing::info_span!("off", n).entered()));
     let events = median(|n| tracing::info!(n, also = true, "off"));
-    println!("{case:10} {spans:12.2} {events:18.2}");
+    println!("{case:24} {spans:12.2} {events:18.2}");
 }
 
 fn median(operation: impl Fn(u64)) -> f64 {

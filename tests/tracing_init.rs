@@ -92,6 +92,10 @@ fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
+    for (filter, count) in [("[request{user.name=kim}]=debug", 4), ("[request{user.name=eve}]=debug", 2)] {
+        let (_, recorded) = outcome(&[("EVENTRING_FILTER", filter)]);
+        assert_eq!(recorded.len(), count, "{filter}: {recorded:?}");
+    }
     let (_, recorded) = outcome(&[("EVENTRING_FILTER", "debug")]);
     // The message and the fields may be in any order.
     assert_eq!(recorded.len(), ALL.len());
@@ -185,6 +189,10 @@ fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
     );
     let (_, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", "info")]);
     assert_eq!(recorded, FROM_INFO);
+    for (filter, count) in [("[request{user.name=kim}]=debug", 4), ("[request{user.name=eve}]=debug", 2)] {
+        let (_, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", filter)]);
+        assert_eq!(recorded.len(), count, "{filter}: {recorded:?}");
+    }
     let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", "info,loud=loud")]);
     assert!(
         printed.contains("`loud=loud`") && printed.contains("EVENTRING_FILTER") && recorded.is_empty(),

@@ -1,28 +1,46 @@
-//! The filter that decides which spans and events a `RecorderSubscriber` records.
+//! The filter that decides which spans and events are recorded: a list of directives.
 
-use super::directive::{self, Problem};
+use super::directive::{self, Directive, Problem};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use tracing_core::subscriber::Interest;
 use tracing_core::{LevelFilter, Metadata};
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Filter};
 
-/// Filter that chooses spans and events by level and target. It is written as in `RUST_LOG`:
-/// `info,my_crate=debug,my_crate::db=off`.
+/// Filter that chooses spans and events by level, target, span and field. It is written as in `RUST_LOG`, in the
+/// syntax of tracing-subscriber's `EnvFilter`: `info,my_crate=debug,my_crate::db[query{user=7}]=trace`.
 ///
-/// A filter is a list of directives. A directive has one of three forms: a level (`off`, `error`, `warn`, `info`,
-/// `debug`, `trace`, or 0 to 5 for these), a target (for all levels), or `target=level`. A directive's target fits
-/// every target that begins with it. If several directives have a target that fits, the longest of these targets
-/// decides. If no target fits, the directive that is only a level decides. If there is no such directive either, the
-/// span or event is not recorded.
+/// A filter is a list of directives, separated by commas. A directive without brackets has one of three forms: a level
+/// (`off`, `error`, `warn`, `info`, `debug`, `trace`, or 0 to 5 for these), a target (for all levels), or
+/// `target=level`. A directive's target fits every target that begins with it. If several directives have a target that
+/// fits, the longest of these targets decides. If no target fits, the directive that is only a level decides. If there
+/// is no such directive either, the span or event is not recorded.
 ///
 /// A single word that is nearly a level, such as `wran`, is an error, because it is probably a mistyped level. To
 /// name a target that is nearly a level, write the target with a level: `warp=trace`.
 ///
-/// The filter decides once for each call site. So a span that the filter rejects costs the same as without a
-/// subscriber. A filter can also be put on a layer: `RecorderLayer::global().with_filter(filter)`. To filter by span
-/// or field, use tracing-subscriber's `EnvFilter` with a [`RecorderLayer`](super::RecorderLayer).
+/// # Span directives
+/// A directive with brackets names spans: `target[span{field=value}]=level`. Each part may be left out, and there may
+/// be several fields. It enables two things, in addition to what the other directives enable:
+/// - spans with this name and these fields, whose target begins with `target`, at any level;
+/// - every span and event at `level` or a more important level that happens while the thread is in such a span,
+///   whatever its target.
+///
+/// A span must have all the fields. A field without a value may have any value. A field gets its value when the span is
+/// created, or later by `Span::record`; a span that has met a condition once continues to meet it. A value is a number,
+/// `true` or `false`, or a text, which may be in quotes; within quotes, a text may have commas and braces. Numbers are
+/// compared exactly, an integer with integers only. A text must be equal to the whole value, as a reader shows it.
+/// (`EnvFilter` reads it as a regular expression.) Values that are not recorded whole meet no condition: redacted
+/// fields, texts that were cut, and bytes. A directive that has only fields, without values, also decides about events
+/// that have these fields.
+///
+/// A list has at most 16 KiB and 256 directives, and a directive has at most 16 fields.
+///
+/// The filter decides once for each call site, unless a span directive may enable the call site. So a span that the
+/// filter rejects costs the same as without a subscriber. A `TargetFilter` can also be put on any layer:
+/// `fmt::layer().with_filter(filter)`. There it does not follow spans, and its span directives enable nothing. To
+/// follow spans on a layer that records, use [`RecorderLayer::filtered`](super::RecorderLayer::filtered).
 ///
 /// ```
 /// use eventring::tracing::TargetFilter;
@@ -35,8 +53,8 @@ use tracing_subscriber::layer::{Context, Filter};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetFilter {
-    targets: Targets,
-    max_level: LevelFilter,
+    /// The directives, the most specific first.
+    directives: Arc<[Directive]>,
 }
 
 impl TargetFilter {
@@ -49,59 +67,84 @@ impl TargetFilter {
     /// Makes a filter that accepts spans and events whose level is `level` or more important.
     #[must_use]
     pub fn level(level: impl Into<LevelFilter>) -> Self {
-        let level = level.into();
-        Self { targets: Targets::new().with_default(level), max_level: level }
+        Self::of(vec![Directive::of_level(level.into())])
     }
 
     /// Parses a list of directives. An empty list makes a filter that accepts nothing.
     ///
     /// # Errors
-    /// Returns an error if a directive is invalid. The error names the first invalid directive.
+    /// Returns an error if a directive is invalid, or if the list is too long. The error names the first invalid
+    /// directive.
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
-        let error = |directive: &str, problem| FilterError { directive: directive.to_owned(), problem };
-        let directives: Vec<&str> = directives.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
-        for directive in &directives {
-            directive::check(directive).map_err(|problem| error(directive, problem))?;
-        }
-        if directives.is_empty() {
-            return Ok(Self::level(LevelFilter::OFF));
-        }
-        let joined = directives.join(",");
-        let targets: Targets =
-            joined.parse().map_err(|reason| error(&joined, Problem::NotUnderstood(format!("{reason}"))))?;
-        let levels = targets.iter().map(|(_, level)| level).chain(targets.default_level());
-        let max_level = levels.max().unwrap_or(LevelFilter::OFF);
-        Ok(Self { targets, max_level })
+        let parsed = directive::parse_list(directives);
+        let parsed = parsed.map_err(|(directive, problem)| FilterError { directive, problem })?;
+        Ok(if parsed.is_empty() { Self::level(LevelFilter::OFF) } else { Self::of(parsed) })
     }
 
     /// Parses a filter that a user has written. Does the same as [`Self::parse`], but an empty list of directives is
     /// an error.
     pub(super) fn parse_set(directives: &str) -> Result<Self, FilterError> {
         if directives.split(',').all(|directive| directive.trim().is_empty()) {
-            return Err(FilterError { directive: directives.to_owned(), problem: Problem::Empty });
+            let directive = directives.chars().take(directive::TEXT_BYTES_MAX).collect();
+            return Err(FilterError { directive, problem: Problem::Empty });
         }
         Self::parse(directives)
     }
 
-    /// Returns true if the filter accepts a span or event with this target and level.
+    /// Makes a filter of directives. Of several directives about the same spans and events, the last one counts.
+    pub(super) fn of(all: Vec<Directive>) -> Self {
+        let mut directives: Vec<Directive> = Vec::with_capacity(all.len());
+        for directive in all {
+            match directives.iter_mut().find(|other| other.is_about_the_same_as(&directive)) {
+                Some(other) => other.level = directive.level,
+                None => directives.push(directive),
+            }
+        }
+        directives.sort_by(|a, b| a.order().cmp(&b.order()));
+        Self { directives: directives.into() }
+    }
+
+    pub(super) fn directives(&self) -> &[Directive] {
+        &self.directives
+    }
+
+    /// Returns true if the filter accepts a span or event with this target and level, wherever it happens. Directives
+    /// with spans and fields do not count.
     #[must_use]
     pub fn accepts(&self, target: &str, level: &tracing_core::Level) -> bool {
-        self.targets.would_enable(target, level)
+        *level <= self.level_of_target(target)
     }
 
+    /// Returns the level up to which the filter accepts spans and events with this target, without span directives.
+    pub(super) fn level_of_target(&self, target: &str) -> LevelFilter {
+        let mut of_targets = self.directives.iter().filter(|directive| !directive.is_of_spans());
+        of_targets.find(|directive| directive.fits_target(target)).map_or(LevelFilter::OFF, |found| found.level)
+    }
+
+    /// Returns true if the filter accepts the spans or events of this call site, wherever they happen.
     pub(super) fn accepts_metadata(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.max_level && self.accepts(metadata.target(), metadata.level())
+        let mut of_call_sites = self.directives.iter().filter(|directive| directive.is_of_call_sites());
+        let found = of_call_sites.find(|directive| directive.fits(metadata));
+        found.is_some_and(|directive| *metadata.level() <= directive.level)
     }
 
-    /// Returns the level that decides for all targets. Returns `None` if the filter names targets.
+    /// Returns the level that decides for all targets. Returns `None` if the filter names targets, spans or fields.
     pub(super) fn level_of_all(&self) -> Option<LevelFilter> {
-        self.targets.iter().next().is_none().then_some(self.max_level)
+        match &*self.directives {
+            [directive] if directive.target.is_none() && !directive.is_of_spans() => Some(directive.level),
+            _ => None,
+        }
     }
 
-    /// Returns the least important level that the filter accepts for some target.
+    /// Returns the least important level that the filter accepts for some target or in some span. If the filter has
+    /// span directives, this is TRACE, because the spans that they name may have any level.
     #[must_use]
     pub fn max_level(&self) -> LevelFilter {
-        self.max_level
+        let level = |directive: &Directive| match directive.is_of_spans() && directive.level > LevelFilter::OFF {
+            true => LevelFilter::TRACE,
+            false => directive.level,
+        };
+        self.directives.iter().map(level).max().unwrap_or(LevelFilter::OFF)
     }
 }
 
@@ -115,7 +158,7 @@ impl<S> Filter<S> for TargetFilter {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.max_level)
+        Some(self.max_level())
     }
 }
 
@@ -129,7 +172,10 @@ impl FromStr for TargetFilter {
 
 impl fmt::Display for TargetFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.targets.fmt(f)
+        for (index, directive) in self.directives.iter().enumerate() {
+            write!(f, "{}{directive}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
     }
 }
 
@@ -189,6 +235,13 @@ mod tests {
         insta::assert_snapshot!(message("inof"), @"use filter: the directive `inof` is neither a level nor a likely target; write the level `info`, or the target with a level");
         insta::assert_snapshot!(message("info;x=debug"), @"use filter: the directive `info;x=debug` has the character `;` in its target, expected a path such as `my_crate::module`; separate directives by commas, such as `info,my_crate=debug`");
         insta::assert_snapshot!(message("=debug"), @"use filter: the directive `=debug` has no target before `=`; write directives such as `info,my_crate=debug`");
-        insta::assert_snapshot!(message("shop[span]=debug"), @"use filter: the directive `shop[span]=debug` filters by span or field, which needs tracing-subscriber's EnvFilter and a RecorderLayer; write directives such as `info,my_crate=debug`");
+        insta::assert_snapshot!(message("shop[span=debug"), @"use filter: the directive `shop[span=debug` has nothing, expected `]` after the name of a span, such as `[query]`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("shop[span{user=}]"), @"use filter: the directive `shop[span{user=}]` has nothing, expected a value after `=`, or the field's name alone; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("shop[span{us er}]"), @"use filter: the directive `shop[span{us er}]` has `us er`, expected the name of a field, such as `user` or `user.id`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("shop[span{user=7}"), @"use filter: the directive `shop[span{user=7}` has nothing, expected `]` after the name of a span, such as `[query]`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("info,[]=debug"), @"use filter: the directive `[]=debug` has `]`, expected the name of a span or of a field in the brackets; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("[span]debug"), @"use filter: the directive `[span]debug` has `debug`, expected `=` and a level after `]`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("[span{user=\"a,b}]=debug"), @r#"use filter: the directive `[span{user="a,b}]=debug` has nothing, expected `}` after the fields, such as `[query{user=7}]`; write directives such as `my_crate[query{user=7}]=debug`"#);
+        insta::assert_snapshot!(message("[span]=loud"), @"use filter: the directive `[span]=loud` has the level `loud`, expected off, error, warn, info, debug or trace, or a number from 0 (off) to 5 (trace); write directives such as `info,my_crate=debug`");
     }
 }

@@ -1,29 +1,54 @@
 //! A filter that can be changed while other threads use it.
 
+use super::call_sites::CALL_SITES;
+use super::effective::EffectiveFilter;
 use super::filter::TargetFilter;
+use super::open_spans::SpanSource;
+use super::span_matches::SpanMatches;
 use super::switch::switch;
-use crate::sync::{AtomicUsize, Ordering};
+use super::thread;
+use super::wish::{Wish, add_live_filter};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError, Weak};
+use tracing_core::subscriber::Interest;
 use tracing_core::{LevelFilter, Metadata};
 
-/// Handle that can change the filter of a [`RecorderSubscriber`](super::RecorderSubscriber) while the program runs.
-/// Clones of a handle change the same filter.
+/// Handle that can change a filter while the program runs: the filter of a
+/// [`RecorderSubscriber`](super::RecorderSubscriber), or of a layer
+/// ([`RecorderLayer::filtered`](super::RecorderLayer::filtered)). Clones of a handle change the same filter.
+///
+/// A change is effective on all threads when the function returns, for spans that are open already, too: a span
+/// directive counts at once for every open span that was recorded.
 #[derive(Clone)]
-pub struct FilterHandle(Arc<Shared>);
+pub struct FilterHandle(Arc<SharedFilter>);
 
-struct Shared {
+/// A filter that can be changed. All its handles share it.
+pub(super) struct SharedFilter {
+    /// True while a directive has a condition on the value of a field. Then each new span is judged.
+    judges_values: AtomicBool,
     /// Two places for a filter: one holds the current filter, the other takes the next filter. A change locks only the
     /// place that is not current. So a thread that asks the current filter never waits for a lock. In a forked child, a
     /// wait could last for ever, because another thread may have held the lock at the fork.
-    filters: [RwLock<TargetFilter>; 2],
+    filters: [RwLock<EffectiveFilter>; 2],
     /// Index of the current filter.
     current: AtomicUsize,
     /// Lock that a thread holds while it changes the filter.
-    changing: Mutex<()>,
+    changing: Mutex<Changing>,
     /// Index in [`LEVELS`] of the one level that decides for all targets. If the filter names targets, this is
     /// [`BY_TARGET`].
     level_of_all: AtomicUsize,
+    /// The open spans that have met conditions of span directives.
+    matches: SpanMatches,
+}
+
+/// The state that only changes of a filter need.
+#[derive(Default)]
+struct Changing {
+    next_key: u32,
+    next_wish: u64,
+    /// The subscribers and layers that the filter belongs to.
+    sources: Vec<SpanSource>,
 }
 
 /// All levels, the most important first.
@@ -39,19 +64,39 @@ pub(super) const LEVELS: [LevelFilter; 6] = [
 const BY_TARGET: usize = LEVELS.len();
 
 impl FilterHandle {
-    pub(super) fn new(filter: TargetFilter) -> Self {
-        let level_of_all = AtomicUsize::new(level_index(&filter));
-        let filters = [RwLock::new(filter.clone()), RwLock::new(filter)];
-        Self(Arc::new(Shared { filters, current: AtomicUsize::new(0), changing: Mutex::new(()), level_of_all }))
+    /// Makes a filter for a layer; see [`RecorderLayer::filtered`](super::RecorderLayer::filtered).
+    #[must_use]
+    pub fn new(filter: TargetFilter) -> Self {
+        let mut changing = Changing::default();
+        let filter = EffectiveFilter::new(filter, Vec::new(), &[], &mut changing.next_key);
+        let shared = Arc::new(SharedFilter {
+            judges_values: AtomicBool::new(filter.judges_values()),
+            level_of_all: AtomicUsize::new(level_index(&filter)),
+            filters: [RwLock::new(filter.clone()), RwLock::new(filter)],
+            current: AtomicUsize::new(0),
+            changing: Mutex::new(changing),
+            matches: SpanMatches::default(),
+        });
+        add_live_filter(Arc::downgrade(&shared));
+        Self(shared)
     }
 
-    /// Returns the current filter.
+    pub(super) fn from_weak(filter: &Weak<SharedFilter>) -> Option<Self> {
+        filter.upgrade().map(Self)
+    }
+
+    /// Adds a subscriber or layer that uses the filter.
+    pub(super) fn add_source(&self, source: SpanSource) {
+        self.0.changing.lock().unwrap_or_else(PoisonError::into_inner).sources.push(source);
+    }
+
+    /// Returns the configured filter, without wishes.
     #[must_use]
     pub fn get(&self) -> TargetFilter {
-        self.0.ask(TargetFilter::clone)
+        self.ask(|filter| filter.configured.clone())
     }
 
-    /// Replaces the filter. Spans that are open stay recorded.
+    /// Replaces the configured filter. Wishes stay. Spans that are open stay recorded.
     ///
     /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
     /// for all call sites. `tracing` asks through the calling thread's subscriber. If the program has only a scoped
@@ -64,28 +109,74 @@ impl FilterHandle {
         });
     }
 
-    /// Replaces the filter without making `tracing` ask again. This is enough for a subscriber that is not in use
-    /// yet.
+    /// Replaces the configured filter without making `tracing` ask again. This is enough for a subscriber that is not
+    /// in use yet.
     pub(super) fn replace(&self, filter: TargetFilter) {
-        let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let level_of_all = level_index(&filter);
-        // Relaxed: the index is stored only under the lock.
-        let next = 1 - self.0.current.load(Ordering::Relaxed);
-        // `filters[next]` still holds the filter that was current before the last change, and threads may be using
-        // it. The write lock waits until they have finished.
-        *self.0.filters[next].write().unwrap_or_else(PoisonError::into_inner) = filter;
-        // Release, both stores: the first pairs with the acquire in `ask`, the second with the acquire in `accepts`.
-        self.0.current.store(next, Ordering::Release);
-        self.0.level_of_all.store(level_of_all, Ordering::Release);
+        self.change(|_, effective| effective.configured = filter);
     }
 
-    /// Returns true if the filter accepts a span or event. This must be fast: if the subscribers of a program disagree
-    /// about a call site, `tracing` calls this function for every span and event of the call site. So if one level
-    /// decides for all targets, this function needs one load.
+    /// Adds a wish: what `filter` accepts is recorded, too, until the wish is dropped. What was said of [`Self::set`]
+    /// and scoped subscribers also holds here, and for the drop of the wish.
+    ///
+    /// If a directive names the value of a field, this function reads the values of the open spans from the recorder's
+    /// rings. This takes a few milliseconds.
+    pub fn wish(&self, filter: TargetFilter) -> Wish {
+        let mut added = (0, 0);
+        switch(|| {
+            let mut number = 0;
+            let unjudged_spans = self.change(|changing, effective| {
+                changing.next_wish += 1;
+                number = changing.next_wish;
+                effective.wishes.push((number, filter));
+            });
+            added = (number, unjudged_spans);
+            true
+        });
+        let (number, unjudged_spans) = added;
+        Wish { filter: self.clone(), number, unjudged_spans }
+    }
+
+    pub(super) fn end_wish(&self, number: u64) {
+        switch(|| {
+            self.change(|_, effective| effective.wishes.retain(|(other, _)| *other != number));
+            true
+        });
+    }
+
+    /// Changes the filter, and judges the open spans by new directives. Returns the number of spans that could not be
+    /// judged.
+    fn change(&self, change: impl FnOnce(&mut Changing, &mut EffectiveFilter)) -> u64 {
+        let shared = &*self.0;
+        let mut changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.ask(EffectiveFilter::clone);
+        change(&mut changing, &mut wanted);
+        let old = wanted.span_directives;
+        let filter = EffectiveFilter::new(wanted.configured, wanted.wishes, &old, &mut changing.next_key);
+        shared.store(filter.clone());
+        if old.is_empty() && filter.span_directives.is_empty() {
+            return 0;
+        }
+        shared.matches.keep(|key| filter.span_directives.iter().any(|directive| directive.key == key));
+        let is_new = |key| old.iter().all(|directive| directive.key != key);
+        let values = filter.span_directives.iter().filter(|directive| directive.has_values());
+        let new: Vec<_> = values.filter(|directive| is_new(directive.key)).collect();
+        if new.is_empty() {
+            return 0;
+        }
+        // Two full fences (docs/ORDERING.md): a thread that creates a span gets the seqno of the event, which is a full
+        // fence, and then loads the filter. This thread has stored the filter and then loads the last seqnos. So either
+        // that thread judges the span by the new filter, or this thread finds its event.
+        fence(Ordering::SeqCst);
+        changing.sources.iter().map(|source| source.judge(&new, &shared.matches)).sum()
+    }
+
+    /// Returns true if the filter accepts a span or event, wherever it happens. This must be fast: if the subscribers
+    /// of a program disagree about a call site, `tracing` calls this function for every span and event of the call
+    /// site. So if one level decides for all targets, this function needs one load.
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        // Acquire, pairs with the release in `replace`. `replace` stores the filter before `level_of_all`. So a thread
-        // that loads `BY_TARGET` then asks the filter that was stored before this `BY_TARGET`, or a later filter.
+        // Acquire, pairs with the release in `store`. `store` stores the filter before `level_of_all`. So a thread that
+        // loads `BY_TARGET` then asks the filter that was stored before this `BY_TARGET`, or a later filter.
         match LEVELS.get(self.0.level_of_all.load(Ordering::Acquire)) {
             Some(level) => metadata.level() <= level,
             None => self.accepts_target(metadata),
@@ -94,26 +185,102 @@ impl FilterHandle {
 
     #[inline(never)]
     fn accepts_target(&self, metadata: &Metadata<'_>) -> bool {
-        self.0.ask(|filter| filter.accepts_metadata(metadata))
+        self.ask(|filter| filter.accepts(metadata))
     }
 
-    /// Returns the least important level that the filter accepts for some target.
+    /// Returns true if a span directive accepts a span or event that happens now, because of a span of `owner` that
+    /// the thread is in. In a forked child, `is_in_this_process` returns false, and so does this function: it may wait
+    /// for a lock, and the child records nothing.
+    pub(super) fn accepts_in_spans(
+        &self,
+        metadata: &Metadata<'_>,
+        owner: u32,
+        is_in_this_process: impl Fn() -> bool,
+    ) -> bool {
+        let level = *metadata.level();
+        self.ask(|filter| {
+            filter.may_accept_in_spans(level)
+                && is_in_this_process()
+                && thread::with(|thread| {
+                    thread.span_stack.any_of(owner, |entry| {
+                        let has_met = |conditions| self.0.matches.has_met(entry.span_id, conditions);
+                        let span = CALL_SITES.metadata(entry.call_site_id());
+                        span.is_some_and(|span| filter.accepts_in(level, span, has_met))
+                    })
+                })
+        })
+    }
+
+    /// Returns the interest in a call site.
+    pub(super) fn interest(&self, metadata: &Metadata<'_>) -> Interest {
+        self.ask(|filter| filter.interest(metadata))
+    }
+
+    /// Returns true if new spans must be judged by the values of their fields. Ask this after the event with the values
+    /// was recorded.
+    #[inline(always)]
+    pub(super) fn judges_values(&self) -> bool {
+        // Relaxed: `ask` loads the filter with acquire.
+        self.0.judges_values.load(Ordering::Relaxed)
+    }
+
+    /// Judges a span by values of its fields that have just been recorded. `payload` has the values.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn judge(&self, span_id: u64, call_site_id: u32, payload: &[u8]) {
+        let Some(span) = CALL_SITES.metadata(call_site_id).filter(|_| !payload.is_empty()) else { return };
+        let met: Vec<_> = self.ask(|filter| {
+            let fitting = filter.span_directives.iter().filter(|directive| directive.fits_span(span));
+            fitting.map(|directive| directive.conditions_met(span, payload)).collect()
+        });
+        self.0.matches.add(span_id, met);
+    }
+
+    /// Forgets a span of a layer that has closed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn forget(&self, span_id: u64) {
+        self.0.matches.remove(span_id);
+    }
+
+    /// Returns the least important level that the filter accepts somewhere.
     pub(super) fn max_level(&self) -> LevelFilter {
-        self.0.ask(TargetFilter::max_level)
+        self.ask(EffectiveFilter::max_level)
+    }
+
+    /// Calls `ask` with the current filter, and returns what `ask` returns. While another thread changes the filter,
+    /// `ask` gets either the old or the new filter.
+    pub(super) fn ask<R>(&self, ask: impl Fn(&EffectiveFilter) -> R) -> R {
+        self.0.ask(ask)
     }
 }
 
-impl Shared {
+impl SharedFilter {
+    /// Makes `filter` the current filter. Only one thread at a time may call this.
+    fn store(&self, filter: EffectiveFilter) {
+        let level_of_all = level_index(&filter);
+        let judges_values = filter.judges_values();
+        // Relaxed: the index is stored only under the lock.
+        let next = 1 - self.current.load(Ordering::Relaxed);
+        // `filters[next]` still holds the filter that was current before the last change, and threads may be using
+        // it. The write lock waits until they have finished.
+        *self.filters[next].write().unwrap_or_else(PoisonError::into_inner) = filter;
+        // Release, all stores: the first pairs with the acquire in `ask`, the second with the acquire in `accepts`.
+        self.current.store(next, Ordering::Release);
+        self.level_of_all.store(level_of_all, Ordering::Release);
+        self.judges_values.store(judges_values, Ordering::Release);
+    }
+
     /// Calls `ask` with the current filter, and returns what `ask` returns. While another thread changes the filter,
     /// `ask` gets either the old or the new filter.
-    fn ask<R>(&self, ask: impl Fn(&TargetFilter) -> R) -> R {
+    fn ask<R>(&self, ask: impl Fn(&EffectiveFilter) -> R) -> R {
         loop {
-            // Acquire, pairs with the release in `replace`: the filter was written before its index was stored, so it
+            // Acquire, pairs with the release in `store`: the filter was written before its index was stored, so it
             // is complete here.
             match self.filters[self.current.load(Ordering::Acquire)].try_read() {
                 Ok(filter) => return ask(&filter),
                 Err(TryLockError::Poisoned(filter)) => return ask(&filter.into_inner()),
-                // A thread in `replace` holds the write lock of this filter. It locks only a filter that is not
+                // A thread in `store` holds the write lock of this filter. It locks only a filter that is not
                 // current, so `current` has changed since it was loaded. The loop loads it again.
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -121,7 +288,7 @@ impl Shared {
     }
 }
 
-fn level_index(filter: &TargetFilter) -> usize {
+fn level_index(filter: &EffectiveFilter) -> usize {
     let level_of_all = filter.level_of_all();
     LEVELS.iter().position(|level| Some(*level) == level_of_all).unwrap_or(BY_TARGET)
 }
@@ -139,12 +306,45 @@ mod tests {
 
     #[test]
     fn a_filter_of_one_level_is_known_by_its_level_and_any_other_by_its_targets() {
+        let index_of = |filter: TargetFilter| FilterHandle::new(filter).ask(level_index);
         for (index, level) in LEVELS.into_iter().enumerate() {
-            assert_eq!(level_index(&TargetFilter::level(level)), index);
+            assert_eq!(index_of(TargetFilter::level(level)), index);
         }
-        for (filter, index) in [("warn", 2), ("", 0), ("warn,db=debug", BY_TARGET), ("db=debug", BY_TARGET)] {
-            assert_eq!(level_index(&filter.parse().unwrap()), index, "{filter}");
+        for (filter, index) in [
+            ("warn", 2),
+            ("", 0),
+            ("warn,db=debug", BY_TARGET),
+            ("db=debug", BY_TARGET),
+            ("info,[query]=debug", BY_TARGET),
+        ] {
+            assert_eq!(index_of(filter.parse().unwrap()), index, "{filter}");
         }
+        let filter = FilterHandle::new(TargetFilter::level(LevelFilter::WARN));
+        let wish = filter.wish(TargetFilter::level(LevelFilter::DEBUG));
+        assert_eq!(filter.ask(level_index), 4);
+        drop(wish);
+        assert_eq!(filter.ask(level_index), 2);
         assert!(TargetFilter::all().accepts("any", &Level::TRACE));
+    }
+
+    #[test]
+    fn the_effective_filter_accepts_what_the_configured_one_and_the_wishes_accept() {
+        let filter = FilterHandle::new("info,db=warn,db::pool=off".parse().unwrap());
+        let wishes =
+            ["db=debug", "error,net=trace,[query{user=7}]=trace"].map(|wish| filter.wish(wish.parse().unwrap()));
+        let accepts = |target: &str| {
+            let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
+            let by_all = |level: &Level| filter.ask(|filter| filter.union().accepts(target, level));
+            levels.into_iter().find(by_all)
+        };
+        assert_eq!(accepts("other"), Some(Level::INFO));
+        assert_eq!(accepts("db"), Some(Level::DEBUG));
+        assert_eq!(accepts("db::pool"), Some(Level::DEBUG));
+        assert_eq!(accepts("net"), Some(Level::TRACE));
+        assert_eq!(filter.effective().to_string(), "db::pool=debug,net=trace,db=debug,[query{user=7}]=trace,info");
+        assert_eq!(filter.configured(), "db::pool=off,db=warn,info");
+        assert!(super::super::live_filters().iter().any(|live| Arc::ptr_eq(&live.0, &filter.0)));
+        drop(wishes);
+        assert_eq!(filter.effective().to_string(), filter.configured());
     }
 }

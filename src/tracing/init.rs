@@ -164,7 +164,8 @@ impl RecorderLayer {
     /// that records to it. Returns `Ok(None)` and does nothing if the variable is empty or not set. It is for
     /// programs with other layers; programs without other layers use [`try_init_from_env`].
     ///
-    /// If `EVENTRING_FILTER` is set, it filters this layer alone. Otherwise the layer filters nothing.
+    /// If `EVENTRING_FILTER` is set, it filters this layer alone, as [`Self::filtered`] does. Otherwise the layer
+    /// filters nothing.
     ///
     /// ```
     /// use eventring::tracing::RecorderLayer;
@@ -187,7 +188,7 @@ impl RecorderLayer {
         let filter = filter_from_env()?;
         install(builder_from_env(config)?)?;
         Ok(Some(match filter {
-            Some(filter) => Self::global().with_filter(filter).boxed(),
+            Some(filter) => Box::new(Self::global().filtered(&FilterHandle::new(filter))),
             None => Self::global().boxed(),
         }))
     }

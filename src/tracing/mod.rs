@@ -41,6 +41,7 @@ mod call_sites;
 mod core;
 mod counter;
 mod directive;
+mod effective;
 mod end_of_thread;
 mod fields;
 mod filter;
@@ -48,6 +49,7 @@ mod filter_handle;
 mod global;
 mod init;
 mod layer;
+mod open_spans;
 mod read;
 mod recorder;
 mod redact;
@@ -55,12 +57,14 @@ mod setup_error;
 mod shards;
 mod sink;
 mod span_map;
+mod span_matches;
 mod span_slab;
 mod span_stack;
 mod subscriber;
 mod switch;
 mod tables;
 mod thread;
+mod wish;
 
 pub use builder::PerfRecorderBuilder;
 pub use counter::{Counter, CounterValue, Marker};
@@ -81,3 +85,6 @@ pub(crate) use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_lo
 pub use recorder::{PerfRecorder, PerfStats};
 pub use setup_error::{SetupError, SetupErrorKind};
 pub use subscriber::RecorderSubscriber;
+pub use wish::Wish;
+#[allow(unused_imports, reason = "for a server in the process")]
+pub(crate) use wish::live_filters;

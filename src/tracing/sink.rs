@@ -9,7 +9,7 @@ use super::span_stack::SpanEntry;
 use super::thread::ThreadState;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tracing_core::field::Visit;
 
 /// Sink of a subscriber or layer.
@@ -37,6 +37,14 @@ impl Sink {
         match self {
             Self::Own(recorder) => Some(recorder),
             Self::Global => PERF.installed(),
+        }
+    }
+
+    /// Returns the recorder that belongs to the subscriber or layer, or `None` if the recorder is the one in [`PERF`].
+    pub(super) fn own(&self) -> Option<Weak<PerfCore>> {
+        match self {
+            Self::Own(recorder) => Some(Arc::downgrade(&recorder.core)),
+            Self::Global => None,
         }
     }
 

@@ -104,6 +104,13 @@ impl SpanMap {
         Some(span)
     }
 
+    /// Calls `f` with each open span. If a span is inserted or removed during the call, `f` may or may not get it.
+    pub(super) fn for_each_open(&self, f: impl FnMut(MappedSpan)) {
+        let entries = (0..BLOCKS).map_while(|block| self.entries.block(block)).flatten();
+        let open = entries.filter(|entry| entry.key.load(Ordering::Relaxed) != 0);
+        open.map(SpanMapEntry::span).for_each(f);
+    }
+
     #[inline(always)]
     fn find(&self, key: u64) -> Option<&SpanMapEntry> {
         self.find_in::<FIRST_WINDOW>(0, key).or_else(|| self.find_slow(key))

@@ -1,10 +1,13 @@
 //! `RecorderLayer`: records as one layer in a stack of tracing-subscriber layers.
 
+mod filtered;
 mod parents;
 mod slow;
 
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::tracing::call_sites::CALL_SITES;
+use crate::tracing::filter_handle::FilterHandle;
+use crate::tracing::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::recorder::PerfRecorder;
 use crate::tracing::sink::{Sink, record_empty, record_with_fields};
 use crate::tracing::span_map::SpanMap;
@@ -23,8 +26,8 @@ use tracing_subscriber::registry::LookupSpan;
 /// another subscriber with `LookupSpan`).
 ///
 /// The layer records every span and event that reaches it, and filters nothing itself. To filter, put an `EnvFilter`
-/// over the whole stack, or a filter on this layer alone with `.with_filter(…)`. Environment variables such as
-/// `EVENTRING_FILTER` have an effect only if the layer comes from [`Self::try_from_env`].
+/// over the whole stack, or a filter on this layer alone with [`Self::filtered`] or `.with_filter(…)`. Environment
+/// variables such as `EVENTRING_FILTER` have an effect only if the layer comes from [`Self::try_from_env`].
 ///
 /// A program that needs no other layer can use a [`RecorderSubscriber`](super::RecorderSubscriber), which records the
 /// same at lower cost.
@@ -49,6 +52,8 @@ pub struct RecorderLayer {
     owner: u32,
     /// The stack of layers that this layer is a part of.
     stack: OnceLock<WeakDispatch>,
+    /// The filter that follows the spans of this layer, if there is one.
+    filter: Option<FilterHandle>,
 }
 
 impl RecorderLayer {
@@ -66,7 +71,7 @@ impl RecorderLayer {
     }
 
     fn to(sink: Sink) -> Self {
-        Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new() }
+        Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new(), filter: None }
     }
 
     /// Returns the layer's recorder. Returns `None` if the layer records to [`PERF`](super::PERF) and no recorder is
@@ -111,7 +116,12 @@ where
     fn on_register_dispatch(&self, stack: &Dispatch) {
         // `tracing` calls this for each dispatcher that is made from the stack. The first dispatcher is kept. Any of
         // them would do, because the layer needs it only to reach the stack.
-        let _ = self.stack.set(stack.downgrade());
+        if self.stack.set(stack.downgrade()).is_ok()
+            && let Some(filter) = &self.filter
+        {
+            let spans = SpanOwner::Layer(stack.downgrade(), self.owner);
+            filter.add_source(SpanSource { recorder: self.sink.own(), spans });
+        }
     }
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
@@ -141,6 +151,7 @@ where
             let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+                self.judge(span, fields.payload);
                 if fields.has_panicked {
                     self.close_unborn(thread, attributes, id, &context);
                 }
@@ -158,6 +169,7 @@ where
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
+                self.judge(span, fields.payload);
             });
         });
     }
@@ -206,6 +218,7 @@ where
             let local_id = id.into_u64();
             let Some(ring) = self.sink.try_ring(thread) else { return self.close_slow(thread, local_id) };
             let Some(span) = self.spans.remove(local_id) else { return };
+            self.forget(span);
             record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
         });
     }

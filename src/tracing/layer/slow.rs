@@ -44,6 +44,7 @@ impl RecorderLayer {
         // The span is removed from the map even while recording is switched off, because the registry will give its id
         // to another span later.
         let Some(span) = self.spans.remove(local_id) else { return };
+        self.forget(span);
         self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 

@@ -8,15 +8,19 @@ pub(super) struct SpanCell {
     /// The id of the cell's span, or of its last span.
     pub(super) id: AtomicU64,
     /// In a cell that is in use: the id of the call site (high half) and the number of the span's handles (low half),
-    /// which is never 0. In a free cell of the shared free list: a [`link`] to the next free cells.
+    /// which is never 0. In a free cell of the shared free list: a [`link`] to the next free cells. In any other free
+    /// cell: 0, or a link that is no longer valid.
     pub(super) state: AtomicU64,
 }
 
 /// Makes the state of a free cell of the shared free list, in which free cells form chains. `next_cell` is the next
 /// cell of the same chain. In the first cell of a chain, `next_chain` is the first cell of the next chain.
 pub(super) fn link(next_cell: u64, next_chain: u64) -> u64 {
-    next_chain << 32 | next_cell
+    LINK | next_chain << 32 | next_cell
 }
+
+/// Bit of the state that only links have: ids of call sites are smaller.
+const LINK: u64 = 1 << 63;
 
 impl SpanCell {
     pub(super) const fn new() -> Self {
@@ -27,6 +31,13 @@ impl SpanCell {
     #[inline(always)]
     pub(super) fn call_site_id_of(&self, id: u64) -> Option<u32> {
         (self.id.load(Ordering::Relaxed) == id).then(|| (self.state.load(Ordering::Relaxed) >> 32) as u32)
+    }
+
+    /// Returns the id and the call site of the cell's span. Returns `None` if the cell is free. Another thread may
+    /// open or close a span meanwhile: then this is what the cell held before or after.
+    pub(super) fn open_span(&self) -> Option<(u64, u32)> {
+        let (id, state) = (self.id.load(Ordering::Relaxed), self.state.load(Ordering::Relaxed));
+        (state & LINK == 0 && state as u32 != 0).then_some((id, (state >> 32) as u32))
     }
 
     /// Begins a new span in this free cell, with one handle. `index` is the index of the cell. Returns the span's id,
@@ -49,6 +60,6 @@ impl SpanCell {
 
     /// Returns the first cell of the next chain. Call this only on a free cell that is the first cell of its chain.
     pub(super) fn next_chain(&self) -> u64 {
-        self.state.load(Ordering::Relaxed) >> 32
+        self.state.load(Ordering::Relaxed) >> 32 & INDEX_MASK
     }
 }

@@ -183,6 +183,20 @@ impl SpanSlab {
         Some((state >> 32) as u32)
     }
 
+    /// Returns true if a span with this id is open.
+    pub(super) fn is_open(&self, id: u64) -> bool {
+        let open = self.cell(id & INDEX_MASK).and_then(SpanCell::open_span);
+        open.is_some_and(|(open_id, _)| open_id == id)
+    }
+
+    /// Calls `f` with the id and the call site of each open span. If a span opens or closes during the call, `f` may or
+    /// may not get it.
+    pub(super) fn for_each_open(&self, mut f: impl FnMut(u64, u32)) {
+        let end = self.unused.load(Ordering::Relaxed);
+        let cells = (0..end).filter_map(|index| self.cell(index));
+        cells.filter_map(SpanCell::open_span).for_each(|(id, call_site_id)| f(id, call_site_id));
+    }
+
     #[inline(always)]
     fn cell(&self, index: u64) -> Option<&SpanCell> {
         self.first.get(index as usize).or_else(|| self.further_cell(index))

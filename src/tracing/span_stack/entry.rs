@@ -38,6 +38,10 @@ impl SpanEntry {
         self.local_id == local_id && self.tag & OWNER_MASK == u64::from(owner)
     }
 
+    pub(super) fn is_of(&self, owner: u32) -> bool {
+        self.tag & OWNER_MASK == u64::from(owner)
+    }
+
     #[inline(always)]
     pub(super) fn is_current(&self) -> bool {
         self.tag & DUPLICATE == 0

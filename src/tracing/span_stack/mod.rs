@@ -166,6 +166,11 @@ impl SpanStack {
         inline.iter().rev().map(EntryCell::get).find(is_wanted)
     }
 
+    /// Returns true if the thread is in a span of `owner` for which `is_wanted` returns true.
+    pub(super) fn any_of(&self, owner: u32, is_wanted: impl Fn(&SpanEntry) -> bool) -> bool {
+        self.last_where(|entry| entry.is_of(owner) && is_wanted(entry)).is_some()
+    }
+
     /// Returns the entry of the innermost span of `owner` that the thread is in. Returns `None` if the thread is in
     /// no span of `owner`.
     #[inline(always)]

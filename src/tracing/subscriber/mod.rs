@@ -9,6 +9,7 @@ use crate::tracing::call_sites::CALL_SITES;
 use crate::tracing::core::PerfCore;
 use crate::tracing::filter::TargetFilter;
 use crate::tracing::filter_handle::FilterHandle;
+use crate::tracing::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::recorder::PerfRecorder;
 use crate::tracing::sink::{Parent, Sink, record_with_fields};
 use crate::tracing::span_slab::SPAN_SLAB;
@@ -68,7 +69,9 @@ impl RecorderSubscriber {
     }
 
     fn to(sink: Sink) -> Self {
-        Self { sink, filter: FilterHandle::new(TargetFilter::all()), owner: next_owner() }
+        let filter = FilterHandle::new(TargetFilter::all());
+        filter.add_source(SpanSource { recorder: sink.own(), spans: SpanOwner::Subscriber });
+        Self { sink, filter, owner: next_owner() }
     }
 
     /// Makes the subscriber record only the spans and events that `filter` accepts. Without this call it records all
@@ -85,7 +88,7 @@ impl RecorderSubscriber {
         self.with_filter(TargetFilter::level(level))
     }
 
-    /// Returns a handle that changes the filter later.
+    /// Returns a handle that changes the filter while the program runs, and takes wishes.
     #[must_use]
     pub fn filter_handle(&self) -> FilterHandle {
         self.filter.clone()
@@ -102,6 +105,14 @@ impl RecorderSubscriber {
     #[inline(always)]
     fn recording(&self) -> Option<&Arc<PerfCore>> {
         self.sink.recording()
+    }
+
+    /// Judges a span by values of its fields that have just been recorded, if there are conditions on values.
+    #[inline(always)]
+    fn judge(&self, span_id: u64, call_site_id: u32, payload: &[u8]) {
+        if self.filter.judges_values() {
+            self.filter.judge(span_id, call_site_id, payload);
+        }
     }
 
     /// Returns the id of the innermost span of this subscriber that the thread is in. Returns 0 if the thread is in
@@ -144,17 +155,17 @@ impl Subscriber for RecorderSubscriber {
             // sites.
             return Interest::never();
         };
-        if !self.filter.accepts(metadata) {
-            return Interest::never();
-        }
-        if recorder.belongs_to_this_process() {
+        let interest = self.filter.interest(metadata);
+        if !interest.is_never() && recorder.belongs_to_this_process() {
             CALL_SITES.id_of(metadata);
         }
-        Interest::always()
+        interest
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        self.recording().is_some() && self.filter.accepts(metadata)
+        let Some(core) = self.recording() else { return false };
+        let is_in_this_process = || core.belongs_to_this_process();
+        self.filter.accepts(metadata) || self.filter.accepts_in_spans(metadata, self.owner, is_in_this_process)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -188,6 +199,7 @@ impl Subscriber for RecorderSubscriber {
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
+                self.judge(span_id, ext.call_site_id, fields.payload);
             });
         });
     }

@@ -62,6 +62,7 @@ impl RecorderSubscriber {
         };
         let ext = PerfExt { related: parent.span_id, flags: parent.flags, ..PerfExt::of_span(span_id, call_site_id) };
         record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+        self.judge(span_id, call_site_id, fields.payload);
         let id = id_of(span_id);
         if fields.has_panicked {
             // The `Debug` code of a field has panicked, and the panic continues. So the program never gets the id of

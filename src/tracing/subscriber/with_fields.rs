@@ -64,6 +64,7 @@ impl RecorderSubscriber {
         };
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
         record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+        self.judge(span_id, call_site_id, fields.payload);
         id_of(span_id)
     }
 
