@@ -2,6 +2,8 @@
 
 use super::config::ContentDescription;
 use super::core::Core;
+use super::domain_switch::DomainSwitch;
+use super::domains::{DomainChoice, DomainNames, DomainSettings};
 use super::error::{RecorderError, RecorderErrorKind};
 use super::handle::Recorder;
 use super::header::{self, Shard};
@@ -46,6 +48,7 @@ pub struct RecorderBuilder {
     context_shift: Option<u32>,
     prefault: bool,
     clock_kind: Option<ClockKind>,
+    domains: Option<DomainSettings>,
     shard: Shard,
     options: shm::CreateOptions,
 }
@@ -63,6 +66,7 @@ impl RecorderBuilder {
             context_shift: None,
             prefault: true,
             clock_kind: None,
+            domains: None,
             shard: Shard::default(),
             options: shm::CreateOptions { replace_prefix: &MAGIC, ..shm::CreateOptions::default() },
         }
@@ -153,6 +157,22 @@ impl RecorderBuilder {
         self
     }
 
+    /// Sets which domains of the events are recorded: names with commas between them. Each name switches its domain
+    /// on. `all` switches all domains on, and `none` takes back what stands before it. `!NAME` forbids a domain: it
+    /// stays off, whatever the program and clients of the process do. If the text switches nothing on and does not say
+    /// `none`, all domains are on. Default: all domains are on.
+    pub fn domains(mut self, domains: impl AsRef<OsStr>) -> Self {
+        self.domains = Some(DomainSettings::new(domains.as_ref()));
+        self
+    }
+
+    /// Sets which domains are recorded, if the environment variable
+    /// [`DOMAINS_VARIABLE`](super::DOMAINS_VARIABLE) says so. Otherwise this function changes nothing.
+    pub(crate) fn domains_from_env(mut self) -> Self {
+        self.domains = DomainSettings::from_env().or(self.domains);
+        self
+    }
+
     /// Makes the ring a shard, with this position in its recorder.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn shard(mut self, shard: Shard) -> Self {
@@ -185,6 +205,7 @@ impl RecorderBuilder {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
         }
+        let switch = self.domain_switch()?;
         let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
         let clock = Clock::shared(self.clock_kind.unwrap_or(ClockKind::TickCounter));
         let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
@@ -207,7 +228,18 @@ impl RecorderBuilder {
                 made
             }
         };
-        Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
+        Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description, switch)))
+    }
+
+    /// Returns the switch of the new recorder. The recorder is on.
+    fn domain_switch(&self) -> Result<DomainSwitch, RecorderError> {
+        let names = DomainNames::of(&self.description);
+        let choice = match &self.domains {
+            Some(settings) => settings.choose(&names),
+            None => Ok(DomainChoice { configured: names.all(), forbidden: 0 }),
+        };
+        let choice = choice.map_err(|problem| RecorderError::new(RecorderErrorKind::BadConfig, problem))?;
+        Ok(DomainSwitch::new(names, choice))
     }
 
     /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller must still

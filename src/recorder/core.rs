@@ -1,6 +1,7 @@
 //! The state that all handles of one recorder share.
 
 use super::config::ContentDescription;
+use super::domain_switch::DomainSwitch;
 use super::events::TakenEvents;
 use crate::clock::Clock;
 use crate::layout::extension;
@@ -9,13 +10,15 @@ use crate::layout::record_error::ErrorType;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
 use crate::ring::writer::RingWriter;
 use crate::shm;
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 /// The state that all handles of one recorder share. The fields that every recording call needs come first. These
 /// fields and the part of `writer` that every call needs take three cache lines.
 #[repr(C)]
 pub(crate) struct Core {
-    enabled: AtomicBool,
+    /// The bits of the domains that are recorded now, or 0 while the recorder is off. `switch` has the values from
+    /// which the word is computed.
+    recorded_domains: AtomicU64,
     /// Number that no other recorder of this process ever has. By this number a thread finds its payload cursor for
     /// this recorder.
     pub(super) id: u64,
@@ -29,6 +32,7 @@ pub(crate) struct Core {
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
     pub(super) taken_events: TakenEvents,
+    pub(super) switch: DomainSwitch,
 }
 
 impl Core {
@@ -38,6 +42,7 @@ impl Core {
         fork_guard: shm::ForkGuard,
         clock: &'static Clock,
         description: ContentDescription,
+        switch: DomainSwitch,
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
@@ -51,11 +56,12 @@ impl Core {
             payload_bytes_max: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
             writer,
             clock,
-            enabled: AtomicBool::new(true),
+            recorded_domains: AtomicU64::new(switch.recorded()),
             fork_guard,
             file,
             description,
             taken_events: TakenEvents::none(),
+            switch,
         }
     }
 
@@ -87,13 +93,19 @@ impl Core {
 
     #[inline(always)]
     pub(super) fn is_switched_on(&self) -> bool {
-        // Relaxed: the switch orders no other memory.
-        self.enabled.load(Ordering::Relaxed)
+        self.recorded_domains() != 0
     }
 
-    /// Switches recording on or off.
-    pub(super) fn set_enabled(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
+    /// Returns the bits of the domains that are recorded now, or 0 while the recorder is off.
+    #[inline(always)]
+    pub(super) fn recorded_domains(&self) -> u64 {
+        // Relaxed: the switch orders no other memory.
+        self.recorded_domains.load(Ordering::Relaxed)
+    }
+
+    /// Stores the bits of the domains that are recorded from now on.
+    pub(super) fn publish_recorded_domains(&self, domains: u64) {
+        self.recorded_domains.store(domains, Ordering::Relaxed);
     }
 
     /// Returns the description of the events that the ring holds.

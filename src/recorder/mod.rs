@@ -3,6 +3,8 @@
 mod build;
 mod config;
 mod core;
+mod domain_switch;
+mod domains;
 mod error;
 mod events;
 mod handle;
@@ -18,6 +20,8 @@ pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
+pub use domain_switch::DomainState;
+pub use domains::{DOMAINS_VARIABLE, UnknownDomain};
 pub use error::{RecorderError, RecorderErrorKind};
 pub(crate) use events::EventsIdentity;
 pub use handle::{Recorder, RecorderStats};
