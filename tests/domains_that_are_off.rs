@@ -156,7 +156,14 @@ fn unknown_domains_are_refused_with_the_names_of_the_known_ones() {
             recorder.disable_domain("a\nb").unwrap_err().to_string(),
         ]
         .join("\n"),
-        @""
+        @r#"
+            cannot use the domains "orderbook,price": the events MARKET have no domain "price", expected one of: orderbook, trades, prices
+            cannot use the domains "!Trades": the events MARKET have no domain "Trades", expected one of: orderbook, trades, prices
+            cannot use the domains "shop.trades": the events MARKET have no domain "shop.trades", expected one of: orderbook, trades, prices
+            cannot use the domains "!none,!": the events MARKET have no domain "", expected one of: orderbook, trades, prices
+            the events MARKET have no domain "", expected one of: orderbook, trades, prices
+            the events MARKET have no domain "a\nb", expected one of: orderbook, trades, prices
+            "#
     );
     assert_eq!(enabled(&recorder), [true; 3]);
 }
