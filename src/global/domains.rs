@@ -29,3 +29,46 @@ impl GlobalRecorder {
         self.installed().map_or(Ok(()), |installed| installed.disable_domain(name))
     }
 }
+
+#[cfg(all(test, feature = "macros"))]
+mod tests {
+    use super::*;
+    use crate::recorder::{ContentDescription, Recorder};
+    use crate::schema::EventType;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    static MARKET: GlobalRecorder = GlobalRecorder::new("market");
+
+    #[derive(EventType, Clone, Copy)]
+    #[event(content_type = 300, recorder = MARKET, domains)]
+    #[repr(u16)]
+    enum Market {
+        #[event(domain = "orderbook")]
+        Placed = 0x0100,
+        #[event(domain = "prices")]
+        Quoted = 0x0200,
+    }
+
+    #[test]
+    fn the_recorders_word_decides_while_the_filter_is_not_up_to_date() {
+        let builder = Recorder::builder(ContentDescription::of::<Market>()).compact(true).shifts(15, 21);
+        let recorder = builder.prefault(false).build().unwrap();
+        // This follower is called before the global recorder is told. So the filter is what it was before the change.
+        let (is_off, evaluated) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        recorder.follow_switch({
+            let (is_off, evaluated) = (Arc::clone(&is_off), Arc::clone(&evaluated));
+            move || {
+                if is_off.load(Ordering::Relaxed) {
+                    crate::record!(Market::Quoted; ext[0] = evaluated.fetch_add(1, Ordering::Relaxed));
+                }
+            }
+        });
+        MARKET.install(recorder.clone()).unwrap();
+        // From now on the global recorder knows the type of the events.
+        assert_eq!(crate::record!(Market::Placed), 1);
+        is_off.store(true, Ordering::Relaxed);
+        MARKET.disable_domain("prices").unwrap();
+        assert_eq!((evaluated.load(Ordering::Relaxed), recorder.stats().last_seqno), (0, 1));
+    }
+}

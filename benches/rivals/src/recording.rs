@@ -27,40 +27,6 @@ enum OrderEvent {
 
 static OFF: GlobalRecorder = GlobalRecorder::new("off");
 
-/// Events in two domains, of which one is off.
-#[derive(EventType, Clone, Copy)]
-#[event(content_type = 302, name = "MARKET", recorder = MARKET, domains)]
-#[repr(u16)]
-enum MarketEvent {
-    #[event(domain = "orderbook", payload = Order)]
-    Placed = 0x0100,
-    #[event(domain = "prices", payload = Order)]
-    Quoted = 0x0200,
-}
-
-static MARKET: GlobalRecorder = GlobalRecorder::new("market");
-
-/// Events without domains.
-#[derive(EventType, Clone, Copy)]
-#[event(content_type = 303, name = "SHOP", recorder = SHOP)]
-#[repr(u16)]
-enum ShopEvent {
-    #[event(payload = Order)]
-    Placed = 2,
-}
-
-static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
-
-/// Installs a recorder for events of `E`. Every page of its ring has been used once.
-fn install<E: RecordsTo>() {
-    let builder = Recorder::builder(ContentDescription::of::<E>()).anonymous().compact(true);
-    let recorder = builder.shifts(SHARD.0, SHARD.1).build().expect("memory for a ring");
-    go_round(SHARD, |payload| {
-        recorder.record(0x0100, EXT, payload);
-    });
-    E::global_recorder().install(recorder).expect("nothing is installed yet");
-}
-
 /// The shifts of the ring whose results are in the documentation: 2^20 events and 2^29 bytes (512 MiB) of payloads.
 const LARGE: (u32, u32) = (20, 29);
 
@@ -120,9 +86,6 @@ pub fn warm_reference_shard() -> ReferenceRing {
 
 pub fn measure(rounds: usize) -> Medians {
     assert!(OrderEvent::global_recorder().active().is_none());
-    install::<MarketEvent>();
-    install::<ShopEvent>();
-    MARKET.disable_domain("prices").expect("a known domain");
     let recorder = warm_recorder();
     let reference = warm_reference();
     let payload = [7u8; 4096];
@@ -151,16 +114,6 @@ pub fn measure(rounds: usize) -> Medians {
         black_box(1);
         record!(OrderEvent::Placed, &Order { id: black_box(1), price: 2 });
     });
-    cases.add("record_domain_off", 100_000, || {
-        black_box(1);
-        record!(MarketEvent::Quoted, &Order { id: black_box(1), price: 2 });
-    });
-    cases.add("record_domain_on", 20_000, || {
-        record!(MarketEvent::Placed, &Order { id: black_box(1), price: 2 });
-    });
-    cases.add("record_without_domain", 20_000, || {
-        record!(ShopEvent::Placed, &Order { id: black_box(1), price: 2 });
-    });
     cases.add("sparse_alone", 5_000, || at.set(chase.walk(at.get())));
     cases.add("sparse_with_record", 5_000, || {
         at.set(chase.walk(at.get()));
@@ -177,7 +130,6 @@ pub fn measure(rounds: usize) -> Medians {
     }
     let empty = medians["empty_loop"];
     medians.insert("record_disabled_over_empty".into(), medians["record_disabled"] - empty);
-    medians.insert("record_domain_off_over_empty".into(), medians["record_domain_off"] - empty);
     medians.extend(first_million(&recorder));
     medians
 }
