@@ -59,7 +59,9 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// that the call gives to word 3 replaces the id. If the enum says `#[event(no_span)]`, word 3 is not the id.
 ///
 /// While the recorder is off, a call costs one relaxed load and a branch. The expressions of the payload and of the
-/// extension words are not evaluated.
+/// extension words are not evaluated. The same holds while the domain of the event is off
+/// ([`Recorder::disable_domain`](crate::recorder::Recorder::disable_domain)). `recordv!` with `raw(CODE)` and
+/// [`Recorder::record`](crate::recorder::Recorder::record) do not look at domains.
 ///
 /// A ring holds events of one schema. If the recorder's ring has another content type or schema hash than the event's
 /// enum, nothing is evaluated or recorded. The recorder counts this event in
@@ -70,16 +72,16 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 #[macro_export]
 macro_rules! record {
     ($recorder:expr => $event:path $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, &(), fixed [], $($($ext)*)?)
+        $crate::__record!((own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, &(), fixed [], $($($ext)*)?)
     };
     ($recorder:expr => $event:path, $payload:expr $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, $payload, fixed [], $($($ext)*)?)
+        $crate::__record!((own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, $payload, fixed [], $($($ext)*)?)
     };
     ($event:path $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::active_for(&$event), $crate::__private::default_ext($event)) $event, &(), fixed [], $($($ext)*)?)
+        $crate::__record!((active_for(&$event), $crate::__private::default_ext($event)) $event, &(), fixed [], $($($ext)*)?)
     };
     ($event:path, $payload:expr $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::active_for(&$event), $crate::__private::default_ext($event)) $event, $payload, fixed [], $($($ext)*)?)
+        $crate::__record!((active_for(&$event), $crate::__private::default_ext($event)) $event, $payload, fixed [], $($($ext)*)?)
     };
 }
 
@@ -139,18 +141,21 @@ macro_rules! recordv {
         }
     };
     ($recorder:expr => $event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
+        $crate::__record!((own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
     };
     ($event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::active_for(&$event), $crate::__private::default_ext($event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
+        $crate::__record!((active_for(&$event), $crate::__private::default_ext($event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __record {
-    (($active:expr, $default_ext:expr) $event:path, $payload:expr, $how:ident [$($part:expr),*], $($ext:tt)*) => {
-        match $active {
+    (($find:ident($($of:expr),*), $default_ext:expr) $event:path, $payload:expr, $how:ident [$($part:expr),*], $($ext:tt)*) => {
+        match $crate::__private::$find::<
+            { $crate::__private::domain($event, $event as ::core::primitive::u16) },
+            _,
+        >($($of),*) {
             ::core::option::Option::Some(active) => {
                 use $crate::__private::PayloadReference as _;
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
@@ -269,11 +274,17 @@ pub mod support {
         recorder.is_enabled().then_some(Own(recorder))
     }
 
-    /// Returns `Some` if the recorder is on and its ring takes events of this type. If the recorder is on and its ring
-    /// takes other events, the recorder counts the event as refused. This costs one comparison more than [`own`].
+    /// Returns the bit of the event's domain, or all bits if the event belongs to no domain.
+    pub const fn domain<E: EventType>(_: E, code: u16) -> u64 {
+        E::INFO.domain_bit(code)
+    }
+
+    /// Returns `Some` if the recorder is on, records the domain with the bit `DOMAIN`, and its ring takes events of
+    /// this type. If the recorder would record the event but its ring takes other events, the recorder counts the event
+    /// as refused. This costs one comparison more than [`own`].
     #[inline(always)]
-    pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
-        let own = own(recorder)?;
+    pub fn own_for<'r, const DOMAIN: u64, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
+        let own = recorder.is_domain_enabled(DOMAIN).then_some(Own(recorder))?;
         if recorder.takes(identity::<E>()) {
             return Some(own);
         }
@@ -320,8 +331,8 @@ pub mod support {
     /// Returns the recorder that is installed in the global recorder of the event's type. Returns `None` if an event
     /// of this type cannot be recorded now.
     #[inline(always)]
-    pub fn active_for<E: RecordsTo>(_: &E) -> Option<ActiveRecorder> {
-        E::global_recorder().active_for::<E>()
+    pub fn active_for<const DOMAIN: u64, E: RecordsTo>(_: &E) -> Option<ActiveRecorder> {
+        E::global_recorder().active_in::<E>(DOMAIN)
     }
 
     /// Returns the extension words of an event for a call that names a recorder: the word of the span, and 0 for the

@@ -2,6 +2,7 @@
 #![cfg(feature = "cli")]
 
 mod child;
+mod market;
 mod program;
 mod real_data;
 
@@ -87,6 +88,17 @@ fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
     let info = run(&["info", "--json", argument(&path)]).json();
     assert_eq!((&info["state"], &info["writer"]["alive"]), (&json!("ended"), &json!(false)));
     assert_eq!(info["events"]["by_type"], json!({ "20": { "name": "TXN_END", "count": 1, "payload_bytes": 0 } }));
+}
+
+#[test]
+fn the_domains_of_a_ring_are_listed() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let _recorder = market::builder().config(&path).build().unwrap();
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(info["domains"], json!(["orderbook", "trades", "prices"]));
+    let out = run(&["info", argument(&path)]).out;
+    assert!(out.lines().any(|line| line == "domains     orderbook, trades, prices"), "{out}");
 }
 
 #[test]

@@ -61,7 +61,8 @@ fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo,
         ext_words: ExtWords::SPAN,
         description: "A shop",
     };
-    let mut event = EventInfo { code: 2, name: "ORDER", payload: None, trailing: &[], description: "An order" };
+    let mut event =
+        EventInfo { code: 2, name: "ORDER", domain: None, payload: None, trailing: &[], description: "An order" };
     let mut order = StructInfo { name: "Order", bytes: 16, align: 8, fields: &[], description: "The order" };
     let mut field = FIELD;
     change(&mut schema, &mut event, &mut order, &mut field);

@@ -32,6 +32,10 @@ pub struct EventAttributes {
     /// The names of the extension words that the events of this variant carry.
     pub carried: Option<Vec<Ident>>,
     pub payloads: Option<Payloads>,
+    /// The name of the domain to which the events of this variant belong.
+    pub domain: Option<LitStr>,
+    /// True if the high byte of an event's code is the number of its domain.
+    pub domains: bool,
     pub redact: bool,
     pub no_span: bool,
     pub no_views: bool,
@@ -122,6 +126,8 @@ impl EventAttributes {
             }
             "ext" => list(meta, &mut self.ext),
             "carries" => list(meta, &mut self.carried),
+            "domain" => once(meta, &mut self.domain),
+            "domains" => switch(meta, &mut self.domains),
             "redact" => switch(meta, &mut self.redact),
             "no_span" => switch(meta, &mut self.no_span),
             "no_views" => switch(meta, &mut self.no_views),

@@ -2,9 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, Result, Type, Variant};
+use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, LitStr, Result, Type, Variant};
 
 use crate::attributes::{EventAttributes, OWN_SCHEMA, Trailing, repr_integer, screaming_name};
+use crate::domains;
 use crate::ext_words::ExtWords;
 use crate::names;
 use crate::payloads;
@@ -27,6 +28,8 @@ pub struct Event<'a> {
     pub view: Ident,
     /// The names of the extension words that the event carries. `None` if the variant has no attribute `carries`.
     pub carried: Option<Vec<Ident>>,
+    /// The name of the event's domain, if the variant gives one.
+    pub domain: Option<LitStr>,
 }
 
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -44,6 +47,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         "schema_hash",
         "recorder",
         "ext",
+        "domains",
         "no_span",
         "no_views",
         "payloads",
@@ -61,7 +65,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let words = ExtWords::read(&attributes)?;
     let carried = events.iter().map(|event| words.carried_bits(event.carried.as_deref()));
     let carried: Vec<u8> = carried.collect::<Result<_>>()?;
-    let info = schema_info(input, &attributes, &words, &events)?;
+    let domains = domains::domains_of(&events, attributes.domains)?;
+    let info = schema_info(input, &attributes, &words, &events, &domains)?;
     let checks = events.iter().map(checks);
     let name_checks = words.name_checks();
     let payloads =
@@ -149,7 +154,8 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
             "the variants of an EventType have no fields; name the payload with #[event(payload = STRUCT)]",
         ));
     }
-    let attributes = EventAttributes::read(&variant.attrs, &["name", "payload", "trailing", "view", "carries"])?;
+    let attributes =
+        EventAttributes::read(&variant.attrs, &["name", "domain", "payload", "trailing", "view", "carries"])?;
     let code = match &variant.discriminant {
         Some((_, Expr::Lit(ExprLit { lit: Lit::Int(code), .. }))) => code.base10_parse::<u16>()?,
         Some((_, other)) => return Err(syn::Error::new_spanned(other, "expected the event code as a number")),
@@ -186,6 +192,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
         trailing,
         view: attributes.view.unwrap_or_else(|| format_ident!("{}View", variant.ident)),
         carried: attributes.carried,
+        domain: attributes.domain,
     })
 }
 

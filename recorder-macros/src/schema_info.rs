@@ -6,6 +6,7 @@ use syn::spanned::Spanned as _;
 use syn::{DeriveInput, LitStr, Result};
 
 use crate::attributes::{EventAttributes, Trailing, screaming_name};
+use crate::domains::Domain;
 use crate::event_type::{Event, RECORD_ERROR_CODE};
 use crate::ext_words::ExtWords;
 use crate::names;
@@ -19,6 +20,7 @@ pub fn schema_info(
     attributes: &EventAttributes,
     words: &ExtWords,
     events: &[Event<'_>],
+    domains: &[Option<Domain>],
 ) -> Result<TokenStream> {
     let Some(content_type) = &attributes.content_type else {
         return Err(syn::Error::new(
@@ -50,10 +52,11 @@ pub fn schema_info(
     };
     let record_error = quote!(__schema::derive_support::RECORD_ERROR_EVENT);
     let implied = events.iter().all(|event| event.code != RECORD_ERROR_CODE).then_some(&record_error);
-    let infos = implied.into_iter().cloned().chain(events.iter().map(|event| match event.code {
-        RECORD_ERROR_CODE => record_error.clone(),
-        _ => event_info(event),
-    }));
+    let infos =
+        implied.into_iter().cloned().chain(events.iter().zip(domains).map(|(event, domain)| match event.code {
+            RECORD_ERROR_CODE => record_error.clone(),
+            _ => event_info(event, domain.as_ref()),
+        }));
     let ext_words = words.expression();
     let description = names::description(&input.attrs);
     Ok(quote! {
@@ -69,7 +72,7 @@ pub fn schema_info(
     })
 }
 
-fn event_info(event: &Event<'_>) -> TokenStream {
+fn event_info(event: &Event<'_>, domain: Option<&Domain>) -> TokenStream {
     let Event { code, name, description, payload, trailing, .. } = event;
     let payload = match payload {
         Some(ty) => quote_spanned!(ty.span()=> ::core::option::Option::Some(<#ty as __schema::EventPayload>::STRUCT)),
@@ -92,10 +95,17 @@ fn event_info(event: &Event<'_>) -> TokenStream {
             }
         }
     });
+    let domain = match domain {
+        Some(Domain { number, name }) => {
+            quote!(::core::option::Option::Some(__schema::DomainInfo { number: #number, name: #name }))
+        }
+        None => quote!(::core::option::Option::None),
+    };
     quote! {
         __schema::EventInfo {
             code: #code,
             name: #name,
+            domain: #domain,
             payload: #payload,
             trailing: &[#(#arrays),*],
             description: #description,

@@ -4,7 +4,7 @@ use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
-use eventring::schema::{EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode_event};
+use eventring::schema::{DomainModel, EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode_event};
 
 /// A decoder for the events of one ring. It uses a schema that this program was built with, or else the schema text in
 /// the ring's file.
@@ -72,6 +72,11 @@ impl Decoder {
     pub(super) fn name_width(&self) -> usize {
         let names = self.model().into_iter().flat_map(SchemaModel::events);
         names.map(|event| event.name().chars().count()).max().unwrap_or(0)
+    }
+
+    /// Returns the names of the schema's domains, by ascending number.
+    pub(super) fn domains(&self) -> impl Iterator<Item = &str> {
+        self.model().into_iter().flat_map(SchemaModel::domains).map(DomainModel::name)
     }
 
     /// Returns the names and codes of all events.

@@ -82,11 +82,26 @@ impl GlobalRecorder {
     /// ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
     #[inline(always)]
     pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
+        self.active_in::<E>(u64::MAX)
+    }
+
+    /// Returns the same as [`Self::active_for`], or `None` if the event's domain is switched off. `domain` is the bit
+    /// of the domain, or all bits if the event belongs to no domain. It is a constant of the call, so an event without
+    /// a domain costs nothing more than [`Self::active_for`].
+    #[inline(always)]
+    pub(crate) fn active_in<E: EventType>(&'static self, domain: u64) -> Option<ActiveRecorder> {
+        let has_domain = domain != u64::MAX;
+        if has_domain && !self.may_record(domain) {
+            return None;
+        }
         let identity = identity::<E>();
         match self.state() {
             OFF => None,
-            events if events == identity.id.addr() => self.installed().map(ActiveRecorder::Installed),
-            _ => self.active_for_slow(identity),
+            events if events == identity.id.addr() => {
+                let installed = self.installed().filter(|installed| !has_domain || installed.records(domain));
+                installed.map(ActiveRecorder::Installed)
+            }
+            _ => self.active_for_slow(identity, domain),
         }
     }
 
@@ -105,8 +120,8 @@ impl GlobalRecorder {
 
     #[cold]
     #[inline(never)]
-    fn active_for_slow(&'static self, events: &'static EventsIdentity) -> Option<ActiveRecorder> {
-        let active = self.active_slow()?;
+    fn active_for_slow(&'static self, events: &'static EventsIdentity, domain: u64) -> Option<ActiveRecorder> {
+        let active = self.active_slow().filter(|active| active.recorder().records(domain))?;
         if !active.recorder().takes(events) {
             active.recorder().refuse_event();
             return None;

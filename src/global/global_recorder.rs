@@ -3,7 +3,7 @@
 use super::already_installed::AlreadyInstalled;
 use super::leaked::Leaked;
 use crate::recorder::Recorder;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// State: no thread records through this global recorder.
@@ -34,6 +34,10 @@ pub struct GlobalRecorder<R: Installable = Recorder> {
     /// type. The identity means that the installed recorder is on and accepts events of this type. Only
     /// [`Self::update`] stores the word. It computes the word from `switch`.
     state: AtomicUsize,
+    /// The bits of the domains whose events may have to be recorded. If a bit is 0, `record!` records no event of the
+    /// domain. If it is 1, `record!` looks further. All bits are 1 while some thread has an override. Only
+    /// [`Self::update`] stores the word.
+    domains: AtomicU64,
     /// The installed recorder. A recorder is never freed after it was installed, because threads may be recording to
     /// it.
     installed: Leaked<R>,
@@ -57,6 +61,15 @@ pub trait Installable: Sized + Send + Sync + 'static {
     /// Returns true if this process made the recorder. Returns false if the process inherited the recorder by a fork.
     fn belongs_to_this_process(&self) -> bool;
 
+    /// Returns the bits of the domains that the recorder records now, or 0 if it records nothing.
+    fn recorded_domains(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Calls [`GlobalRecorder::refresh`] of `global`, in which the recorder was installed, after each change of
+    /// [`Self::recorded_domains`].
+    fn follow(&'static self, _global: &'static GlobalRecorder<Self>) {}
+
     /// Returns true if the recorder is on when it is installed.
     fn is_on_when_installed(&self) -> bool {
         true
@@ -78,6 +91,14 @@ impl Installable for Recorder {
     fn belongs_to_this_process(&self) -> bool {
         self.belongs_to_this_process()
     }
+
+    fn recorded_domains(&self) -> u64 {
+        self.recorded_domains()
+    }
+
+    fn follow(&'static self, global: &'static GlobalRecorder<Self>) {
+        self.follow_switch(|| global.refresh());
+    }
 }
 
 impl<R: Installable> GlobalRecorder<R> {
@@ -86,6 +107,7 @@ impl<R: Installable> GlobalRecorder<R> {
         Self {
             name,
             state: AtomicUsize::new(OFF),
+            domains: AtomicU64::new(0),
             installed: Leaked::empty(),
             switch: Mutex::new(Switch { is_on: false, overrides: 0, events: ASK }),
             making: Mutex::new(()),
@@ -111,6 +133,15 @@ impl<R: Installable> GlobalRecorder<R> {
         self.state.load(Ordering::Relaxed)
     }
 
+    /// Returns true if events of the domain with this bit may have to be recorded. If not, the recorder's own word
+    /// need not be asked.
+    #[inline(always)]
+    pub(super) fn may_record(&self, domain: u64) -> bool {
+        // Relaxed, as for the state. Another thread may have changed the words since. So the recorder's own word is
+        // asked, too, before an event is recorded.
+        self.domains.load(Ordering::Relaxed) & domain != 0
+    }
+
     /// Returns true if no thread records through this global recorder. The check is one relaxed load.
     #[cfg(feature = "tracing")]
     #[inline(always)]
@@ -133,13 +164,20 @@ impl<R: Installable> GlobalRecorder<R> {
     /// Computes the state word from `switch` and stores it. From then on, the new word decides whether threads record,
     /// and on which path.
     pub(super) fn update(&self, switch: &Switch) {
-        let state = match (switch.is_on, switch.overrides) {
-            (false, 0) => OFF,
-            (false, _) => OVERRIDES_ONLY,
-            (true, 0) => switch.events,
-            (true, _) => ASK,
+        let recorded = self.installed.get().filter(|_| switch.is_on).map_or(0, R::recorded_domains);
+        let (state, domains) = match (recorded, switch.overrides) {
+            (0, 0) => (OFF, 0),
+            (0, _) => (OVERRIDES_ONLY, u64::MAX),
+            (_, 0) => (switch.events, recorded),
+            (_, _) => (ASK, u64::MAX),
         };
+        self.domains.store(domains, Ordering::Relaxed);
         self.state.store(state, Ordering::Relaxed);
+    }
+
+    /// Computes the state word again, after the installed recorder has changed which domains it records.
+    pub(super) fn refresh(&self) {
+        self.update(&self.lock());
     }
 
     /// Stores whether the installed recorder is switched on.
@@ -172,7 +210,12 @@ impl<R: Installable> GlobalRecorder<R> {
             self.update(&switch);
             true
         });
-        refused.map_or(Ok(()), |recorder| Err(AlreadyInstalled::new(self.name, recorder)))
+        match (refused, self.installed()) {
+            (Some(recorder), _) => return Err(AlreadyInstalled::new(self.name, recorder)),
+            (None, Some(installed)) => installed.follow(self),
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     /// Switches recording through this global recorder on or off while the program runs. Has no effect if no recorder

@@ -96,10 +96,14 @@ impl std::error::Error for InitError {
 }
 
 impl ContentDescription {
-    /// Returns the description of the events of type `E`: content type, name, schema hash and schema text.
+    /// Returns the description of the events of type `E`: content type, name, schema hash, schema text and domains.
     pub fn of<E: EventType>() -> Self {
         let schema = E::schema();
-        Self::new(E::CONTENT_TYPE, E::CONTENT_NAME).schema_hash(schema.hash()).schema_text(schema.text())
+        let domains = schema.domains().into_iter().map(|domain| (domain.number, domain.name));
+        Self::new(E::CONTENT_TYPE, E::CONTENT_NAME)
+            .schema_hash(schema.hash())
+            .schema_text(schema.text())
+            .domains(domains)
     }
 }
 
@@ -119,6 +123,9 @@ impl GlobalRecorder {
     /// `eventring info NAME`. To keep the file after a normal exit, too, call `.keep(true)` on the recorder that this
     /// function returns, or set the environment variable `EVENTRING_KEEP=1`.
     ///
+    /// The environment variable `EVENTRING_DOMAINS` says which domains of the events are recorded
+    /// ([`DOMAINS_VARIABLE`](crate::recorder::DOMAINS_VARIABLE)). Without it, all domains are.
+    ///
     /// ```no_run
     /// # use eventring::{global::EXEC, schema::exec::ExecEvent};
     /// EXEC.try_init::<ExecEvent>("my-service:16:27")?.keep(true);
@@ -127,7 +134,7 @@ impl GlobalRecorder {
     ///
     /// # Errors
     /// Returns an error if `E` names another global recorder, if this global recorder already holds a recorder (for
-    /// the same or other events), or if the ring cannot be created.
+    /// the same or other events), if `EVENTRING_DOMAINS` names an unknown domain, or if the ring cannot be created.
     pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
         self.try_init_for::<E>(|builder| builder.config(config))
     }
@@ -137,7 +144,7 @@ impl GlobalRecorder {
         configure: impl FnOnce(RecorderBuilder) -> RecorderBuilder,
     ) -> Result<&'static Recorder, InitError> {
         self.check_events::<E>()?;
-        let builder = configure(Recorder::builder(ContentDescription::of::<E>())).keep_from_env();
+        let builder = configure(Recorder::builder(ContentDescription::of::<E>())).keep_from_env().domains_from_env();
         self.try_init_with(builder).map_err(|error| match (&error.cause, self.installed()) {
             (InitCause::AlreadyInstalled, Some(installed)) if !installed.takes(identity::<E>()) => {
                 let installed = installed.description().content_name().to_owned();

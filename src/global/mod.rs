@@ -4,6 +4,7 @@
 mod active;
 mod already_installed;
 mod ambient;
+mod domains;
 mod global_recorder;
 mod init;
 mod leaked;

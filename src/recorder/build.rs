@@ -2,6 +2,8 @@
 
 use super::config::ContentDescription;
 use super::core::Core;
+use super::domain_switch::DomainSwitch;
+use super::domains::{DomainChoice, DomainNames, DomainSettings};
 use super::error::{RecorderError, RecorderErrorKind};
 use super::handle::Recorder;
 use super::header::{self, Shard};
@@ -48,6 +50,7 @@ pub struct RecorderBuilder {
     block_table: bool,
     prefault: bool,
     clock_kind: Option<ClockKind>,
+    domains: Option<DomainSettings>,
     shard: Shard,
     options: shm::CreateOptions,
 }
@@ -66,6 +69,7 @@ impl RecorderBuilder {
             block_table: false,
             prefault: true,
             clock_kind: None,
+            domains: None,
             shard: Shard::default(),
             options: shm::CreateOptions { replace_prefix: &MAGIC, ..shm::CreateOptions::default() },
         }
@@ -166,6 +170,22 @@ impl RecorderBuilder {
         self
     }
 
+    /// Sets which domains of the events are recorded: names with commas between them. Each name switches its domain
+    /// on. `all` switches all domains on, and `none` takes back what stands before it. `!NAME` forbids a domain: it
+    /// stays off, whatever the program and clients of the process do. If the text switches nothing on and does not say
+    /// `none`, all domains are on. Default: all domains are on.
+    pub fn domains(mut self, domains: impl AsRef<OsStr>) -> Self {
+        self.domains = Some(DomainSettings::new(domains.as_ref()));
+        self
+    }
+
+    /// Sets which domains are recorded, if the environment variable
+    /// [`DOMAINS_VARIABLE`](super::DOMAINS_VARIABLE) says so. Otherwise this function changes nothing.
+    pub(crate) fn domains_from_env(mut self) -> Self {
+        self.domains = DomainSettings::from_env().or(self.domains);
+        self
+    }
+
     /// Makes the ring a shard, with this position in its recorder.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn shard(mut self, shard: Shard) -> Self {
@@ -206,6 +226,7 @@ impl RecorderBuilder {
             );
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
         }
+        let switch = self.domain_switch()?;
         let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
         let clock = Clock::shared(self.clock_kind.unwrap_or(ClockKind::TickCounter));
         let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
@@ -231,12 +252,23 @@ impl RecorderBuilder {
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         let export = super::served::serve(&file, &self.description, self.shard);
         #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only a server changes it"))]
-        let mut core = Core::new(memory, file, fork_guard, clock, self.description);
+        let mut core = Core::new(memory, file, fork_guard, clock, self.description, switch);
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         {
             core.export = export;
         }
         Ok(Recorder::from_core(core))
+    }
+
+    /// Returns the switch of the new recorder. The recorder is on.
+    fn domain_switch(&self) -> Result<DomainSwitch, RecorderError> {
+        let names = DomainNames::of(&self.description);
+        let choice = match &self.domains {
+            Some(settings) => settings.choose(&names),
+            None => Ok(DomainChoice { configured: names.all(), forbidden: 0 }),
+        };
+        let choice = choice.map_err(|problem| RecorderError::new(RecorderErrorKind::BadConfig, problem))?;
+        Ok(DomainSwitch::new(names, choice))
     }
 
     /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller must still

@@ -13,6 +13,8 @@ pub struct ContentDescription {
     pub(super) content_name: String,
     pub(super) schema_hash: [u8; 32],
     pub(super) schema_text: String,
+    /// The numbers and names of the schema's domains, by ascending number.
+    pub(super) domains: Vec<(u8, &'static str)>,
 }
 
 impl ContentDescription {
@@ -22,7 +24,7 @@ impl ContentDescription {
     pub fn new(content_type: u16, content_name: impl Into<String>) -> Self {
         let mut content_name = content_name.into();
         truncate_at_char(&mut content_name, CONTENT_NAME_BYTES);
-        Self { content_type, content_name, schema_hash: [0; 32], schema_text: String::new() }
+        Self { content_type, content_name, schema_hash: [0; 32], schema_text: String::new(), domains: Vec::new() }
     }
 
     /// Sets the schema hash.
@@ -40,6 +42,12 @@ impl ContentDescription {
         if self.schema_text.len() > SCHEMA_TEXT_MAX_BYTES {
             self.schema_text.clear();
         }
+        self
+    }
+
+    /// Sets the numbers and names of the schema's domains.
+    pub(crate) fn domains(mut self, domains: impl Iterator<Item = (u8, &'static str)>) -> Self {
+        self.domains = domains.collect();
         self
     }
 

@@ -1,6 +1,7 @@
 //! The state that all handles of one recorder share.
 
 use super::config::ContentDescription;
+use super::domain_switch::DomainSwitch;
 use super::events::TakenEvents;
 use crate::clock::Clock;
 use crate::layout::block_table::BLOCK_START_CODE;
@@ -11,20 +12,17 @@ use crate::ring::block_table;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
 use crate::ring::writer::RingWriter;
 use crate::shm;
-use crate::sync::{AtomicU8, AtomicU64, Ordering};
-
-/// The bit of the switch that is set while recording is on.
-const ON: u8 = 1;
-/// The bit of the switch that is always set if the ring has a block table. Only a ring of execution events can have a
-/// table.
-const BLOCK_TABLE: u8 = 2;
+use crate::sync::{AtomicU64, Ordering};
 
 /// The state that all handles of one recorder share. The fields that every recording call needs come first. These
 /// fields and the part of `writer` that every call needs take three cache lines.
 #[repr(C)]
 pub(crate) struct Core {
-    /// [`ON`] or 0, and [`BLOCK_TABLE`] if the ring has a block table.
-    switch: AtomicU8,
+    /// The bits of the domains that are recorded now, or 0 while the recorder is off. `switch` has the values from
+    /// which the word is computed.
+    recorded_domains: AtomicU64,
+    /// True if the ring keeps the start records of blocks. Only a ring of execution events can do so.
+    has_block_table: bool,
     /// Number that no other recorder of this process ever has. By this number a thread finds its payload cursor for
     /// this recorder.
     pub(super) id: u64,
@@ -41,6 +39,7 @@ pub(crate) struct Core {
     /// The place of the ring on the list of the server of this process.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub(super) export: Option<crate::control::Export>,
+    pub(super) switch: DomainSwitch,
 }
 
 impl Core {
@@ -50,6 +49,7 @@ impl Core {
         fork_guard: shm::ForkGuard,
         clock: &'static Clock,
         description: ContentDescription,
+        switch: DomainSwitch,
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
@@ -64,13 +64,15 @@ impl Core {
             payload_bytes_max: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
             writer,
             clock,
-            switch: AtomicU8::new(if has_block_table { ON | BLOCK_TABLE } else { ON }),
+            recorded_domains: AtomicU64::new(switch.recorded()),
+            has_block_table,
             fork_guard,
             file,
             description,
             taken_events: TakenEvents::none(),
             #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
             export: None,
+            switch,
         }
     }
 
@@ -80,17 +82,14 @@ impl Core {
     /// the owner from a forked child. The slow path makes that call.
     #[inline(always)]
     pub(super) fn takes_fast_path(&self, event_type: u16) -> bool {
-        // Relaxed: the switch orders no other memory.
-        let switch = self.switch.load(Ordering::Relaxed);
-        // Callers mostly pass a constant. The compiler then leaves one of the two comparisons.
-        let is_on = if event_type == BLOCK_START_CODE { switch == ON } else { switch & ON != 0 };
-        is_on && self.is_surely_original_process()
+        // Callers mostly pass a constant. The compiler then leaves out the comparison of the code.
+        self.is_switched_on() && !self.keeps_start_record(event_type) && self.is_surely_original_process()
     }
 
     /// Returns true if an event with this code is a BLOCK_START whose start record the ring keeps.
-    #[inline]
+    #[inline(always)]
     pub(super) fn keeps_start_record(&self, event_type: u16) -> bool {
-        event_type == BLOCK_START_CODE && self.switch.load(Ordering::Relaxed) & BLOCK_TABLE != 0
+        event_type == BLOCK_START_CODE && self.has_block_table
     }
 
     /// Returns true if recording is switched on and this process owns the ring. In a forked child it returns false.
@@ -113,16 +112,19 @@ impl Core {
 
     #[inline(always)]
     pub(super) fn is_switched_on(&self) -> bool {
-        // Relaxed: the switch orders no other memory.
-        self.switch.load(Ordering::Relaxed) & ON != 0
+        self.recorded_domains() != 0
     }
 
-    /// Switches recording on or off.
-    pub(super) fn set_enabled(&self, enabled: bool) {
-        match enabled {
-            true => self.switch.fetch_or(ON, Ordering::Relaxed),
-            false => self.switch.fetch_and(!ON, Ordering::Relaxed),
-        };
+    /// Returns the bits of the domains that are recorded now, or 0 while the recorder is off.
+    #[inline(always)]
+    pub(super) fn recorded_domains(&self) -> u64 {
+        // Relaxed: the switch orders no other memory.
+        self.recorded_domains.load(Ordering::Relaxed)
+    }
+
+    /// Stores the bits of the domains that are recorded from now on.
+    pub(super) fn publish_recorded_domains(&self, domains: u64) {
+        self.recorded_domains.store(domains, Ordering::Relaxed);
     }
 
     /// Returns the description of the events that the ring holds.

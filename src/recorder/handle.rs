@@ -99,15 +99,28 @@ impl Recorder {
         self.core.reserve_in_place(event_type, content_ext, payload_bytes)
     }
 
-    /// Returns true if events are recorded now. Always returns false in a forked child.
+    /// Returns true if events are recorded now. Always returns false in a forked child. Also returns false while all
+    /// domains are switched off.
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.core.may_record()
     }
 
-    /// Switches recording on or off, for all handles.
-    pub fn set_enabled(&self, enabled: bool) {
-        self.core.set_enabled(enabled);
+    /// Returns true if events of the domain with this bit are recorded now, or if this is a forked child.
+    #[inline(always)]
+    pub(crate) fn records(&self, domain: u64) -> bool {
+        self.core.recorded_domains() & domain != 0
+    }
+
+    /// Returns true if events of the domain with this bit are recorded now.
+    #[inline(always)]
+    pub(crate) fn is_domain_enabled(&self, domain: u64) -> bool {
+        self.records(domain) && self.core.is_original_process()
+    }
+
+    /// Returns the bits of the domains that are recorded now, or 0 if the recorder is off.
+    pub(crate) fn recorded_domains(&self) -> u64 {
+        self.core.recorded_domains()
     }
 
     /// Returns true if this process made the recorder. Returns false in a forked child, which has inherited the

@@ -1,5 +1,6 @@
 //! Descriptions of payload types, made at compile time by the derives and read by [`Schema`](super::Schema).
 
+use super::domain::DomainInfo;
 use super::ext_words::ExtWords;
 
 /// A number, a bool, or a byte of text.
@@ -233,6 +234,8 @@ pub struct EventInfo {
     pub code: u16,
     /// Its name (`BLOCK_START`).
     pub name: &'static str,
+    /// The domain to which the event belongs. `None` if the schema has no domains, and for RECORD_ERROR.
+    pub domain: Option<DomainInfo>,
     /// The fixed struct at the beginning of the event's payload, or `None` if the payload has no fixed struct.
     pub payload: Option<&'static StructInfo>,
     /// The arrays that follow, in order.

@@ -12,6 +12,7 @@
 mod decimal;
 mod decode;
 mod describe;
+mod domain;
 mod error;
 mod ext_words;
 mod field;
@@ -39,6 +40,7 @@ pub use self::decode::MALFORMED;
 pub use self::describe::{
     EnumInfo, EventInfo, FieldInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount, TrailingInfo,
 };
+pub use self::domain::{DomainInfo, DomainModel};
 pub use self::error::{DecodeError, DecodeErrorKind};
 pub use self::ext_words::{ExtWord, ExtWordKind, ExtWords};
 pub use self::field::PayloadField;

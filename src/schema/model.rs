@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::describe::Scalar;
+use super::domain::DomainModel;
 use super::ext_words::ExtWords;
 
 /// The length of the longest schema text that can be read, in bytes. The header section of a ring file has room for a
@@ -28,6 +29,8 @@ pub struct SchemaModel {
     /// The hash that the text states. If it states none, the hash of the text without its comment lines.
     pub(super) schema_hash: [u8; 32],
     pub(super) ext_words: ExtWords,
+    /// The domains, by ascending number.
+    pub(super) domains: Vec<DomainModel>,
     pub(super) structs: Vec<StructModel>,
     pub(super) enums: Vec<EnumModel>,
     /// The events, by ascending code.
@@ -64,6 +67,20 @@ impl SchemaModel {
     #[must_use]
     pub fn ext_words(&self) -> &ExtWords {
         &self.ext_words
+    }
+
+    /// Returns the domains of the schema, by ascending number. Returns an empty list if the schema has no domains.
+    #[must_use]
+    pub fn domains(&self) -> &[DomainModel] {
+        &self.domains
+    }
+
+    /// Returns the domain to which the event of that code belongs. Returns `None` if the schema has no domains or no
+    /// such event, and for RECORD_ERROR.
+    #[must_use]
+    pub fn domain_of(&self, code: u16) -> Option<&DomainModel> {
+        let number = self.event(code)?.domain?;
+        self.domains.iter().find(|domain| domain.number() == number)
     }
 
     /// Returns the events, by ascending code.
@@ -141,6 +158,8 @@ impl SchemaModel {
 pub struct EventModel {
     pub(super) code: u16,
     pub(super) name: String,
+    /// Number of its domain.
+    pub(super) domain: Option<u8>,
     /// Index of its fixed struct.
     pub(super) payload: Option<usize>,
     pub(super) trailing: Vec<TrailingModel>,

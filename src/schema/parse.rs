@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::describe::Scalar;
+use super::domain::{DOMAINS_MAX, DomainModel};
 use super::ext_words::{ExtWord, ExtWordKind, ExtWords};
 use super::hex::read_hex;
 use super::model::{
@@ -77,6 +78,7 @@ impl Parser {
             version: 0,
             schema_hash: schema_text_hash(text),
             ext_words: ExtWords::NONE,
+            domains: Vec::new(),
             structs: Vec::new(),
             enums: Vec::new(),
             events: Vec::new(),
@@ -122,6 +124,7 @@ impl Parser {
             ["field", name, ty, offset, bytes, "redacted"] => self.field(name, ty, offset, bytes, true),
             ["event", code, name] => self.event(code, name, None),
             ["event", code, name, payload] => self.event(code, name, Some(payload)),
+            ["domain", number, name] => self.domain(number, name),
             ["trailing", name, element, count] => self.trailing(name, element, count),
             _ => syntax("not a line of this version of schema text"),
         }
@@ -249,8 +252,33 @@ impl Parser {
             Some(Some(TypeModel::Struct(index))) => Some(*index),
             Some(_) => return inconsistent("the payload is not a struct that was defined before"),
         };
-        self.model.events.push(EventModel { code, name, payload, trailing: Vec::new() });
+        self.model.events.push(EventModel { code, name, domain: None, payload, trailing: Vec::new() });
         self.open = Open::Event { array_names: HashSet::new() };
+        Ok(())
+    }
+
+    fn domain(&mut self, domain_number: &str, domain_name: &str) -> Parsed<()> {
+        let domain = DomainModel::new(number(domain_number)?, name(domain_name)?);
+        let event = match (&self.open, self.model.events.last_mut()) {
+            (Open::Event { .. }, Some(event)) if event.domain.is_none() && event.trailing.is_empty() => event,
+            _ => return inconsistent("expected `domain` directly after `event`"),
+        };
+        if event.code == RECORD_ERROR_CODE {
+            return inconsistent("RECORD_ERROR belongs to no domain");
+        }
+        if !(1..=DOMAINS_MAX).contains(&domain.number()) {
+            return too_large(format!("domain {}, expected a number from 1 to {DOMAINS_MAX}", domain.number()));
+        }
+        event.domain = Some(domain.number());
+        let is_same = |other: &DomainModel| other.number() == domain.number() || other.name() == domain.name();
+        match self.model.domains.iter().find(|other| is_same(other)) {
+            Some(other) if *other == domain => {}
+            Some(_) => return inconsistent("a second domain of this number or name"),
+            None => {
+                let at = self.model.domains.partition_point(|other| other.number() < domain.number());
+                self.model.domains.insert(at, domain);
+            }
+        }
         Ok(())
     }
 

@@ -122,6 +122,8 @@ impl EventPayload for () {
 ///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of
 ///   an event of the same ring, or 0 for no event. `INDEX = NAME: index` says that the word holds an index plus one, or
 ///   0 for no index. NAME is none of the keys that JSON output has already, such as `size` and `payload`.
+/// - `domains` says that the high byte of an event's code is the number of its domain, from 1 to 64, and the low byte
+///   its number in the domain. Events of one domain have one name for it. At least one of them gives the name.
 /// - `no_span` leaves word 3 to the program. Without `no_span`, word 3 has the name `span`, and schema text says so.
 ///   `record!` and `recordv!` then store in it the id of the `tracing` span in which the event is recorded, if the
 ///   feature `tracing` records this span. A call of the macro that gives a value for `span` stores that value instead.
@@ -140,6 +142,10 @@ impl EventPayload for () {
 ///   view's `decode` finds the arrays. The view's field `fixed` is the struct. The view has one more field for each
 ///   array. Views stand beside the enum. If another type there has the name already (the compiler says that
 ///   `OrderFilledView` is defined multiple times), give the view another name with `view = NAME`.
+/// - `domain = "…"` is the name of the domain to which the event belongs. A program can switch domains on and off
+///   ([`RecorderBuilder::domains`](crate::recorder::RecorderBuilder::domains)). If the enum does not say `domains`,
+///   either all events or none have this attribute, and domains are numbered in the order of the codes. A schema has at
+///   most 64 domains.
 /// - `carries(NAME, …)` lists the named extension words that the event takes from scopes
 ///   ([`ext_scope!`](crate::ext_scope)). Without this attribute, the event takes all named words.
 /// - `name = "…"` is the event's name in schema text.

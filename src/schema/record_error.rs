@@ -72,6 +72,7 @@ const STRUCT: StructInfo = StructInfo {
 pub const RECORD_ERROR_EVENT: EventInfo = EventInfo {
     code: RECORD_ERROR_CODE,
     name: "RECORD_ERROR",
+    domain: None,
     payload: Some(&STRUCT),
     trailing: &[TrailingInfo {
         name: "truncated_payload",

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use tiny_keccak::{Hasher as _, Keccak};
 
 use super::describe::{EnumInfo, EventInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount};
+use super::domain::DomainInfo;
 use super::ext_words::{ExtWord, ExtWords};
 use super::hex::write_hex;
 use super::model::{SchemaModel, SchemaTextError};
@@ -86,6 +87,15 @@ impl Schema {
     pub fn event(&self, code: u16) -> Option<&'static EventInfo> {
         let events = self.info.events;
         events.binary_search_by_key(&code, |event| event.code).ok().map(|i| &events[i])
+    }
+
+    /// Returns the domains of the schema, by ascending number. Returns an empty list if the schema has no domains.
+    #[must_use]
+    pub fn domains(&self) -> Vec<DomainInfo> {
+        let mut domains: Vec<DomainInfo> = self.info.events.iter().filter_map(|event| event.domain).collect();
+        domains.sort_by_key(|domain| domain.number);
+        domains.dedup_by_key(|domain| domain.number);
+        domains
     }
 
     /// Returns the model of this schema. A model decodes payloads without knowing their Rust types. The first call
@@ -179,6 +189,9 @@ impl Writer {
         match payload {
             Some(payload) => self.line(format_args!("event {} {} {payload}", event.code, event.name)),
             None => self.line(format_args!("event {} {}", event.code, event.name)),
+        }
+        if let Some(DomainInfo { number, name }) = event.domain {
+            self.line(format_args!("domain {number} {name}"));
         }
         for (array, element) in event.trailing.iter().zip(elements) {
             let count = match array.count {

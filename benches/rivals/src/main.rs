@@ -11,6 +11,7 @@
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
 mod cross_core;
+mod domains;
 mod floors;
 mod interleave;
 mod ipc;
@@ -61,6 +62,7 @@ type Measure = fn(usize) -> Medians;
 /// The parts that can be chosen on the command line, without `ipc`, which runs before these parts.
 const PARTS: &[(&str, Measure)] = &[
     ("recording", recording::measure),
+    ("domains", domains::measure),
     ("scanning", scanning::measure),
     ("cross_core", cross_core::measure),
     ("spans", spans::measure),
@@ -95,7 +97,11 @@ fn print_verdict(name: &str, found: f64, fastest: Option<f64>, target: f64, unit
 }
 
 /// Upper limits, in nanoseconds.
-const NANOS_TARGETS: &[(&str, f64)] = &[("record_disabled_over_empty", 1.0), ("span_layer_0f_over_registry", 30.0)];
+const NANOS_TARGETS: &[(&str, f64)] = &[
+    ("record_disabled_over_empty", 1.0),
+    ("record_domain_off_over_empty", 1.0),
+    ("span_layer_0f_over_registry", 30.0),
+];
 
 /// Upper limits of ratios.
 const TARGETS: &[(&str, &str, f64)] = &[
@@ -103,6 +109,7 @@ const TARGETS: &[(&str, &str, f64)] = &[
     ("record_0", "reference_0", 0.40),
     ("record_4096", "reference_4096", 1.0),
     ("record_sparse", "reference_sparse", 0.40),
+    ("record_domain_on", "record_without_domain", 1.1),
     ("record_2threads_exec", "reference_2threads", 1.1),
     // Two threads must record at least 1.8 times as many events per second as one thread.
     ("record_2threads_perf", "record_1thread_perf", 1.0 / 1.8),

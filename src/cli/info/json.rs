@@ -50,6 +50,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
             "name": content_name(&info),
         },
         "schema_hash": eventring::schema::Hex(&info.schema_hash).to_string(),
+        "domains": decoder.domains().collect::<Vec<_>>(),
         "descriptor_capacity": info.geometry.descriptor_capacity(),
         "payload_buf_size": info.geometry.payload_buf_bytes(),
         "context_area_size": info.geometry.context_area_bytes(),

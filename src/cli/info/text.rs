@@ -34,6 +34,10 @@ pub(super) fn write(
         line(out, "created", &created(extension, clock))?;
     }
     line(out, "content", &content(&info))?;
+    let domains: Vec<&str> = decoder.domains().collect();
+    if !domains.is_empty() {
+        line(out, "domains", &domains.join(", "))?;
+    }
     if let Some(problem) = decoder.problem() {
         line(out, "", &format!("{WARNING}{}{WARNING:#}", one_line(problem)))?;
     }
