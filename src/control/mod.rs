@@ -45,4 +45,6 @@ pub use wire::decode_messages;
 
 pub(crate) use find::explicit_address;
 pub(crate) use served::{Export, ServedContent, export};
+#[cfg(feature = "tracing")]
+pub(crate) use switches::changed;
 pub(crate) use switches::{Switchable, register};

@@ -37,6 +37,12 @@ pub(crate) fn register(part: Arc<dyn Switchable>) {
     switches.retain(|known| known.is_alive());
     switches.push(part);
     drop(switches);
+    changed();
+}
+
+/// Makes the servers of this process put the wishes of their clients into force once more, because something that takes
+/// directives has come.
+pub(crate) fn changed() {
     served::of_process().changed();
 }
 

@@ -257,7 +257,13 @@ impl RecorderBuilder {
         {
             core.export = export;
         }
-        Ok(Recorder::from_core(core))
+        let recorder = Recorder::from_core(core);
+        // A shard of a perf recorder has no domains that could be switched.
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        if self.shard.limit == 0 {
+            super::served::make_domains_known(&recorder);
+        }
+        Ok(recorder)
     }
 
     /// Returns the switch of the new recorder. The recorder is on.

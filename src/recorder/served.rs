@@ -1,9 +1,12 @@
 //! Serving a ring by the server of its process.
 
 use super::config::ContentDescription;
+use super::core::Core;
+use super::handle::Recorder;
 use super::header::Shard;
-use crate::control::{Export, ServedContent, export};
+use crate::control::{Export, ServedContent, Switchable, export, register};
 use crate::shm;
+use std::sync::{Arc, Weak};
 
 /// Puts a ring on the list of the server of this process, as long as the returned value lives. Returns `None` if the
 /// ring cannot be opened once more.
@@ -23,4 +26,55 @@ pub(super) fn serve(file: &shm::OwnedRingFile, description: &ContentDescription,
         shard_index: shard.index as u32,
     };
     export(content, shm::open_read_only(file.descriptor()).ok()?)
+}
+
+/// The beginning of a directive that names a domain.
+const DOMAIN: &str = "domain:";
+
+/// The domains of a recorder, as clients of the server switch them.
+struct SteeredDomains {
+    core: Weak<Core>,
+}
+
+/// Makes the domains of a recorder known to the servers of this process.
+pub(super) fn make_domains_known(recorder: &Recorder) {
+    register(Arc::new(SteeredDomains { core: Arc::downgrade(&recorder.core) }));
+}
+
+impl SteeredDomains {
+    fn recorder(&self) -> Option<Recorder> {
+        self.core.upgrade().map(|core| Recorder { core })
+    }
+}
+
+impl Switchable for SteeredDomains {
+    fn is_alive(&self) -> bool {
+        self.core.strong_count() > 0
+    }
+
+    fn takes(&self, directive: &str) -> Result<bool, String> {
+        let Some(name) = directive.strip_prefix(DOMAIN) else { return Ok(false) };
+        Ok(self.domains().iter().any(|(known, _)| known == name))
+    }
+
+    fn set_wishes(&self, wishes: &[String]) -> String {
+        let Some(recorder) = self.recorder() else { return String::new() };
+        let directives = wishes.iter().flat_map(|wish| wish.split(','));
+        let names: Vec<&str> = directives.filter_map(|directive| directive.strip_prefix(DOMAIN)).collect();
+        // Each name has passed `takes`.
+        recorder.set_wished_domains(&names).map_or_else(|unknown| unknown.to_string(), |()| String::new())
+    }
+
+    fn configured(&self) -> String {
+        String::new()
+    }
+
+    fn effective(&self) -> String {
+        String::new()
+    }
+
+    fn domains(&self) -> Vec<(String, bool)> {
+        let domains = self.recorder().map(|recorder| recorder.domains()).unwrap_or_default();
+        domains.into_iter().map(|domain| (domain.name, domain.is_enabled)).collect()
+    }
 }

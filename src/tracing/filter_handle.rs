@@ -10,7 +10,8 @@ use super::thread;
 use super::wish::{Wish, add_live_filter};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
+use tracing_core::dispatcher::{Dispatch, WeakDispatch};
 use tracing_core::subscriber::Interest;
 use tracing_core::{LevelFilter, Metadata};
 
@@ -40,6 +41,8 @@ pub(super) struct SharedFilter {
     level_of_all: AtomicUsize,
     /// The open spans that have met conditions of span directives.
     matches: SpanMatches,
+    /// The first dispatcher of the subscriber, or of the stack of layers, that uses the filter.
+    dispatch: OnceLock<WeakDispatch>,
 }
 
 /// The state that only changes of a filter need.
@@ -76,6 +79,7 @@ impl FilterHandle {
             current: AtomicUsize::new(0),
             changing: Mutex::new(changing),
             matches: SpanMatches::default(),
+            dispatch: OnceLock::new(),
         });
         add_live_filter(Arc::downgrade(&shared));
         Self(shared)
@@ -88,6 +92,27 @@ impl FilterHandle {
     /// Adds a subscriber or layer that uses the filter.
     pub(super) fn add_source(&self, source: SpanSource) {
         self.0.changing.lock().unwrap_or_else(PoisonError::into_inner).sources.push(source);
+    }
+
+    /// Notes the dispatcher of the subscriber that uses the filter.
+    pub(super) fn add_dispatch(&self, dispatch: &Dispatch) {
+        // Any dispatcher would do: it is needed only to reach the subscriber.
+        let _ = self.0.dispatch.set(dispatch.downgrade());
+    }
+
+    /// Calls `change` in the scope of the subscriber that uses the filter. `tracing` asks the subscriber of the calling
+    /// thread, and a thread of a server has none if the program uses only scoped subscribers.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn in_scope<R>(&self, change: impl FnOnce() -> R) -> R {
+        match self.0.dispatch.get().and_then(WeakDispatch::upgrade) {
+            Some(dispatch) => tracing_core::dispatcher::with_default(&dispatch, change),
+            None => change(),
+        }
+    }
+
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Returns the configured filter, without wishes.

@@ -60,6 +60,8 @@ mod span_map;
 mod span_matches;
 mod span_slab;
 mod span_stack;
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+mod steered;
 mod subscriber;
 mod switch;
 mod tables;
@@ -86,5 +88,3 @@ pub use recorder::{PerfRecorder, PerfStats};
 pub use setup_error::{SetupError, SetupErrorKind};
 pub use subscriber::RecorderSubscriber;
 pub use wish::Wish;
-#[allow(unused_imports, reason = "for a server in the process")]
-pub(crate) use wish::live_filters;

@@ -24,6 +24,16 @@ impl Wish {
     pub fn unjudged_spans(&self) -> u64 {
         self.unjudged_spans
     }
+
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn is_of(&self, filter: &FilterHandle) -> bool {
+        self.filter.is_same(filter)
+    }
+
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn handle(&self) -> FilterHandle {
+        self.filter.clone()
+    }
 }
 
 impl Drop for Wish {
@@ -44,16 +54,19 @@ pub(super) fn add_live_filter(filter: Weak<SharedFilter>) {
     let mut filters = lock();
     filters.retain(|filter| filter.strong_count() > 0);
     filters.push(filter);
+    drop(filters);
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    super::steered::make_known();
 }
 
 /// Returns handles to the filters of this process that can be changed: those of all `RecorderSubscriber`s, and those
 /// that were made for layers.
-#[allow(dead_code, reason = "for a server in the process")]
-pub(crate) fn live_filters() -> Vec<FilterHandle> {
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+pub(super) fn live_filters() -> Vec<FilterHandle> {
     lock().iter().filter_map(FilterHandle::from_weak).collect()
 }
 
-#[allow(dead_code, reason = "for a server in the process")]
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 impl FilterHandle {
     /// Returns the configured filter as text.
     pub(crate) fn configured(&self) -> String {

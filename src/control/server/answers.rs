@@ -157,7 +157,11 @@ impl Desk {
         };
         connection.send(number, &state, None)?;
         let wishes = self.wishes.infos();
-        let domains = switches.iter().flat_map(|switch| switch.domains());
+        let mut domains: Vec<_> = switches.iter().flat_map(|switch| switch.domains()).collect();
+        // Several rings may have events of one schema.
+        domains.sort();
+        domains.dedup();
+        let domains = domains.into_iter();
         let domains: Vec<_> = domains.map(|(name, is_enabled)| DomainAnswer { name, is_enabled }).collect();
         let count = (wishes.len() + domains.len()) as u64;
         wishes.into_iter().try_for_each(|wish| connection.send(number, &Answer::Wish(wish), None))?;

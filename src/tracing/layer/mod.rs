@@ -121,6 +121,7 @@ where
         {
             let spans = SpanOwner::Layer(stack.downgrade(), self.owner);
             filter.add_source(SpanSource { recorder: self.sink.own(), spans });
+            filter.add_dispatch(stack);
         }
     }
 

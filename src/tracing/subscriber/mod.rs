@@ -17,6 +17,7 @@ use crate::tracing::span_stack::next_owner;
 use crate::tracing::thread::{self, ThreadState};
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use tracing_core::dispatcher::Dispatch;
 use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
@@ -149,6 +150,10 @@ fn recorded(id: &Id) -> Option<u64> {
 }
 
 impl Subscriber for RecorderSubscriber {
+    fn on_register_dispatch(&self, dispatch: &Dispatch) {
+        self.filter.add_dispatch(dispatch);
+    }
+
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
             // There is no recorder, or it is switched off. When this changes, `tracing` asks again for all call
