@@ -24,7 +24,8 @@ impl CaptureFile {
     ///   window, it counts as open. What counts is the time by which [`Self::events`] orders events.
     /// - **Spans.** The part has the chosen spans and everything that happened in them: the spans inside of them, log
     ///   records, typed events. The duration of a span is the time from its creation to its close, inside of the
-    ///   window. A span that is open at the end of the window lasts until then.
+    ///   window. A span that is open at the end of the window lasts until then. If the beginning or the end of a span
+    ///   may be among lost events, only the time from its first to its last event counts.
     /// - **Threads.** The part has the events that these threads recorded. Events of rings that are no perf rings do
     ///   not name their thread, so they are left out.
     /// - **Losses** are in the part if they lie in its rings and in its window.
@@ -70,8 +71,11 @@ impl CaptureFile {
         let pass = Arc::new(Choice { rings, roots: None, ..*choice });
         let may_have_root = |block: &FileBlock| {
             let BlockHeader { filter, .. } = &block.block.header;
-            SPAN_EVENTS.iter().any(|event| filter.may_have_type(*event as u16))
-                && rule.may_have(block.ring, |id| filter.may_have_call_site(id))
+            let may_have_span = || {
+                SPAN_EVENTS.iter().any(|event| filter.may_have_type(*event as u16))
+                    && rule.may_have(block.ring, |id| filter.may_have_call_site(id))
+            };
+            (rule.min_nanos > 0 && filter.may_have_gaps()) || may_have_span()
         };
         let plan = self.plan(PayloadsWanted::OfTypes(&[]), Some(pass.clone()));
         let mut events = CaptureEvents::new(self.event_blocks().filter(may_have_root), plan);
