@@ -183,7 +183,7 @@ impl<'o> Capture<'o> {
         sources: Sources,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<CaptureSummary, CaptureError> {
-        let reason = self.copy(sources, progress).map_err(|error| self.output.named(error))?;
+        let reason = self.copy(sources, progress).map_err(|error| self.output.failed(error))?;
         self.finish(reason, progress)
     }
 
@@ -336,7 +336,7 @@ impl<'o> Capture<'o> {
         }
         let elapsed = self.started.elapsed();
         let finished = self.output.finish_part(reason);
-        finished.map_err(|error| self.output.named(error))?;
+        finished.map_err(|error| self.output.failed(error))?;
         let _ = progress(&self.progress());
         let rings = &self.output.rings;
         let named = |ring: &SourceRing| lost_pages(ring).map(|lost| (ring.described.name.clone(), lost));
