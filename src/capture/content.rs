@@ -34,14 +34,15 @@ impl CaptureFile {
     /// reads the capture once, before this function returns.
     ///
     /// # Errors
-    /// The capture has no ring, thread or span of that name, the window ends before it begins, or the capture is
-    /// damaged.
+    /// The capture has no ring, thread or span of that name, the window ends before it begins or lies before or after
+    /// all events, or the capture is damaged.
     pub fn select(&mut self, selection: &Selection) -> Result<(), CaptureError> {
         self.choice = None;
         if selection.is_whole() {
             return Ok(());
         }
         let mut choice = selection.choose(&self.rings, &self.catalogs)?;
+        self.check_window(choice.from_nanos, choice.to_nanos)?;
         if selection.has_spans() {
             let spans_max = SPANS_FREE.saturating_add(self.file_bytes());
             choice.spans_max = usize::try_from(spans_max).unwrap_or(usize::MAX);
@@ -89,12 +90,12 @@ impl CaptureFile {
         CaptureEvents::new(self.event_blocks(), self.plan(PayloadsWanted::All, self.choice.clone()))
     }
 
-    fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {
+    pub(super) fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {
         ReadPlan { rings: self.rings.len(), wanted, sieve: choice.map(Sieve::new), progress: self.progress.clone() }
     }
 
     /// Returns the blocks of events of all files.
-    fn event_blocks(&self) -> impl Iterator<Item = FileBlock> {
+    pub(super) fn event_blocks(&self) -> impl Iterator<Item = FileBlock> {
         self.all_files().flat_map(|file| {
             let blocks = file.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
             blocks.map(|block| {

@@ -276,8 +276,30 @@ fn threads_and_rings_are_chosen_by_name_and_number() {
     assert_eq!(refused(Selection::new().thread("nobody")), "the capture has no thread nobody: there are main, worker");
     assert_eq!(refused(Selection::new().ring("sho")), "the capture has no ring sho: there are shop, shop-exec");
     assert_eq!(refused(Selection::new().span("nothing")), "the capture has no span nothing: there are fetch, query");
-    let swapped = refused(Selection::new().from_epoch_nanos(2).to_epoch_nanos(1));
-    assert!(swapped.contains("ends at 1, before it begins at 2"), "{swapped}");
+    let swapped = refused(Selection::new().from_epoch_nanos(1_900).to_epoch_nanos(1_100));
+    assert_eq!(swapped, "the time window ends at +0.0000002s, before it begins at +0.000001s; swap the two");
+}
+
+#[test]
+fn a_time_window_beside_the_capture_is_refused_and_the_times_of_the_capture_are_named() {
+    let mut made = CaptureFixture::new();
+    // The block of the first ring begins with a loss, whose time is not known.
+    made.gap(0, 3, GapCause::OverwrittenBefore);
+    begin(&mut made, 1000, 1, (1, 0), FETCH);
+    log(&mut made, 5900, 1, 1);
+    let mut capture = made.open();
+    let mut select = |from, to| capture.select(&Selection::new().from_epoch_nanos(from).to_epoch_nanos(to));
+    for (from, to) in [(0, 999), (5901, u64::MAX)] {
+        let refused = select(from, to).unwrap_err();
+        assert_eq!(refused.kind(), CaptureErrorKind::BadOptions);
+        let held = "the time window has no event: the capture holds +0.0000001s to +0.000005s; ";
+        assert!(refused.to_string().starts_with(held), "{refused}");
+    }
+    for (from, to) in [(0, 1000), (5900, u64::MAX), (2000, 3000)] {
+        select(from, to).unwrap();
+    }
+    let mut empty = CaptureFixture::new().open();
+    empty.select(&Selection::new().from_epoch_nanos(2000)).unwrap();
 }
 
 #[test]
