@@ -184,6 +184,8 @@ fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
     let mut next_ring = || rings.pop().unwrap_or(NextRing::NoMore);
     let summary = capture_rings(&mut next_ring, &output, &options, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((summary.reason, summary.rings), (EndReason::WritersEnded, vec!["a".to_owned(), "b".to_owned()]));
+    let last_seqnos: Vec<u64> = summary.stats.rings.iter().map(|ring| ring.last_seqno).collect();
+    assert_eq!((summary.first_seqnos, last_seqnos), (vec![51, 1], vec![50, 50]));
     let events: Vec<u64> = summary.stats.rings.iter().map(|ring| ring.events).collect();
     assert_eq!((events, check_account(&summary.files)), (vec![0, 50], 50));
 }

@@ -357,6 +357,7 @@ impl<'o> Capture<'o> {
             elapsed,
             // The list ends before the first ring for whose description no file had room. Such rings were not captured.
             rings: names.take(self.output.finished.rings.len()).collect(),
+            first_seqnos: rings.iter().map(|ring| ring.first_seqno).take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
             hurried_events: self.output.finished_hurried_events,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
