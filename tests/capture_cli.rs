@@ -8,6 +8,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::{PerfEvent, PerfExt};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::{Run, finish, program, run};
 use std::path::Path;
 
@@ -257,6 +258,30 @@ fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
 }
 
 #[test]
+fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
+    let place = Place::new();
+    let recorder = PerfRecorder::builder().config(place.path("shop")).shifts(15, 21).tables_shift(16).keep(true);
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.prefault(false).build().unwrap()));
+    tracing::dispatcher::with_default(&dispatch, || drop(tracing::info_span!("query").entered()));
+    let capture = place.path("t.evc");
+    assert_eq!(run(&["capture", &place.path("shop"), "--now", "-o", &capture]).code, Some(0));
+    assert_eq!(run(&["summary", &capture, "--span", "query"]).code, Some(0));
+    let mut bytes = std::fs::read(&capture).unwrap();
+    // A block of the kind 3 holds the tables of call sites.
+    let blocks = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB"));
+    let tables = blocks.into_iter().find(|at| bytes[at + 4] == 3).unwrap();
+    bytes[tables + 120 + 3] ^= 0x55;
+    std::fs::write(&capture, &bytes).unwrap();
+    for options in [&[][..], &["--span", "query"]] {
+        for verb in ["summary", "watch"] {
+            let run = run(&[&[verb, &capture], options].concat());
+            assert_eq!(run.code, Some(7), "{run:?}");
+            assert!(run.err.contains("is damaged"), "{run:?}");
+        }
+    }
+}
+
+#[test]
 fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     let place = Place::new();
     let recorder = place.perf_of_many_files();
@@ -287,6 +312,8 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     };
     assert!(lines(&parts) == lines(&whole));
 
+    let first = run(&["summary", parts.last().unwrap()]);
+    assert!(first.out.contains("+ 2 open, or closed after the end of this file"), "{}", first.out);
     let last = parts.remove(0);
     let refused = [
         summary(&[parts[0].clone(), parts[0].clone()]),

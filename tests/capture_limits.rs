@@ -184,6 +184,8 @@ fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
     let mut next_ring = || rings.pop().unwrap_or(NextRing::NoMore);
     let summary = capture_rings(&mut next_ring, &output, &options, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((summary.reason, summary.rings), (EndReason::WritersEnded, vec!["a".to_owned(), "b".to_owned()]));
+    let last_seqnos: Vec<u64> = summary.stats.rings.iter().map(|ring| ring.last_seqno).collect();
+    assert_eq!((summary.first_seqnos, last_seqnos), (vec![51, 1], vec![50, 50]));
     let events: Vec<u64> = summary.stats.rings.iter().map(|ring| ring.events).collect();
     assert_eq!((events, check_account(&summary.files)), (vec![0, 50], 50));
 }
@@ -277,4 +279,41 @@ fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() 
         _ => 0,
     });
     assert_eq!(payload_bytes.sum::<u64>(), PAYLOAD_BYTES);
+}
+
+#[test]
+fn a_capture_of_now_cuts_all_rings_at_one_moment() {
+    const BULK: u16 = 2;
+    const PAIR: u16 = 3;
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let [bulky, small] = ["a", "b"].map(|name| directory.path().join(name));
+    let made = |path: &PathBuf, payload_shift| {
+        let builder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(path).shifts(16, payload_shift);
+        builder.prefault(false).build().unwrap()
+    };
+    let recorders = [made(&bulky, 28), made(&small, 27)];
+    let mut seed = 0x9e37_79b9_7f4a_7c15;
+    (0..1900).for_each(|_| assert_ne!(recorders[0].record(BULK, [0; 4], &noise(&mut seed, 32 << 10)), 0));
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let output = directory.path().join("t.evc");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                recorders.iter().for_each(|recorder| assert_ne!(recorder.record(PAIR, [0; 4], b""), 0));
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
+        });
+        // Compressing the first ring takes long, so the second ring is copied much later.
+        let options = CaptureOptions::new().duration(std::time::Duration::ZERO).compression_level(12);
+        capture(&[bulky.clone(), small.clone()], &output, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let mut last_nanos = [0, 0];
+    for record in CaptureFile::open(&output).unwrap().events() {
+        if let CapturedContent::Event { descriptor, .. } = record.content {
+            last_nanos[record.ring as usize] = descriptor.record_epoch_nanos;
+        }
+    }
+    let apart_millis = last_nanos[0].abs_diff(last_nanos[1]) / 1_000_000;
+    assert!(apart_millis < 40, "the rings were cut {apart_millis} ms apart: {last_nanos:?}");
 }

@@ -96,6 +96,37 @@ fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
 }
 
 #[test]
+fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let [ring, disk, started] = ["ring", "disk", "started"].map(|name| directory.path().join(name));
+    fs::create_dir(&disk).unwrap();
+    let recorder = recorder_at(&ring, 27);
+    let mut seed = 7;
+    (0..1000).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut seed)), 0));
+    let file = disk.join("t.evc");
+    let [ring, output, touched] = [&ring, &file, &started].map(|path| path.to_str().unwrap());
+    let refused = |program_after: &[&str], code: i32| {
+        let run = finish(program(&[&["capture", ring, "-o", output], program_after].concat()));
+        assert_eq!((run.code, run.err.lines().count()), (Some(code), 1), "{run:?}");
+        assert!(run.err.contains(output), "{run:?}");
+        assert!(!started.exists() && !file.exists(), "{run:?}");
+    };
+    // The disk has room for the beginning of the file, and not for the first events.
+    if let Err(error) = mounted::mount(&disk, "tmpfs", "size=8k") {
+        eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
+        return;
+    }
+    refused(&["--now"], 12);
+    refused(&["--now"], 12);
+    fs::write(disk.join("other"), [0; 8192]).unwrap();
+    refused(&["--now"], 12);
+    refused(&["--", "touch", touched], 12);
+    refused(&["--rotate-size", "8k", "--", "touch", touched], 12);
+    mounted::mount(&disk, "tmpfs", "ro").unwrap();
+    refused(&["--", "touch", touched], 11);
+}
+
+#[test]
 fn a_capture_of_a_large_ring_takes_little_memory() {
     const PAYLOADS_MIB: usize = 256;
     const MEMORY_KIB_MAX: u64 = 64 << 10;

@@ -339,6 +339,9 @@ fn a_program_is_not_started_if_the_output_cannot_be_written() {
         let refused = run(&[&arguments[..], &["--", "touch", argument(&started)]].concat());
         assert_eq!((refused.code, started.exists()), (Some(14), false), "{refused:?}");
     }
+    let arguments = ["capture", argument(&place), "-o", "/dev/full", "--", "touch", argument(&started)];
+    let full = run(&arguments);
+    assert_eq!((full.code, started.exists()), (Some(12), false), "{full:?}");
 }
 
 #[test]

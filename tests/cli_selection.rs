@@ -167,7 +167,11 @@ fn what_is_not_there_is_refused_and_what_is_there_is_named() {
     assert!(refused(&["--span", "none"]).err.contains("has no span none: there are query, request\n"));
     assert!(refused(&["--thread", "none"]).err.contains("has no thread none: there are first, second, third\n"));
     assert!(refused(&["--ring", "none"]).err.contains("has no ring none: there are shop, shop-exec\n"));
-    assert!(refused(&["--from", "10", "--to", "9"]).err.contains("swap the two"));
+    let swapped = refused(&["--from", "+2s", "--to", "+1.5s"]).err;
+    assert!(swapped.contains("ends at +1.5s, before it begins at +2s; swap the two"), "{swapped}");
+    for options in [["--from", "+100s"], ["--to", "-100s"], ["--around", "+100s±10ms"]] {
+        assert!(refused(&options).err.contains("the time window has no event: the capture holds -0."));
+    }
     assert!(refused(&["--from", "soon"]).err.contains("expected a time like"));
     assert!(refused(&["--around", "10"]).err.contains("like +1.5s±200ms"));
     assert!(refused(&["--around", "10±1s", "--to", "9"]).err.contains("cannot be used with"));

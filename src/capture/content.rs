@@ -24,7 +24,8 @@ impl CaptureFile {
     ///   window, it counts as open. What counts is the time by which [`Self::events`] orders events.
     /// - **Spans.** The part has the chosen spans and everything that happened in them: the spans inside of them, log
     ///   records, typed events. The duration of a span is the time from its creation to its close, inside of the
-    ///   window. A span that is open at the end of the window lasts until then.
+    ///   window. A span that is open at the end of the window lasts until then. If the beginning or the end of a span
+    ///   may be among lost events, only the time from its first to its last event counts.
     /// - **Threads.** The part has the events that these threads recorded. Events of rings that are no perf rings do
     ///   not name their thread, so they are left out.
     /// - **Losses** are in the part if they lie in its rings and in its window.
@@ -33,14 +34,15 @@ impl CaptureFile {
     /// reads the capture once, before this function returns.
     ///
     /// # Errors
-    /// The capture has no ring, thread or span of that name, the window ends before it begins, or the capture is
-    /// damaged.
+    /// The capture has no ring, thread or span of that name, the window ends before it begins or lies before or after
+    /// all events, or the capture is damaged.
     pub fn select(&mut self, selection: &Selection) -> Result<(), CaptureError> {
         self.choice = None;
         if selection.is_whole() {
             return Ok(());
         }
         let mut choice = selection.choose(&self.rings, &self.catalogs)?;
+        self.check_window(choice.from_nanos, choice.to_nanos)?;
         if selection.has_spans() {
             let spans_max = SPANS_FREE.saturating_add(self.file_bytes());
             choice.spans_max = usize::try_from(spans_max).unwrap_or(usize::MAX);
@@ -70,8 +72,11 @@ impl CaptureFile {
         let pass = Arc::new(Choice { rings, roots: None, ..*choice });
         let may_have_root = |block: &FileBlock| {
             let BlockHeader { filter, .. } = &block.block.header;
-            SPAN_EVENTS.iter().any(|event| filter.may_have_type(*event as u16))
-                && rule.may_have(block.ring, |id| filter.may_have_call_site(id))
+            let may_have_span = || {
+                SPAN_EVENTS.iter().any(|event| filter.may_have_type(*event as u16))
+                    && rule.may_have(block.ring, |id| filter.may_have_call_site(id))
+            };
+            (rule.min_nanos > 0 && filter.may_have_gaps()) || may_have_span()
         };
         let plan = self.plan(PayloadsWanted::OfTypes(&[]), Some(pass.clone()));
         let mut events = CaptureEvents::new(self.event_blocks().filter(may_have_root), plan);
@@ -85,12 +90,12 @@ impl CaptureFile {
         CaptureEvents::new(self.event_blocks(), self.plan(PayloadsWanted::All, self.choice.clone()))
     }
 
-    fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {
+    pub(super) fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {
         ReadPlan { rings: self.rings.len(), wanted, sieve: choice.map(Sieve::new), progress: self.progress.clone() }
     }
 
     /// Returns the blocks of events of all files.
-    fn event_blocks(&self) -> impl Iterator<Item = FileBlock> {
+    pub(super) fn event_blocks(&self) -> impl Iterator<Item = FileBlock> {
         self.all_files().flat_map(|file| {
             let blocks = file.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
             blocks.map(|block| {

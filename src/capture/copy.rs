@@ -1,6 +1,7 @@
 //! The thread that copies events out of the rings. It only copies and validates, so that it is always faster than the
 //! writers. Other threads encode, compress and write.
 
+use super::columns::PlacedGap;
 use super::end::EndReason;
 use super::error::CaptureError;
 use super::format::{BLOCK_EVENTS_BYTES, PAYLOAD_BYTES_MAX, RECORDS_MAX};
@@ -93,6 +94,8 @@ impl CopyThread {
 
     fn copy(&mut self) -> Result<EndReason, CopyError> {
         let mut next_check = Instant::now() + LIVENESS_INTERVAL;
+        // A capture of what was recorded until now has its end already.
+        self.take_all()?;
         loop {
             self.sources.find_shards().map_err(CopyError::Failed)?;
             self.send_found()?;
@@ -114,12 +117,17 @@ impl CopyThread {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CopyError::Gone),
             }
-            loop {
-                match self.requests.try_recv() {
-                    Ok(request) => self.take(request),
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => return Err(CopyError::Gone),
-                }
+            self.take_all()?;
+        }
+    }
+
+    /// Takes the requests that have come.
+    fn take_all(&mut self) -> Result<(), Gone> {
+        loop {
+            match self.requests.try_recv() {
+                Ok(request) => self.take(request),
+                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Disconnected) => return Err(Gone),
             }
         }
     }
@@ -203,7 +211,7 @@ impl CopyThread {
             input.payloads.check(&mut slot.records.events, &input.reader);
             input.see_copied(&slot.records.events);
             if let Some(stop) = &mut self.stop
-                && slot.records.cut_after(stop.epoch_nanos)
+                && slot.records.cut_after(stop.end_of(index), stop.epoch_nanos)
             {
                 stop.end_ring(index);
             }
@@ -260,7 +268,7 @@ impl super::columns::BlockRecords {
                 None => return false,
                 Some(Next::Gap(gap)) => {
                     let events_before = self.events.len();
-                    self.gaps.push(super::columns::PlacedGap { events_before, gap });
+                    self.gaps.push(PlacedGap { events_before, gap });
                     if self.gaps.len() >= RECORDS_MAX {
                         return false;
                     }
@@ -271,12 +279,19 @@ impl super::columns::BlockRecords {
         }
     }
 
-    /// Removes the records from the first event on that was recorded after `epoch_nanos`. Returns true if there is one.
-    fn cut_after(&mut self, epoch_nanos: u64) -> bool {
-        let is_later = |descriptor: &crate::reader::Descriptor| descriptor.record_epoch_nanos > epoch_nanos;
+    /// Removes the records from the first event on that comes after `last_seqno` and was recorded after `epoch_nanos`.
+    /// Returns true if there is one. Of a gap before this event, only the seqnos up to `last_seqno` stay.
+    fn cut_after(&mut self, last_seqno: u64, epoch_nanos: u64) -> bool {
+        // A time stamp alone does not tell that an event is later: the clock that made the stamps may be ahead.
+        let is_later = |it: &crate::reader::Descriptor| it.seqno > last_seqno && it.record_epoch_nanos > epoch_nanos;
         let Some(first) = self.events.descriptors().iter().position(is_later) else { return false };
         self.events.truncate(first);
-        self.gaps.retain(|gap| gap.events_before <= first);
+        self.gaps.retain_mut(|PlacedGap { events_before, gap }| {
+            if *events_before == first {
+                gap.count = gap.count.min(last_seqno.saturating_add(1).saturating_sub(gap.first_seqno));
+            }
+            *events_before <= first && gap.count > 0
+        });
         true
     }
 }

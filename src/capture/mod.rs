@@ -44,6 +44,7 @@
 //! | `events`, `ahead` | the events of a capture file in the order of time, from blocks that are decoded ahead |
 //! | `content` | all events of a capture, or those of a selection |
 //! | `selection` | what a user selects: times, threads, rings, spans |
+//! | `window` | checking the time window of a selection |
 //! | `sieve` | which blocks a selection needs, and which of their records |
 //! | `roots` | the spans with which a selection of spans begins |
 
@@ -82,6 +83,7 @@ mod stats;
 mod stop;
 mod summary;
 mod tables;
+mod window;
 mod wire;
 mod workers;
 mod write;

@@ -37,6 +37,8 @@ pub(super) struct Output<'o> {
     limit: u64,
     /// True once the current file has an event or a gap.
     has_records: bool,
+    /// True if the current file is whole.
+    has_ended: bool,
     /// Number of rings that the current file describes.
     described: usize,
     /// The encoded entries of call sites and threads that the current file does not hold yet.
@@ -80,6 +82,7 @@ impl<'o> Output<'o> {
             part_started: Instant::now(),
             limit: u64::MAX,
             has_records: false,
+            has_ended: false,
             described: 0,
             tables: Vec::new(),
             table_entries: 0,
@@ -93,8 +96,21 @@ impl<'o> Output<'o> {
             removed_bytes: 0,
         };
         output.set_limit();
-        output.describe_at_begin()?;
+        if let Err(error) = output.describe_at_begin() {
+            let error = output.named(error);
+            output.parts.discard_current();
+            return Err(error);
+        }
         Ok(output)
+    }
+
+    /// Returns the error of a capture that has failed. An unfinished file without events is removed.
+    pub(super) fn failed(&mut self, error: CaptureError) -> CaptureError {
+        let error = self.named(error);
+        if !self.has_records && !self.has_ended {
+            self.parts.discard_current();
+        }
+        error
     }
 
     fn set_limit(&mut self) {
@@ -251,7 +267,8 @@ impl<'o> Output<'o> {
         self.part += 1;
         self.writer = begin_file(&mut self.parts, self.part, &self.rings)?;
         self.part_started = Instant::now();
-        (self.has_records, self.table_bytes, self.hurried_events) = (false, 0, 0);
+        (self.has_records, self.has_ended) = (false, false);
+        (self.table_bytes, self.hurried_events) = (0, 0);
         self.set_limit();
         self.recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
         for ring in &mut self.rings {
@@ -344,6 +361,7 @@ impl<'o> Output<'o> {
         let hurried_events = self.hurried_events;
         let end = CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), hurried_events, stats };
         self.writer.finish(&end)?;
+        self.has_ended = true;
         self.finished_bytes += self.writer.bytes();
         self.finished_hurried_events += hurried_events;
         if self.options.keep_files.is_some() {
@@ -363,7 +381,7 @@ impl<'o> Output<'o> {
     }
 
     /// Adds the name of the file to an error of writing.
-    pub(super) fn named(&self, error: CaptureError) -> CaptureError {
+    fn named(&self, error: CaptureError) -> CaptureError {
         match self.parts.current() {
             Some(path) if error.kind() != CaptureErrorKind::Ring => error.at(path),
             _ => error,
@@ -381,9 +399,13 @@ fn begin_file(parts: &mut Parts, part: u32, rings: &[SourceRing]) -> Result<Capt
     let mut read = ReadFiles::default();
     rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| read.add_ring(reader));
     let out = parts.next(part, &read)?;
-    CaptureWriter::new(out, &header).map_err(|error| match parts.current() {
-        Some(path) => error.at(path),
-        None => error,
+    CaptureWriter::new(out, &header).map_err(|error| {
+        let error = match parts.current() {
+            Some(path) => error.at(path),
+            None => error,
+        };
+        parts.discard_current();
+        error
     })
 }
 

@@ -46,6 +46,17 @@ impl Parts {
         }
     }
 
+    /// Removes the file that is being written, because it holds nothing. Otherwise its name would be taken when the
+    /// capture is tried again.
+    pub(super) fn discard_current(&mut self) {
+        if let Self::Path(parts) = self
+            && let Some(empty) = parts.written.pop_back()
+        {
+            // The capture has failed, and reports that error.
+            let _ = fs::remove_file(empty);
+        }
+    }
+
     /// Returns how many files the capture has removed.
     pub(super) fn removed(&self) -> u32 {
         match self {

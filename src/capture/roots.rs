@@ -4,7 +4,9 @@
 use super::error::{CaptureError, CaptureErrorKind};
 use super::events::{CaptureEvents, ContentRef, RecordRef};
 use super::sieve::Choice;
+use crate::reader::GapCause;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::{RingLosses, ThreadKey};
 use std::collections::{HashMap, HashSet};
 
 /// The process and the id of a span.
@@ -56,6 +58,35 @@ impl RootRule<'_> {
     }
 }
 
+/// A span that is open at one place of the stream.
+struct OpenSpan {
+    /// The first time at which the span may have events in the window.
+    since: u64,
+    /// The first time at which the span is known to have been open in the window.
+    known_since: u64,
+    /// The time of the last event of the span.
+    seen: u64,
+    /// The thread that has entered the span last and has not exited it.
+    entered_by: Option<ThreadKey>,
+}
+
+impl OpenSpan {
+    fn new(since: u64, known_since: u64) -> Self {
+        Self { since, known_since, seen: known_since, entered_by: None }
+    }
+
+    /// Returns the last time at which the span is known to have been open. `end_nanos` is the end of the window. The
+    /// end of the span may be among lost events.
+    fn known_until(&self, losses: Option<&RingLosses>, end_nanos: u64) -> u64 {
+        let Some(losses) = losses else { return end_nanos };
+        let lost_until = match self.entered_by {
+            Some(thread) => losses.of_thread(thread, u64::MAX),
+            None => losses.of_process(u64::MAX),
+        };
+        if lost_until > self.seen { self.seen } else { end_nanos }
+    }
+}
+
 impl Roots {
     /// Finds the roots among the `events` of the window of `choice`.
     ///
@@ -63,48 +94,80 @@ impl Roots {
     /// There are more spans than any capture of this size has.
     pub(super) fn find(events: &mut CaptureEvents, choice: &Choice, rule: &RootRule<'_>) -> Result<Self, CaptureError> {
         let mut roots = Self::default();
-        // The open spans, each with the time of its creation or the first time at which it was seen.
-        let mut open: HashMap<ProcessSpan, u64> = HashMap::new();
+        let mut open: HashMap<ProcessSpan, OpenSpan> = HashMap::new();
+        let mut losses: HashMap<u32, RingLosses> = HashMap::new();
+        let mut threads = 0;
         while let Some(RecordRef { ring, content }) = events.next_ref() {
-            let ContentRef::Event { descriptor, .. } = content else { continue };
+            let process = choice.rings[ring as usize].process;
+            let shard = (rule.shard0[ring as usize], ring);
+            let descriptor = match content {
+                ContentRef::Event { descriptor, .. } => descriptor,
+                // An event that was never committed is no missing end: its thread has stayed where it was.
+                ContentRef::Gap(gap) if gap.is_loss() && gap.cause != GapCause::NeverCommitted => {
+                    losses.entry(process).or_default().lose(shard);
+                    continue;
+                }
+                ContentRef::Gap(_) => continue,
+            };
             let nanos = descriptor.record_epoch_nanos;
             let ext = PerfExt::from_words(descriptor.content_ext);
+            let thread = ThreadKey { recorder: shard.0, thread_id: ext.thread_id };
+            if rule.min_nanos > 0 {
+                let losses = losses.entry(process).or_default();
+                let threads_before = losses.threads();
+                losses.record(shard, thread, nanos);
+                threads += losses.threads() - threads_before;
+            }
             let Some(event) = SPAN_EVENTS.into_iter().find(|event| *event as u16 == descriptor.event_type) else {
                 continue;
             };
             if !rule.has_call_site(ring, ext.call_site_id) {
                 continue;
             }
-            let span = (choice.rings[ring as usize].process, ext.span_id);
-            // A span that exists before its creation is seen was created before the window.
-            let since = if choice.from_nanos > 0 { choice.from_nanos } else { nanos };
+            let span = (process, ext.span_id);
+            // A span that exists before its creation is seen was created before the window, or its creation was lost.
+            let first_seen = || {
+                let since = if choice.from_nanos > 0 { choice.from_nanos } else { nanos };
+                let is_lost = losses.get(&process).is_some_and(|losses| losses.of_process(nanos) > 0);
+                OpenSpan::new(since, if is_lost { nanos } else { since })
+            };
             match event {
                 PerfEvent::SpanNew => {
-                    open.insert(span, nanos);
+                    open.insert(span, OpenSpan::new(nanos, nanos));
                 }
                 PerfEvent::SpanClose => {
-                    let since = open.remove(&span).unwrap_or(since);
-                    if nanos.saturating_sub(since) >= rule.min_nanos {
-                        roots.add(span, since, events.sort_nanos(ring).max(nanos));
+                    let closed = open.remove(&span).unwrap_or_else(first_seen);
+                    if nanos.saturating_sub(closed.known_since) >= rule.min_nanos {
+                        roots.add(span, closed.since, events.sort_nanos(ring).max(nanos));
                     }
                 }
                 // Threads race to record: the exit of a span may come after its close.
-                PerfEvent::SpanExit => {}
+                PerfEvent::SpanExit => {
+                    if let Some(open) = open.get_mut(&span) {
+                        open.seen = open.seen.max(nanos);
+                        open.entered_by = open.entered_by.filter(|inside| *inside != thread);
+                    }
+                }
                 _ => {
-                    open.entry(span).or_insert(since);
+                    let open = open.entry(span).or_insert_with(first_seen);
+                    open.seen = open.seen.max(nanos);
+                    if event == PerfEvent::SpanEnter {
+                        open.entered_by = Some(thread);
+                    }
                 }
             }
-            if open.len() + roots.ids.len() > rule.spans_max {
+            if open.len() + roots.ids.len() + threads > rule.spans_max {
                 let message = format!(
-                    "it has more than {} spans, which a file of its size cannot have: it is damaged; copy it anew from where it was made",
+                    "it has more than {} spans and threads, which a file of its size cannot have: it is damaged; copy it anew from where it was made",
                     rule.spans_max
                 );
                 return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
             }
         }
-        for (span, since) in open {
-            if rule.end_nanos.saturating_sub(since) >= rule.min_nanos {
-                roots.add(span, since, u64::MAX);
+        for (span, open) in open {
+            let until = open.known_until(losses.get(&span.0), rule.end_nanos);
+            if until.saturating_sub(open.known_since) >= rule.min_nanos {
+                roots.add(span, open.since, u64::MAX);
             }
         }
         roots.join_times();

@@ -183,7 +183,7 @@ impl<'o> Capture<'o> {
         sources: Sources,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<CaptureSummary, CaptureError> {
-        let reason = self.copy(sources, progress).map_err(|error| self.output.named(error))?;
+        let reason = self.copy(sources, progress).map_err(|error| self.output.failed(error))?;
         self.finish(reason, progress)
     }
 
@@ -202,6 +202,12 @@ impl<'o> Capture<'o> {
         for _ in 0..SLOTS_PER_ENCODER * encoders + MORE_SLOTS {
             let _ = free.send(Box::<BlockSlot>::default());
         }
+        // A capture of what was recorded until now is given its end before the first ring is copied. Otherwise the
+        // rings that are copied later would have later ends.
+        let is_of_now = self.options.duration == Some(Duration::ZERO);
+        if is_of_now {
+            let _ = requests.send(Request::Stop(stop_now(EndReason::Duration)));
+        }
         let copier = CopyThread::new(sources, for_copier, free_slots, copied, level);
         let for_encoders = Mutex::new(for_encoders);
         std::thread::scope(|scope| {
@@ -217,20 +223,20 @@ impl<'o> Capture<'o> {
             }
             drop(encoded_out);
             spawn("capture-copy").spawn_scoped(scope, move || copier.run()).map_err(no_thread)?;
-            self.write_all(channels, progress)
+            self.write_all(channels, is_of_now, progress)
         })
     }
 
-    /// Writes what comes until the capture ends.
+    /// Writes what comes until the capture ends. With `is_stopping`, the end is decided already.
     fn write_all(
         &mut self,
         channels: Channels,
+        mut is_stopping: bool,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<EndReason, CaptureError> {
         let mut next_tick = Instant::now();
         let mut waiting: BTreeMap<u64, Message> = BTreeMap::new();
         let mut next_number = 0;
-        let mut is_stopping = false;
         self.ask_for_rings(&channels.requests);
         loop {
             let now = Instant::now();
@@ -242,8 +248,7 @@ impl<'o> Capture<'o> {
                 let wants_end = progress(&self.progress()).is_break();
                 if let Some(reason) = self.reason_to_end(now, wants_end).filter(|_| !is_stopping) {
                     is_stopping = true;
-                    let stop = Stop::new(reason, now_epoch_nanos(), now + END_GRACE);
-                    let _ = channels.requests.send(Request::Stop(stop));
+                    let _ = channels.requests.send(Request::Stop(stop_now(reason)));
                 }
             }
             let pause = if self.next_ring.is_some() { RING_PAUSE } else { next_tick.saturating_duration_since(now) };
@@ -331,7 +336,7 @@ impl<'o> Capture<'o> {
         }
         let elapsed = self.started.elapsed();
         let finished = self.output.finish_part(reason);
-        finished.map_err(|error| self.output.named(error))?;
+        finished.map_err(|error| self.output.failed(error))?;
         let _ = progress(&self.progress());
         let rings = &self.output.rings;
         let named = |ring: &SourceRing| lost_pages(ring).map(|lost| (ring.described.name.clone(), lost));
@@ -352,6 +357,7 @@ impl<'o> Capture<'o> {
             elapsed,
             // The list ends before the first ring for whose description no file had room. Such rings were not captured.
             rings: names.take(self.output.finished.rings.len()).collect(),
+            first_seqnos: rings.iter().map(|ring| ring.first_seqno).take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
             hurried_events: self.output.finished_hurried_events,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
@@ -380,7 +386,7 @@ impl<'o> Capture<'o> {
     }
 }
 
-/// Returns the time of the clock that stamps events.
-fn now_epoch_nanos() -> u64 {
-    Clock::global().now_epoch_nanos()
+/// Returns the end of a capture that ends now, by the clock that stamps events.
+fn stop_now(reason: EndReason) -> Stop {
+    Stop::new(reason, Clock::global().now_epoch_nanos(), Instant::now() + END_GRACE)
 }

@@ -85,13 +85,9 @@ impl Selection {
     /// Looks the names of rings and threads up in a capture.
     ///
     /// # Errors
-    /// A name is not there, or the window ends before it begins.
+    /// A name is not there.
     pub(super) fn choose(&self, rings: &[CapturedRing], catalogs: &[Catalog]) -> Result<Choice, CaptureError> {
         let (from_nanos, to_nanos) = (self.from_nanos.unwrap_or(0), self.to_nanos.unwrap_or(u64::MAX));
-        if from_nanos > to_nanos {
-            let message = format!("the time window ends at {to_nanos}, before it begins at {from_nanos}; swap the two");
-            return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
-        }
         let names_of_ring = |ring: &'_ CapturedRing| match ring.role {
             RingRole::Shard { recorder, .. } => [ring.name.clone(), rings[recorder as usize].name.clone()],
             RingRole::Single => [ring.name.clone(), ring.name.clone()],

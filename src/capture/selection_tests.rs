@@ -231,6 +231,39 @@ fn a_span_that_is_open_or_began_before_the_window_lasts_as_long_as_the_window_sh
 }
 
 #[test]
+fn a_span_whose_beginning_or_end_may_be_lost_lasts_as_long_as_it_was_seen() {
+    let mut made = CaptureFixture::sharded();
+    tables(&mut made);
+    begin(&mut made, 1000, 1, (1, 0), QUERY);
+    made.span(PerfEvent::SpanExit, 1200, 1, 1, QUERY);
+    begin(&mut made, 1300, 1, (2, 0), FETCH);
+    made.in_shard(SHARD_1);
+    begin(&mut made, 1400, 2, (3, 0), FETCH);
+    made.in_shard(0);
+    made.gap(0, 7, GapCause::Overwritten);
+    begin(&mut made, 2000, 1, (4, 0), FETCH);
+    made.end_block();
+    end(&mut made, 2500, 1, 5, QUERY);
+    log(&mut made, 3000, 1, 0);
+    let mut capture = made.open();
+    let lasting = |nanos| Selection::new().min_duration(Duration::from_nanos(nanos));
+    // The ends of spans 1 and 2 may be among the lost events: span 1 was seen for 200, and span 2 for 0. Thread 2 is
+    // still in span 3, and its ring has lost nothing, so span 3 is open until the end. Span 4 begins after the loss.
+    let [all, open, long] = [1, 201, 1001].map(|nanos| {
+        let mut times = times(&mut capture, &lasting(nanos));
+        times.retain(|nanos| *nanos != 0);
+        times
+    });
+    assert_eq!(all, [1000, 1200, 1400, 2000]);
+    assert_eq!(open, [1400, 2000]);
+    assert_eq!(long, [1400]);
+    // The beginning of span 5 may be among the lost events, which are in the window. Without a loss in the window, a
+    // span whose beginning is not seen began before the window.
+    assert_eq!(times(&mut capture, &lasting(100).span("query").from_epoch_nanos(1250)), [0]);
+    assert_eq!(times(&mut capture, &lasting(100).span("query").from_epoch_nanos(2100)), [2500]);
+}
+
+#[test]
 fn threads_and_rings_are_chosen_by_name_and_number() {
     let file = queries(CaptureFixture::new()).file();
     let mut capture = CaptureFile::from_file(file).unwrap();
@@ -243,8 +276,30 @@ fn threads_and_rings_are_chosen_by_name_and_number() {
     assert_eq!(refused(Selection::new().thread("nobody")), "the capture has no thread nobody: there are main, worker");
     assert_eq!(refused(Selection::new().ring("sho")), "the capture has no ring sho: there are shop, shop-exec");
     assert_eq!(refused(Selection::new().span("nothing")), "the capture has no span nothing: there are fetch, query");
-    let swapped = refused(Selection::new().from_epoch_nanos(2).to_epoch_nanos(1));
-    assert!(swapped.contains("ends at 1, before it begins at 2"), "{swapped}");
+    let swapped = refused(Selection::new().from_epoch_nanos(1_900).to_epoch_nanos(1_100));
+    assert_eq!(swapped, "the time window ends at +0.0000002s, before it begins at +0.000001s; swap the two");
+}
+
+#[test]
+fn a_time_window_beside_the_capture_is_refused_and_the_times_of_the_capture_are_named() {
+    let mut made = CaptureFixture::new();
+    // The block of the first ring begins with a loss, whose time is not known.
+    made.gap(0, 3, GapCause::OverwrittenBefore);
+    begin(&mut made, 1000, 1, (1, 0), FETCH);
+    log(&mut made, 5900, 1, 1);
+    let mut capture = made.open();
+    let mut select = |from, to| capture.select(&Selection::new().from_epoch_nanos(from).to_epoch_nanos(to));
+    for (from, to) in [(0, 999), (5901, u64::MAX)] {
+        let refused = select(from, to).unwrap_err();
+        assert_eq!(refused.kind(), CaptureErrorKind::BadOptions);
+        let held = "the time window has no event: the capture holds +0.0000001s to +0.000005s; ";
+        assert!(refused.to_string().starts_with(held), "{refused}");
+    }
+    for (from, to) in [(0, 1000), (5900, u64::MAX), (2000, 3000)] {
+        select(from, to).unwrap();
+    }
+    let mut empty = CaptureFixture::new().open();
+    empty.select(&Selection::new().from_epoch_nanos(2000)).unwrap();
 }
 
 #[test]

@@ -66,6 +66,8 @@ pub(super) struct SourceRing {
     /// `None` for a shard that could not be opened.
     pub(super) reader: Option<Reader>,
     pub(super) described: CapturedRing,
+    /// The first seqno of the capture. `described` has that of the current file.
+    pub(super) first_seqno: u64,
     /// The gap that stands for all events of a shard that could not be opened. `None` for other rings, and after the
     /// gap was written.
     pub(super) missing: Option<Gap>,
@@ -207,6 +209,7 @@ impl Sources {
         self.rings.push(CopiedRing { input: Some(input), layout: layout.clone() });
         SourceRing {
             described,
+            first_seqno,
             reader: Some(reader),
             missing: None,
             key: SortKey::default(),
@@ -242,6 +245,7 @@ impl Sources {
         SourceRing {
             reader: None,
             described,
+            first_seqno: 1,
             missing: Some(Gap { first_seqno: 1, count: ring.stats().lost, cause: GapCause::NeverOpened }),
             key: SortKey::default(),
             stats: RingStats::default(),

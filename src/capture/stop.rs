@@ -12,20 +12,34 @@ pub(super) struct Stop {
     pub(super) deadline: Instant,
     /// For each ring, the last seqno to wait for. It is 0 if nothing is waited for.
     last_seqnos: Vec<u64>,
+    /// For each ring, the last seqno that it had handed out when the rings were noted. All rings that exist at the end
+    /// are noted at one moment, so the capture ends at the same time in all of them, however long it takes to copy
+    /// them.
+    ends: Vec<u64>,
     /// For each ring, true if it has brought an event that was recorded after the end.
     are_over: Vec<bool>,
 }
 
 impl Stop {
     pub(super) fn new(reason: EndReason, epoch_nanos: u64, deadline: Instant) -> Self {
-        Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new(), are_over: Vec::new() }
+        Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new(), ends: Vec::new(), are_over: Vec::new() }
     }
 
     /// Notes the rings that are not known yet.
     pub(super) fn see(&mut self, rings: &[CopiedRing]) {
-        let new_rings = rings.iter().skip(self.last_seqnos.len());
-        self.last_seqnos.extend(new_rings.map(|ring| ring.input.as_ref().map_or(0, last_to_wait_for)));
+        if rings.len() == self.ends.len() {
+            return;
+        }
+        let end = |input: &RingInput| input.cursor.next_seqno().saturating_add(input.cursor.lag()).saturating_sub(1);
+        let new_rings = || rings.iter().skip(self.are_over.len()).map(|ring| ring.input.as_ref());
+        self.ends.extend(new_rings().map(|input| input.map_or(0, end)));
+        self.last_seqnos.extend(new_rings().map(|input| input.map_or(0, last_to_wait_for)));
         self.are_over.resize(rings.len(), false);
+    }
+
+    /// Returns the end of a ring: the last seqno that it had handed out when it was noted.
+    pub(super) fn end_of(&self, ring: usize) -> u64 {
+        self.ends.get(ring).copied().unwrap_or(u64::MAX)
     }
 
     /// Returns true if no more events of this ring are taken.

@@ -46,6 +46,9 @@ pub struct CaptureSummary {
     pub elapsed: Duration,
     /// The names of the rings, in the order of `stats`.
     pub rings: Vec<String>,
+    /// The first seqno of each ring that the capture accounts for, in the order of `stats`. It is greater than 1 if the
+    /// capture left out the events that the ring held at the start.
+    pub first_seqnos: Vec<u64>,
     /// The counts of each ring's events: in the files, removed with files, or lost.
     pub stats: CaptureStats,
     /// The number of events that were compressed at a lower level than the requested one, because the capture would

@@ -52,7 +52,8 @@ impl Args {
             (Format::Folded | Format::Jsonl, _) | (_, None) => return PathBuf::from("-"),
             (_, Some(first)) => first,
         };
-        let mut name = if first.extension().is_some_and(|extension| extension == "evc") {
+        // A capture, or a snapshot of a ring.
+        let mut name = if first.extension().is_some_and(|extension| extension == "evc" || extension == "zst") {
             first.with_extension("")
         } else {
             first.file_name().map(PathBuf::from).unwrap_or_default()

@@ -3,6 +3,8 @@
 use super::exit::{Exit, Failure};
 use eventring::capture::{CaptureError, CaptureErrorKind, OutputEntry, OutputKind, ReadFiles};
 use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
 /// Returns true if `output` means this process's stdout: it is `-`, or a path that leads to file descriptor 1.
@@ -22,6 +24,31 @@ pub(super) fn look(output: &Path, force: bool) -> anyhow::Result<OutputKind> {
 pub(super) fn look_at_row(output: &Path, force: bool) -> anyhow::Result<OutputKind> {
     let look = OutputEntry::open(output).and_then(|entry| entry.look_at_row(force, &ReadFiles::default()));
     look.map(|()| OutputKind::File).map_err(failure)
+}
+
+/// Checks that bytes can be written to `target`, and leaves nothing there. If it is `None`, the output is stdout. So a
+/// read-only or full file system is noticed before the work that leads to the output.
+pub(super) fn try_to_write(output: &Path, target: Option<&OutputKind>) -> anyhow::Result<()> {
+    const BYTES: usize = 4096;
+    let cannot = |error: io::Error| Failure::writing(output, &error);
+    match target {
+        // A write of no bytes changes nothing, but fails if the device is full or read-only.
+        None => {
+            let stdout = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?);
+            (&stdout).write(&[]).map_err(|error| Failure::io("cannot write to stdout", &error))?;
+        }
+        Some(OutputKind::Stream(stream)) => {
+            let mut stream = stream;
+            stream.write(&[]).map_err(cannot)?;
+        }
+        Some(OutputKind::File) => {
+            let place = OutputEntry::open(output).map_err(failure)?;
+            let unfinished = place.create_unfinished().map_err(failure)?;
+            let mut file = unfinished.file();
+            file.write_all(&[0; BYTES]).map_err(cannot)?;
+        }
+    }
+    Ok(())
 }
 
 /// Calls `write` with an unfinished file, which is then renamed to `output`. So an incomplete file is never visible

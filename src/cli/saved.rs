@@ -38,11 +38,7 @@ impl SavedArgs {
         (saved.capture, saved.reading) = (capture, reading);
         let selection = self.selection.selection(&self.spans, &saved.capture);
         saved.is_part = selection != Selection::new();
-        let selected = saved.capture.select(&selection);
-        if selected.is_err() {
-            saved.reading.end();
-        }
-        selected?;
+        saved.select(&self.names, &selection)?;
         Ok(saved)
     }
 }
@@ -137,6 +133,17 @@ impl Saved {
     fn new(capture: CaptureFile, read: ReadFiles) -> Self {
         let reading = ReadingBar::hidden();
         Self { capture, read, is_part: false, reading, problems: Vec::new(), lost_pages: None }
+    }
+
+    /// Selects a part of the capture. If the capture is damaged, a part may be missing for this reason: then the error
+    /// is that of the damage.
+    pub(super) fn select(&mut self, names: &[PathBuf], selection: &Selection) -> anyhow::Result<()> {
+        let Err(error) = self.capture.select(selection) else { return Ok(()) };
+        self.reading.end();
+        if self.capture.problems().is_empty() {
+            return Err(error.into());
+        }
+        Err(Failure::new(self.report(names, self.capture.problems(), &[]), error.to_string()).into())
     }
 
     /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.

@@ -115,7 +115,14 @@ fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOption
     reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
         // The error does not name the output, so the message begins with the output's name.
         let message = format!("{}: {error}", output.display());
-        Failure::new(Exit::of(&error.into()), message).into()
+        let exit = Exit::of(&error.into());
+        let failure = Failure::new(exit, message);
+        // The events are collected in the directory of the output.
+        if exit == Exit::NoSpace {
+            failure.and("free some there, or choose a directory with more").into()
+        } else {
+            failure.into()
+        }
     })
 }
 

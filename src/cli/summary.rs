@@ -4,6 +4,7 @@ use super::exit::Exit;
 use super::format::{events, grouped, one_line};
 use super::paint::{BOLD, DIM, WARNING};
 use super::saved::{Saved, SavedArgs};
+use eventring::capture::EndReason;
 use eventring::export::{SpanSummary, Summary, summarize};
 use std::io::{self, Write};
 
@@ -50,7 +51,14 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         (false, true, false) => "is in an earlier file",
         (false, true, true) => "was lost or is in an earlier file",
     };
-    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, beginning)).collect();
+    let end_reason = saved.capture.end().map(|end| end.reason);
+    let open = match (saved.is_part, end_reason) {
+        (true, _) => "open, or their end is not selected",
+        // The rings have no common end in this file.
+        (false, Some(EndReason::Rotated | EndReason::Size) | None) => "open, or closed after the end of this file",
+        (false, Some(_)) => "open",
+    };
+    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, beginning, open)).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([HEADS[column].len()]).max().unwrap_or(0)
@@ -86,15 +94,16 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
-/// Returns the cells of a row. `beginning` says what may have become of beginnings that were not seen.
-fn row(span: &SpanSummary, beginning: &str) -> [String; 11] {
+/// Returns the cells of a row. `beginning` says what may have become of beginnings that were not seen, and `open` of
+/// spans without a close.
+fn row(span: &SpanSummary, beginning: &str, open: &str) -> [String; 11] {
     let name = match span.target.as_str() {
         "" => span.name.clone(),
         target => format!("{target}::{}", span.name),
     };
     let mut more = Vec::new();
     if span.open > 0 {
-        more.push(format!("+ {} open", grouped(span.open)));
+        more.push(format!("+ {} {open}", grouped(span.open)));
     }
     if span.end_lost > 0 {
         more.push(format!("+ {} whose end may be lost", grouped(span.end_lost)));

@@ -77,6 +77,8 @@ pub use init::{
     CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, init, try_init, try_init_from_env, try_init_with,
 };
 pub use layer::RecorderLayer;
+#[cfg(feature = "capture")]
+pub(crate) use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent, PerfItem,
     PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,

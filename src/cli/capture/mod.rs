@@ -150,6 +150,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let message = "a capture is not for a terminal; send it into a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }
+    output::try_to_write(&output, target.as_ref())?;
     let interrupt = Interrupt::listen()?;
     let program = match args.command.as_slice() {
         [] => None,

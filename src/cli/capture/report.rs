@@ -45,10 +45,11 @@ pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
     let rings: Vec<serde_json::Value> = summary
         .rings
         .iter()
+        .zip(&summary.first_seqnos)
         .zip(&summary.stats.rings)
-        .map(|(name, ring)| {
+        .map(|((name, first_seqno), ring)| {
             json!({
-                "name": name, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
+                "name": name, "first_seqno": first_seqno, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
                 "unread": ring.unread, "expired_payloads": ring.expired_payloads,
                 "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
                 "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
@@ -135,7 +136,7 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
     }
     if summary.hurried_events > 0 {
         anstream::eprintln!(
-            "{DIM}{} were compressed less than --level says, because the rings filled faster than they were read{DIM:#}",
+            "{DIM}{} were compressed less than --level says, so that they could be copied before they were overwritten{DIM:#}",
             events(summary.hurried_events)
         );
     }

@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
     let spans: Vec<String> = args.select.span_name().into_iter().cloned().collect();
     let part = args.selection.selection(from, &spans, &saved.capture);
-    saved.capture.select(&part)?;
+    saved.select(&args.names, &part)?;
     let rings = Rings::of_capture(&saved.capture);
     let mut selection = args.select.on(&rings)?;
     let mut printer = args.printer(&rings);

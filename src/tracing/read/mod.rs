@@ -20,6 +20,8 @@ pub(crate) use log_record::is_log_record;
 #[cfg(feature = "export")]
 pub(crate) use raw::RawRecord;
 pub use record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
+#[cfg(feature = "capture")]
+pub(crate) use replay::RingLosses;
 #[cfg(feature = "export")]
 pub(crate) use replay::{GRACE_NANOS, SpanStep, TakenSlice};
 pub use replay::{OpenSlice, SpanChange, SpanReplay, ThreadKey};

@@ -72,7 +72,7 @@ impl RingLosses {
     }
 
     /// Returns the number of threads that have recorded.
-    #[cfg(feature = "export")]
+    #[cfg(feature = "capture")]
     pub(crate) fn threads(&self) -> usize {
         self.rings_of_threads.len()
     }
