@@ -2,7 +2,10 @@
 //! import them from here.
 
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
+
+#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
+pub(crate) use std::sync::atomic::AtomicBool;
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::Mutex;

@@ -228,8 +228,8 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let [name, content, by] = [width(0, "NAME"), width(1, "CONTENT"), width(2, "WRITER")];
     writeln!(
         out,
-        "{DIM}{:<name$}  {:<content$}  {:<by$}  {:<8}  {:>15}  {:>10}  {:>11}  {:>17}  {}{DIM:#}",
-        "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE", "RATE", "PAST", "SERVER"
+        "{DIM}{:<name$}  {:<content$}  {:<by$}  {:<8}  {:>15}  {:>10}  {:>11}  {:>17}  SERVER{DIM:#}",
+        "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE", "RATE", "PAST"
     )?;
     for (row, found) in rows.iter().zip(found) {
         let (style, state) = short_word(found.state);

@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn descriptors_that_are_not_wanted_are_closed() {
         let (ours, theirs) = pair();
-        let (kept, dropped) = (tempfile::tempfile().unwrap(), rustix::pipe::pipe().unwrap());
+        let (kept, dropped) = (tempfile::tempfile().unwrap(), std::io::pipe().unwrap());
         let fds = [kept.as_fd(), dropped.1.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -181,6 +181,6 @@ mod tests {
         assert!(packet.descriptor.is_some());
         // When no descriptor of the pipe's writing end is left, its reading end is at the end.
         drop(dropped.1);
-        assert_eq!(rustix::io::read(&dropped.0, &mut [0_u8; 1]).unwrap(), 0);
+        assert_eq!(std::io::Read::read(&mut { dropped.0 }, &mut [0_u8; 1]).unwrap(), 0);
     }
 }

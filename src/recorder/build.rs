@@ -251,7 +251,10 @@ impl RecorderBuilder {
         };
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         let export = super::served::serve(&file, &self.description, self.shard);
-        #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only a server changes it"))]
+        #[cfg_attr(
+            not(all(feature = "server", target_os = "linux", not(eventring_unsupported))),
+            allow(unused_mut, reason = "only a server changes it")
+        )]
         let mut core = Core::new(memory, file, fork_guard, clock, self.description, switch);
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         {

@@ -82,8 +82,7 @@ impl Replay {
     pub(super) fn run(&mut self, speed: Speed, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let begun = Instant::now();
         let mut first_nanos = None;
-        let mut events = self.capture.events();
-        while let Some(record) = events.next() {
+        for record in self.capture.events() {
             let CapturedContent::Event { descriptor, payload } = record.content else { continue };
             let first_nanos = *first_nanos.get_or_insert(descriptor.record_epoch_nanos);
             if let Speed::Times(times) = speed {

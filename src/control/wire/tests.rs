@@ -32,11 +32,8 @@ fn file() -> impl Strategy<Value = ServedInfo> {
 fn answer() -> impl Strategy<Value = Answer> {
     let kinds = prop::sample::select(ControlErrorKind::ALL.to_vec());
     prop_oneof![
-        (any::<u32>(), ".{0,40}", any::<bool>()).prop_map(|(pid, program, may_switch)| Answer::Welcome {
-            pid,
-            program,
-            may_switch
-        }),
+        (any::<u32>(), ".{0,40}", any::<bool>(), any::<u32>())
+            .prop_map(|(pid, program, may_switch, clients)| { Answer::Welcome { pid, program, may_switch, clients } }),
         file().prop_map(Answer::File),
         file().prop_map(Answer::Added),
         any::<u64>().prop_map(|count| Answer::End { count }),
