@@ -75,7 +75,8 @@ fn an_anonymous_ring_is_read_by_another_process_also_after_its_writer_was_killed
     assert_eq!(reader.state(), RingState::Live);
     program.child.kill().unwrap();
     let until_known = wait_until(|| process.is_gone());
-    assert!(until_known < Duration::from_millis(500), "{until_known:?}");
+    // On an idle machine it takes less than 5 milliseconds.
+    assert!(until_known < Duration::from_secs(2), "{until_known:?}");
     program.child.wait().unwrap();
     assert_eq!(numbers(&reader), (0..1000).collect::<Vec<_>>());
     assert_eq!(reader.state(), RingState::WriterDied);
