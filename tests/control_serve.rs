@@ -110,4 +110,8 @@ fn a_served_capture_has_all_events_of_the_capture() {
     // The verbs of the command line read a socket like a ring.
     let run = program::run(&["watch", argument(&socket), "--from", "oldest", "--count", "3", "--json", "--quiet"]);
     assert_eq!((run.code, run.json_lines().len()), (Some(0), 3), "{run:?}");
+    let run = program::run(&["export", argument(&socket), "-t", "jsonl", "-o", "-"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let events = run.json_lines().into_iter().filter(|line| line["type"] == "typed_event").count();
+    assert_eq!(events, count);
 }

@@ -20,13 +20,7 @@ impl ProcessArgs {
     /// Returns the names of all rings: those of `names`, and those of the named processes. A name that means a process
     /// is replaced by the names of its rings.
     pub(super) fn rings(&self, names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-        let mut rings = Vec::new();
-        for name in names {
-            match name.to_str().filter(|text| is_process(text)) {
-                Some(text) => rings.extend(rings_of(&Process::find(text)?, Some(text))?),
-                None => rings.push(name.clone()),
-            }
-        }
+        let mut rings = expand(names)?;
         for name in &self.processes {
             rings.extend(rings_of(&Process::find(name)?, None)?);
         }
@@ -42,6 +36,18 @@ impl ProcessArgs {
         let Some(directive) = &self.enable else { return Ok(None) };
         Enabled::in_programs_of(rings, directive).map(Some)
     }
+}
+
+/// Replaces each name that means a process by the names of its rings.
+pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut rings = Vec::new();
+    for name in names {
+        match name.to_str().filter(|text| is_process(text)) {
+            Some(text) => rings.extend(rings_of(&Process::find(text)?, Some(text))?),
+            None => rings.push(name.clone()),
+        }
+    }
+    Ok(rings)
 }
 
 /// Returns true if the argument means a process, and not one ring.

@@ -7,6 +7,12 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub(super) struct ProcessArgs {}
 
+/// Returns the names as they are.
+#[expect(clippy::unnecessary_wraps, reason = "it is called like the other one")]
+pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    Ok(names.to_vec())
+}
+
 impl ProcessArgs {
     /// Returns the names of the rings.
     pub(super) fn rings(&self, names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {

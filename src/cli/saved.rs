@@ -3,6 +3,7 @@
 use super::advice;
 use super::capture::{report_payload_losses, report_problem, report_table_losses};
 use super::exit::{Exit, Failure};
+use super::processes;
 use super::reading::ReadingBar;
 use super::selection::{SelectionArgs, SpanArgs};
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
@@ -60,6 +61,7 @@ pub(super) struct Saved {
 /// Opens capture files as one capture. If the names are those of rings, captures the present
 /// content of these rings together, and opens that capture. With `needs_spans`, one of the rings must be a perf ring.
 pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
+    let names = &processes::expand(names)?;
     // A pipe is refused before it is opened, because opening it would block until another process writes to it.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             exit = Exit::of_lost_pages(lost);
         }
         if let Some(problem) = damage::of(ring) {
-            let name = ring.path().map(|path| one_line(&path.to_string_lossy())).unwrap_or_default();
+            let name = ring.path().or(ring.name()).map(|path| one_line(&path.to_string_lossy())).unwrap_or_default();
             anstream::eprintln!(
                 "{WARNING}warning:{WARNING:#} the header of the ring {name} is damaged: {problem}; the numbers above may be wrong; \
                  copy the ring again, or record again"

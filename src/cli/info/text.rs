@@ -27,7 +27,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let ShardedSurvey { total: survey, shards } = all;
     let info = reader.info();
-    let name = reader.path().map(|path| one_line(&path.to_string_lossy()));
+    let name = reader.path().or(reader.name()).map(|path| one_line(&path.to_string_lossy()));
     line(out, "ring", &format!("{BOLD}{}{BOLD:#}", name.unwrap_or_default()))?;
     line(out, "state", &state(reader))?;
     if let Some(extension) = &info.extension {
