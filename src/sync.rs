@@ -4,7 +4,8 @@
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 
-#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
+#[cfg(not(any(loom, shuttle)))]
+#[allow(unused_imports, reason = "only the feature `tracing` needs it")]
 pub(crate) use std::sync::atomic::AtomicBool;
 
 #[cfg(not(any(loom, shuttle)))]
