@@ -119,16 +119,22 @@ fn all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set()
     assert_eq!(program.hear(), "begun");
     let mut rings = RingSet::open([&socket]).unwrap();
     assert_eq!(program.hear(), "recorded");
-    program.child.kill().unwrap();
-    program.child.wait().unwrap();
-    let mut log_records = 0;
+    // The shards are found while they are read. A shard that nobody has imported ends with its program.
+    let (mut log_records, start) = (0, Instant::now());
+    let mut is_killed = false;
     while !rings.has_ended() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{log_records} log records came");
         match rings.next_timeout(Duration::from_millis(50)) {
             Some(RingItem::Event { event, .. }) => {
                 log_records += u64::from(event.event_type == eventring::schema::perf::PerfEvent::Event as u16);
             }
             Some(RingItem::Gap { gap, .. }) => panic!("{gap:?}"),
             None => {}
+        }
+        if log_records == 210 && !is_killed {
+            is_killed = true;
+            program.child.kill().unwrap();
+            program.child.wait().unwrap();
         }
     }
     assert!(rings.shard_errors().is_empty(), "{:?}", rings.shard_errors());
