@@ -130,7 +130,7 @@ fn settings_switch_domains_on_and_forbid_them() {
     ] {
         assert_eq!(on(settings).0, expected, "{settings}");
     }
-    // What is forbidden stays off.
+    // A domain that is forbidden stays off.
     let (_, recorder) = on("orderbook,!trades");
     for domain in ["orderbook", "trades", "prices"] {
         recorder.enable_domain(domain).unwrap();
