@@ -148,9 +148,7 @@ impl Process {
             end,
             line: Mutex::new(line),
         };
-        let name = std::env::current_exe().unwrap_or_default();
-        let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let (answer, _) = process.ask(&ClientRequest::Hello { program: name })?;
+        let (answer, _) = process.ask(&ClientRequest::Hello { program: super::server::program_name() })?;
         let Answer::Welcome { pid, program, may_switch, clients } = answer else { return Err(process.unexpected()) };
         (process.pid, process.program, process.may_switch, process.clients) = (pid, program, may_switch, clients);
         Ok(process)

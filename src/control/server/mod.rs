@@ -241,7 +241,8 @@ fn remove_dead(path: &Path) {
     }
 }
 
-fn program_name() -> String {
+/// Returns the name of the file of this program.
+pub(super) fn program_name() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
