@@ -9,6 +9,8 @@
 //! $ eventring capture shop -o shop.evc         # until the service ends
 //! $ eventring export shop.evc --view span      # shop.perfetto-trace, for https://ui.perfetto.dev
 //! ```
+//!
+//! `--slow-every 1000 --slow-ms 50` makes every 1,000th request slow: it sleeps 50 ms inside its span `request`.
 
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
@@ -24,7 +26,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::subscriber::Interest;
@@ -72,10 +74,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-async fn open() -> Result<SocketAddr, Box<dyn Error>> {
+async fn open(slow: &Arc<SlowRequests>) -> Result<SocketAddr, Box<dyn Error>> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
-    let service = shop()?;
+    let service = shop(slow.clone())?;
     tokio::spawn(async move { axum::serve(listener, service).await });
     info!(%address, "the shop is open");
     Ok(address)
@@ -84,7 +86,7 @@ async fn open() -> Result<SocketAddr, Box<dyn Error>> {
 /// Sends the same requests with the subscriber switched on and off in turn. Both cases run in one process, so a
 /// disturbance of the machine affects both alike.
 async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn Error>> {
-    let address = open().await?;
+    let address = open(&Arc::new(options.slow_requests())).await?;
     let mut pairs = Vec::new();
     for round in 0..=options.rounds {
         // The case that comes first alternates from round to round.
@@ -114,20 +116,23 @@ async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn
 }
 
 async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
-    let address = open().await?;
+    let slow = Arc::new(options.slow_requests());
+    let address = open(&slow).await?;
     let started = Instant::now();
     let failed = visit(address, options.requests).await?;
     let seconds = started.elapsed().as_secs_f64();
     let per_second = options.requests as f64 / seconds;
+    let planted = slow.planted.load(Ordering::Relaxed);
     info!(requests = options.requests, failed, "the shop closes");
     if options.json {
         let object = json!({
             "requests": options.requests, "failed": failed, "seconds": seconds, "requests_per_second": per_second,
-            "subscriber": options.subscriber, "ring": options.ring,
+            "subscriber": options.subscriber, "ring": options.ring, "slow_planted": planted,
         });
         println!("{object}");
     } else {
-        println!("{} requests in {seconds:.2} s: {per_second:.0} requests/s, {failed} failed", options.requests);
+        let slow = if options.slow_every > 0 { format!(", {planted} slow planted") } else { String::new() };
+        println!("{} requests in {seconds:.2} s: {per_second:.0} requests/s, {failed} failed{slow}", options.requests);
     }
     Ok(())
 }
@@ -143,11 +148,15 @@ struct Options {
     server: bool,
     /// The number of rounds that compare the subscriber on and off; 0 for a single run without comparison.
     rounds: usize,
+    /// Every request with a number that is a multiple of this one is slow; 0 for none.
+    slow_every: u64,
+    /// Time in milliseconds that a slow request sleeps.
+    slow_ms: u64,
 }
 
 impl Options {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json  --server  --rounds N";
+        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json  --server  --rounds N  --slow-every N  --slow-ms MS";
         let mut options = Self {
             requests: 20_000,
             ring: "shop".into(),
@@ -156,6 +165,8 @@ impl Options {
             json: false,
             server: false,
             rounds: 0,
+            slow_every: 0,
+            slow_ms: 100,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -168,6 +179,8 @@ impl Options {
                 "--json" => options.json = true,
                 "--server" => options.server = true,
                 "--rounds" => options.rounds = value()?.parse()?,
+                "--slow-every" => options.slow_every = value()?.parse()?,
+                "--slow-ms" => options.slow_ms = value()?.parse()?,
                 _ => return Err(format!("{argument} is not known; {USAGE}").into()),
             }
         }
@@ -177,7 +190,13 @@ impl Options {
         Ok(options)
     }
 
-    /// Starts the server. Then `eventring enable shop 'http_service=debug'` switches on what the service records.
+    fn slow_requests(&self) -> SlowRequests {
+        let pause = Duration::from_millis(self.slow_ms);
+        SlowRequests { every: self.slow_every, pause, requests: AtomicU64::new(0), planted: AtomicU64::new(0) }
+    }
+
+    /// Starts the server, through which `eventring enable shop 'http_service=debug'` switches on what the service
+    /// records. By default, everything is on already: start the service with EVENTRING_FILTER=info to see a difference.
     #[cfg(feature = "server")]
     fn server(&self) -> Result<Option<eventring::control::Server>, Box<dyn Error>> {
         Ok(if self.server { Some(eventring::control::Server::start()?) } else { None })
@@ -198,7 +217,12 @@ impl Options {
 
     /// Makes the recorder. It has several rings under one name, and each thread records to one of them.
     fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
-        Ok(PerfRecorder::builder().config(&self.ring).keep(self.keep).build()?)
+        let recorder = PerfRecorder::builder().config(&self.ring).keep(self.keep).build()?;
+        #[cfg(feature = "server")]
+        if let Some(error) = eventring::control::environment_error() {
+            eprintln!("warning: no server was started: {error}");
+        }
+        Ok(recorder)
     }
 }
 
@@ -235,7 +259,28 @@ impl tracing::Subscriber for Nothing {
 /// The database, which the handlers share.
 type Database = Arc<Mutex<Connection>>;
 
-fn shop() -> Result<Router, rusqlite::Error> {
+/// The requests that are made slow on purpose.
+struct SlowRequests {
+    every: u64,
+    pause: Duration,
+    /// Number of requests so far, of the whole process.
+    requests: AtomicU64,
+    /// Number of slow requests so far.
+    planted: AtomicU64,
+}
+
+impl SlowRequests {
+    /// Counts a request, and sleeps if it is a slow one.
+    async fn wait(&self) {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.every > 0 && number.is_multiple_of(self.every) {
+            self.planted.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(self.pause).await;
+        }
+    }
+}
+
+fn shop(slow: Arc<SlowRequests>) -> Result<Router, rusqlite::Error> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(
         "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, stock INTEGER);
@@ -247,14 +292,18 @@ fn shop() -> Result<Router, rusqlite::Error> {
     Ok(Router::new()
         .route("/items/{id}", get(item))
         .route("/orders", post(order))
-        .layer(middleware::from_fn(in_span))
+        .layer(middleware::from_fn_with_state(slow, in_span))
         .with_state(Arc::new(Mutex::new(connection))))
 }
 
-/// Makes a span of each request.
-async fn in_span(request: Request, next: Next) -> Response {
+/// Makes a span of each request. A slow request sleeps inside its span.
+async fn in_span(State(slow): State<Arc<SlowRequests>>, request: Request, next: Next) -> Response {
     let span = info_span!("request", method = %request.method(), path = request.uri().path(), status = field::Empty);
-    let response = next.run(request).instrument(span.clone()).await;
+    let answer = async {
+        slow.wait().await;
+        next.run(request).await
+    };
+    let response = answer.instrument(span.clone()).await;
     span.record("status", response.status().as_u16());
     response
 }

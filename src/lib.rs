@@ -31,7 +31,7 @@
 //!     OrderPlaced = 2,
 //! }
 //!
-//! // In memory without a name, for this example; a program gives a name: `.config("shop:16:27")`.
+//! // In memory without a name, for this example; a program gives a name: `.config("shop:64MiB")`.
 //! let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
 //! record!(recorder => Shop::OrderPlaced, &OrderPlaced { order_id: 7, price_cents: 1250 });
 //!
@@ -59,6 +59,7 @@
 //! | `snapshot` | zstd snapshots of rings | no |
 //! | `capture` | saved rings: `eventring::capture` | no |
 //! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
+//! | `live` | what a program does now, its open spans and rates: `eventring::live` | no |
 //! | `cli` | the program `eventring` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -98,12 +99,16 @@ pub mod export;
 #[cfg(not(any(loom, shuttle)))]
 pub mod global;
 mod layout;
+#[cfg(all(feature = "live", not(any(loom, shuttle))))]
+pub mod live;
 #[cfg(not(any(loom, shuttle)))]
 mod macros;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reader;
 #[cfg(not(any(loom, shuttle)))]
 pub mod recorder;
+#[cfg(all(feature = "export", not(any(loom, shuttle))))]
+mod recording;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of the protocol"))]
 mod ring;
 #[cfg(not(any(loom, shuttle)))]
@@ -132,11 +137,16 @@ pub mod __internals {
     /// Live control.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub mod control {
-        pub use crate::control::decode_messages;
+        pub use crate::control::{check_wish, decode_messages};
     }
     /// The bytes of a ring file.
     pub mod layout {
         pub use crate::layout::*;
+    }
+    /// Spans.
+    #[cfg(feature = "capture")]
+    pub mod tracing {
+        pub use crate::tracing::ring_with_tables;
     }
     /// Ring files and the operating system.
     pub mod shm {

@@ -294,12 +294,15 @@ fn a_capture_of_now_cuts_all_rings_at_one_moment() {
     let recorders = [made(&bulky, 28), made(&small, 27)];
     let mut seed = 0x9e37_79b9_7f4a_7c15;
     (0..1900).for_each(|_| assert_ne!(recorders[0].record(BULK, [0; 4], &noise(&mut seed, 32 << 10)), 0));
+    let record_pair = || recorders.iter().for_each(|recorder| assert_ne!(recorder.record(PAIR, [0; 4], b""), 0));
+    record_pair();
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let output = directory.path().join("t.evc");
+    let begun = std::time::Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                recorders.iter().for_each(|recorder| assert_ne!(recorder.record(PAIR, [0; 4], b""), 0));
+                record_pair();
                 std::thread::sleep(std::time::Duration::from_micros(100));
             }
         });
@@ -308,6 +311,7 @@ fn a_capture_of_now_cuts_all_rings_at_one_moment() {
         capture(&[bulky.clone(), small.clone()], &output, &options, &mut |_| ControlFlow::Continue(())).unwrap();
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+    let took_millis = begun.elapsed().as_millis() as u64;
     let mut last_nanos = [0, 0];
     for record in CaptureFile::open(&output).unwrap().events() {
         if let CapturedContent::Event { descriptor, .. } = record.content {
@@ -315,5 +319,7 @@ fn a_capture_of_now_cuts_all_rings_at_one_moment() {
         }
     }
     let apart_millis = last_nanos[0].abs_diff(last_nanos[1]) / 1_000_000;
-    assert!(apart_millis < 40, "the rings were cut {apart_millis} ms apart: {last_nanos:?}");
+    // A busy machine may stop the thread that records, but not for most of the time that copying takes.
+    let may_be_millis = (took_millis / 4).max(40);
+    assert!(apart_millis < may_be_millis, "the rings were cut {apart_millis} ms apart: {last_nanos:?}");
 }

@@ -107,7 +107,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     for verb in ["info", "watch", "snapshot", "capture", "summary", "export"] {
         table.run(&[verb, "missing:21:29"]);
     }
-    for name in ["./missing:17", "missing::30", "missing:x"] {
+    for name in ["./missing:17", "missing::30", "missing:64MiB", "missing:x"] {
         table.run(&["info", name]);
     }
     table.run(&["watch", "--reopen", "missing:16:27"]);
@@ -132,7 +132,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("rings")), "--force"]);
     table.run(&["demo", "--ring", argument(&dir.join("live"))]);
     table.run(&["demo", "--ring", argument(&dir.join("text"))]);
-    for config in ["", "a/", "a:9", "a::99", "a:9:99", "a:x", "a:1:2:3"] {
+    for config in ["", "a/", "a:9", "a::99", "a:9:99", "a:x", "a:1:2:3", "a:5MiB", "a:64Mi", "a:64MiB:21"] {
         table.run(&["demo", "--ring", config]);
     }
     drop(exec);

@@ -91,6 +91,43 @@ fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
 }
 
 #[test]
+fn the_past_in_a_live_ring_is_told_with_a_size_that_holds_more() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&path).memory(6 << 20).build();
+    let recorder = recorder.unwrap();
+    let past = || {
+        let out = run(&["info", argument(&path)]).out;
+        out.lines().find_map(|line| line.strip_prefix("past        ")).map(str::to_owned)
+    };
+    assert_eq!(past(), None);
+    let record = |events| (0..events).for_each(|_| assert!(recorder.record(2, [0; 4], b"") > 0));
+    // The ring has 32,768 slots.
+    record(8_192);
+    let quarter = past().unwrap();
+    assert!(quarter.contains(", with 25 % of the ring; a full ring holds about "), "{quarter}");
+    assert!(quarter.ends_with(", the size `:10MiB` twice that"), "{quarter}");
+    let json = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(json["fill"], 0.25);
+    assert_eq!(json["history_seconds_when_full"], json["history_seconds"].as_f64().unwrap() * 4.0);
+    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    assert!(listed["rings"][0]["history_seconds_when_full"].as_f64() > listed["rings"][0]["history_seconds"].as_f64());
+    record(32_768);
+    let full = past().unwrap();
+    assert!(full.ends_with("events/s; the size `:10MiB` would hold about twice that"), "{full}");
+    recorder.keep(true);
+    drop(recorder);
+    // The ring has ended: what another size would hold does not matter any more.
+    let ended = past().unwrap();
+    assert!(ended.ends_with("events/s"), "{ended}");
+    let perf = PerfRecorder::builder().config(&path).shifts(15, 21).shards(3).build().unwrap();
+    let subscriber = RecorderSubscriber::new(perf.clone());
+    tracing::subscriber::with_default(subscriber, || (0..100_000).for_each(|n| tracing::info!(n)));
+    let shards = past().unwrap();
+    assert!(shards.ends_with("; shards of the size `:16:22` would hold about twice that"), "{shards}");
+}
+
+#[test]
 fn the_domains_of_a_ring_are_listed() {
     let directory = directory();
     let path = place(&directory, "ring");

@@ -32,9 +32,14 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// Plays the program: each millisecond it makes a log record of each level and an event of each domain.
 fn shop() {
+    shop_with("trades");
+}
+
+/// Plays the program with these settings of its domains.
+fn shop_with(domains: &str) {
     let spans = PerfRecorder::builder().anonymous().shifts(15, 21).prefault(false).build().unwrap();
     let market = Recorder::builder(ContentDescription::of::<Market>()).anonymous().shifts(16, 27);
-    let market = market.prefault(false).domains("trades").build().unwrap();
+    let market = market.prefault(false).domains(domains).build().unwrap();
     let subscriber = RecorderSubscriber::new(spans).with_filter("info".parse().unwrap());
     let _guard = tracing::subscriber::set_default(subscriber);
     let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -175,16 +180,24 @@ fn wishes_with_a_time_end_by_themselves_and_kept_ones_are_taken_back() {
     assert!(levels["wishes"][0]["until_epoch_nanos"].as_u64().unwrap() > 1 << 60, "{levels}");
     assert_eq!(
         levels["domains"],
-        serde_json::json!([{ "name": "orderbook", "enabled": false }, { "name": "trades", "enabled": true }])
+        serde_json::json!([
+            { "name": "orderbook", "enabled": false, "forbidden": false },
+            { "name": "trades", "enabled": true, "forbidden": false },
+        ])
     );
     std::thread::sleep(Duration::from_millis(400));
     shop.becomes_soon("a wish with a time goes on", |state| state.wishes.is_empty());
     assert_eq!(shop.run("enable", &["domain:orderbook", "--keep"]).code, Some(0));
     assert!(shop.came().orders > 1);
-    assert_eq!(shop.run("disable", &["domain:orderbook"]).code, Some(0));
+    let disabled = shop.run("disable", &["domain:orderbook"]);
+    assert_eq!(disabled.code, Some(0));
+    assert!(disabled.err.contains("1 wish for domain:orderbook ended, of process"), "{disabled:?}");
     assert_eq!(shop.came().orders, 0);
     let again = shop.run("disable", &["domain:orderbook"]);
     assert_eq!(again.code, Some(3), "{again:?}");
+    let at_once = shop.run("enable", &["shop=debug", "--for", "0s"]);
+    assert_eq!(at_once.code, Some(2), "{at_once:?}");
+    assert!(at_once.err.contains("expected a time greater than 0"), "{at_once:?}");
     assert!(again.err.contains("nobody has switched on `domain:orderbook`"), "{again:?}");
 }
 
@@ -202,9 +215,102 @@ fn a_wrong_directive_is_refused_with_what_is_expected() {
         error.to_string()
     };
     assert!(refused("shop=loud").contains("has the level `loud`, expected off, error"), "{}", refused("shop=loud"));
-    assert!(refused("domain:stocks").contains("no such domain"), "{}", refused("domain:stocks"));
+    let unknown = refused("domain:stocks");
+    assert!(unknown.contains("no such domain: `stocks`, expected one of: orderbook, trades"), "{unknown}");
+    // The message names the program.
+    assert!(unknown.contains(&format!("(process {}, ", shop.talk.child.id())), "{unknown}");
+    assert!(refused("off").contains("a wish only adds") && refused("x=off,y=off").contains("a wish only adds"));
+    assert!(refused("Domain:orderbook").contains("in small letters") && refused("!shop").contains("forbids nothing"));
+    assert!(refused("a:b=debug").contains("a single colon"));
+    // In a list, it takes something out of what the others want.
+    process.wish("debug,other=off", WishTime::Kept).unwrap();
+    assert_eq!(process.withdraw("debug,other=off").unwrap(), 1);
     assert!(refused(" , ").contains("the directive is empty"));
     assert_eq!(process.state().unwrap().wishes, []);
+}
+
+#[test]
+fn a_wish_for_a_domain_that_the_configuration_forbids_says_so() {
+    const NAME: &str = "a_wish_for_a_domain_that_the_configuration_forbids_says_so";
+    if child::part().is_some() {
+        return shop_with("trades,!orderbook");
+    }
+    let mut shop = Shop::open(NAME);
+    let enabled = shop.run("enable", &["domain:orderbook", "--keep"]);
+    assert_eq!(enabled.code, Some(0), "{enabled:?}");
+    assert!(
+        enabled.err.contains("forbids the domain orderbook") && enabled.err.contains("it stays off"),
+        "{enabled:?}"
+    );
+    assert!(!enabled.err.contains("records domain:orderbook"), "{enabled:?}");
+    assert_eq!(shop.came().orders, 0);
+    let levels = shop.run("levels", &[]);
+    assert!(levels.out.contains("orderbook off, forbidden"), "{levels:?}");
+    let levels = shop.run("levels", &["--json"]).json();
+    assert_eq!(levels["domains"][0], serde_json::json!({ "name": "orderbook", "enabled": false, "forbidden": true }));
+}
+
+#[test]
+fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can play another user");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let address = format!("others-{}", std::process::id());
+    let server = eventring::control::Server::builder().abstract_name(&address).allow_switch(4711).start().unwrap();
+    let market = Recorder::builder(ContentDescription::of::<Market>()).anonymous().shifts(16, 27).prefault(false);
+    let _market = market.domains("trades").build().unwrap();
+    let ours = Process::connect(server.address()).unwrap();
+    ours.wish("domain:orderbook", WishTime::Kept).unwrap();
+    let copy = directory.path().join("eventring");
+    std::fs::copy(program::PROGRAM, &copy).unwrap();
+    for place in [directory.path(), &copy] {
+        std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let mut command = std::process::Command::new(&copy);
+    command.args(["disable", &format!("@{address}"), "domain:orderbook"]);
+    std::os::unix::process::CommandExt::uid(&mut command, 4711);
+    let refused = program::finish(command);
+    assert_eq!(refused.code, Some(11), "{refused:?}");
+    let whose = format!("process {} of user 0", std::process::id());
+    assert!(refused.err.contains(&whose), "{refused:?}");
+    assert_eq!(ours.state().unwrap().wishes.len(), 1);
+}
+
+#[test]
+fn a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothing_was_switched_on() {
+    const NAME: &str = "a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothing_was_switched_on";
+    if child::part().is_some() {
+        std::fs::write(child::place().with_extension("started"), "").unwrap();
+        let ring = program::exec_ring(&child::place());
+        ring.record(2, [0; 4], b"first");
+        std::thread::sleep(Duration::from_millis(300));
+        ring.record(2, [0; 4], b"last");
+        return;
+    }
+    let directory = program::directory();
+    let (ring, saved) = (program::place(&directory, "ring"), program::place(&directory, "saved.evc"));
+    let capture = |directive: &str| {
+        let part = child::play(NAME, "recorder", &ring);
+        let mut command = eventring_program(&["capture", program::argument(&ring), "-o", program::argument(&saved)]);
+        command.args(["--enable", directive, "--"]).arg(part.get_program()).args(part.get_args());
+        command.envs(part.get_envs().filter_map(|(name, value)| Some((name, value?)))).env_remove("EVENTRING_SERVER");
+        program::finish(command)
+    };
+    // A wrong directive is noticed before the program starts.
+    for wrong in ["shop=loud", "off", "Domain:x"] {
+        let run = capture(wrong);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(!ring.with_extension("started").exists() && !saved.exists(), "{run:?}");
+    }
+    let run = capture("shop=debug");
+    assert!(ring.with_extension("started").exists());
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.err.contains("nothing was switched on, the capture goes on"), "{run:?}");
+    assert!(run.err.contains("nothing was switched on (--enable)"), "{run:?}");
+    let run = program::run(&["export", program::argument(&saved), "-t", "jsonl", "-o", "-"]);
+    assert_eq!(run.json_lines().iter().filter(|line| line["type"] == "typed_event").count(), 2, "{run:?}");
 }
 
 #[test]

@@ -115,3 +115,43 @@ fn a_served_capture_has_all_events_of_the_capture() {
     let events = run.json_lines().into_iter().filter(|line| line["type"] == "typed_event").count();
     assert_eq!(events, count);
 }
+
+#[test]
+fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_the_first_client_on() {
+    use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+    let directory = directory();
+    let (ring, capture, socket) =
+        (place(&directory, "bazaar"), place(&directory, "bazaar.evc"), place(&directory, "sock"));
+    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).build().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        for _ in 0..20 {
+            let _span = tracing::info_span!(target: "souk", "haggling").entered();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let run = program::run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    drop(recorder);
+    // The replay takes about 20 seconds. Clients can connect before it has begun.
+    let mut serving =
+        program::Live::start(&["serve", argument(&capture), "--socket", argument(&socket), "--speed", "0.001x"]);
+    let mut said = String::new();
+    std::io::BufRead::read_line(&mut serving.err, &mut said).unwrap();
+    assert!(said.contains("is served at"), "{said}");
+    let named = format!("{}/bazaar", argument(&socket));
+    for (ring, from) in [(argument(&socket), "oldest"), (&named, "oldest"), (&named, "newest")] {
+        let run = program::run(&["watch", ring, "--from", from, "--full", "--count", "4", "--quiet"]);
+        assert!(run.code == Some(0) && run.out.contains("haggling"), "{from} {run:?}");
+    }
+    serving.interrupt();
+    assert_eq!(serving.end().code, Some(0));
+    // The export of what is served has the names, too.
+    let _serving = serve(&capture, &socket, &[]);
+    let start = Instant::now();
+    while !socket.exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody serves");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let run = program::run(&["export", &named, "-t", "jsonl", "-o", "-"]);
+    assert!(run.code == Some(0) && run.out.contains("haggling"), "{run:?}");
+}

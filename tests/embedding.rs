@@ -4,13 +4,14 @@
 use std::process::Command;
 
 /// The crates that only tools, compression and exports need.
-const FOREIGN: [&str; 13] = [
+const FOREIGN: [&str; 14] = [
     "anstream",
     "anyhow",
     "clap",
     "indicatif",
     "jiff",
     "prost",
+    "ratatui",
     "serde",
     "serde_json",
     "signal-hook",

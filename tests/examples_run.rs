@@ -177,4 +177,10 @@ fn http_service_records_every_request() {
     let (spans, _) = spans_and_messages(&directory.path().join("shop"));
     assert_eq!(count(&spans, "request"), 200);
     assert!(count(&spans, "query") >= 200);
+    let mut slow = command(&directory, "http_service");
+    slow.args(["--requests", "200", "--ring", "slow", "--keep", "--slow-every", "30", "--slow-ms", "40", "--json"]);
+    assert!(run(&mut slow).contains("\"slow_planted\":6"));
+    let (spans, _) = spans_and_messages(&directory.path().join("slow"));
+    let requests = spans.iter().filter(|span| span.name() == "request");
+    assert!(requests.filter(|span| span.wall_nanos() >= Some(40_000_000)).count() >= 6);
 }

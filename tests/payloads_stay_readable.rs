@@ -223,7 +223,7 @@ mod spans {
             let turn = Barrier::new(THREADS);
             // This number of rounds fills half of the payload buffers. Space for the THREAD_STARTED events is
             // subtracted.
-            let rounds = (shards * (8 << 20) / 2 - (1 << 20)) / (THREADS * (2 * text.len() + 96));
+            let rounds = (shards * (4 << 20) / 2 - (1 << 20)) / (THREADS * (2 * text.len() + 96));
             std::thread::scope(|scope| {
                 for _ in 0..THREADS {
                     let (dispatch, turn) = (&dispatch, &turn);

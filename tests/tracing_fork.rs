@@ -6,8 +6,8 @@ mod forked;
 mod reference;
 
 use eventring::tracing::{
-    Counter, Marker, PERF, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, SpanTree, TargetFilter,
-    try_init_with,
+    Counter, Marker, PERF, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, SpanTree, TargetFilter, trigger,
+    trigger_on_panic, try_init_with,
 };
 use std::path::{Path, PathBuf};
 use tracing::field::Empty;
@@ -26,6 +26,8 @@ fn work(who: &'static str) {
     span.record("late", 1u64);
     OPEN.sample(1u64);
     FORKED.mark_with(who);
+    trigger(who);
+    let _ = std::panic::catch_unwind(|| panic!("{who}"));
     let other = std::thread::spawn(move || {
         let _span = tracing::info_span!("other thread", who).entered();
         // These open spans take more cells of the span slab than the thread keeps free for itself.
@@ -62,6 +64,7 @@ fn spans(path: &Path) -> Vec<String> {
 fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    trigger_on_panic();
     let recording = try_init_with(builder(&path), TargetFilter::all()).unwrap();
     let outer = tracing::info_span!("outer").entered();
     work("parent");

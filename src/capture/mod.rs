@@ -37,6 +37,7 @@
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
 //! | `run` | the writing thread: rings, progress, the end |
 //! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
+//! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
 //! | `fit` | the part of a block that fits into the rest of a file |
 //! | `block` | reading one block, and checking it |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
@@ -53,6 +54,7 @@ mod block;
 mod columns;
 mod content;
 mod copy;
+mod cut;
 mod encoding;
 mod end;
 mod error;
@@ -72,6 +74,7 @@ mod read;
 mod read_files;
 mod record;
 mod ring;
+mod rolling;
 mod roots;
 mod run;
 mod selection;
@@ -88,6 +91,7 @@ mod wire;
 mod workers;
 mod write;
 
+pub use cut::{CutSummary, Shortfall};
 pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
@@ -102,6 +106,7 @@ pub use read::CaptureFile;
 pub use read_files::ReadFiles;
 pub use record::{CapturedContent, CapturedPayload, CapturedRecord};
 pub use ring::{CapturedRing, RingRole};
+pub use rolling::{RollingCapture, RollingOptions, RollingState};
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};
 pub use selection::Selection;
 pub use stats::{CaptureStats, RingStats};

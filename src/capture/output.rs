@@ -12,9 +12,10 @@ use super::read_files::ReadFiles;
 use super::sources::{SourceRecorder, SourceRing};
 use super::stats::{CaptureStats, RingStats};
 use super::write::{CaptureWriter, RingCounts, block_bytes_max};
+use crate::clock::Clock;
 use crate::shm;
 use std::collections::VecDeque;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// The least free room, in bytes, for another block of events in a file with a size limit. A file with less room is
 /// full. Without this bound, the last blocks before the limit would become smaller and smaller.
@@ -301,7 +302,18 @@ impl<'o> Output<'o> {
     /// too large.
     pub(super) fn tick(&mut self, now: Instant) -> Result<bool, CaptureError> {
         let is_old = self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
-        if is_old { self.rotate(LAST_BLOCK_BYTES) } else { Ok(true) }
+        let is_asked = match &self.parts {
+            Parts::Rolling(rolled) => rolled.note(&self.rings),
+            _ => false,
+        };
+        // A cut needs a whole file only if there is anything in it.
+        let goes_on = if is_old || (is_asked && self.has_records) { self.rotate(LAST_BLOCK_BYTES)? } else { true };
+        if let Parts::Rolling(rolled) = &self.parts
+            && is_asked
+        {
+            rolled.answer();
+        }
+        Ok(goes_on)
     }
 
     /// Collects the new entries of the recorders' tables. Entries that the next events refer to are then in the file
@@ -359,7 +371,7 @@ impl<'o> Output<'o> {
         let stats = CaptureStats { rings };
         self.finished.add(&stats);
         let hurried_events = self.hurried_events;
-        let end = CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), hurried_events, stats };
+        let end = CaptureEnd { reason, ended_epoch_nanos: Clock::global().now_epoch_nanos(), hurried_events, stats };
         self.writer.finish(&end)?;
         self.has_ended = true;
         self.finished_bytes += self.writer.bytes();
@@ -392,7 +404,7 @@ impl<'o> Output<'o> {
 fn begin_file(parts: &mut Parts, part: u32, rings: &[SourceRing]) -> Result<CaptureWriter, CaptureError> {
     let header = FileHeader {
         part,
-        started_epoch_nanos: now_epoch_nanos(),
+        started_epoch_nanos: Clock::global().now_epoch_nanos(),
         started_boot_nanos: shm::boottime_nanos(),
         started_monotonic_nanos: shm::monotonic_nanos(),
     };
@@ -407,9 +419,4 @@ fn begin_file(parts: &mut Parts, part: u32, rings: &[SourceRing]) -> Result<Capt
         parts.discard_current();
         error
     })
-}
-
-fn now_epoch_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

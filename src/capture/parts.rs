@@ -3,10 +3,12 @@
 use super::error::CaptureError;
 use super::output_entry::OutputEntry;
 use super::read_files::ReadFiles;
+use super::rolling::Rolled;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The output of a capture: one file, or a row of files.
 pub(super) enum Parts {
@@ -14,6 +16,8 @@ pub(super) enum Parts {
     Writer(Option<Box<dyn Write>>),
     /// A path, or a row of paths.
     Path(PathParts),
+    /// Files without names, of which only the last are kept.
+    Rolling(Arc<Rolled>),
 }
 
 /// A path, or a row of paths made from it.
@@ -35,13 +39,14 @@ impl Parts {
         match self {
             Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
             Self::Path(parts) => Ok(Box::new(parts.next(part, read)?)),
+            Self::Rolling(rolled) => Ok(Box::new(rolled.next()?)),
         }
     }
 
     /// Returns the file that is being written, for messages.
     pub(super) fn current(&self) -> Option<&Path> {
         match self {
-            Self::Writer(_) => None,
+            Self::Writer(_) | Self::Rolling(_) => None,
             Self::Path(parts) => parts.written.back().map(PathBuf::as_path),
         }
     }
@@ -61,6 +66,7 @@ impl Parts {
     pub(super) fn removed(&self) -> u32 {
         match self {
             Self::Writer(_) => 0,
+            Self::Rolling(rolled) => rolled.forgotten_parts(),
             Self::Path(parts) => parts.removed,
         }
     }
@@ -68,7 +74,7 @@ impl Parts {
     /// Returns the files that were written and kept.
     pub(super) fn into_files(self) -> Vec<PathBuf> {
         match self {
-            Self::Writer(_) => Vec::new(),
+            Self::Writer(_) | Self::Rolling(_) => Vec::new(),
             Self::Path(parts) => parts.written.into(),
         }
     }

@@ -58,8 +58,8 @@ impl RootRule<'_> {
     }
 }
 
-/// A span that is open at one place of the stream.
-struct OpenSpan {
+/// A span that is open at one place of the stream, and may be a root.
+struct RootCandidate {
     /// The first time at which the span may have events in the window.
     since: u64,
     /// The first time at which the span is known to have been open in the window.
@@ -70,7 +70,7 @@ struct OpenSpan {
     entered_by: Option<ThreadKey>,
 }
 
-impl OpenSpan {
+impl RootCandidate {
     fn new(since: u64, known_since: u64) -> Self {
         Self { since, known_since, seen: known_since, entered_by: None }
     }
@@ -94,7 +94,7 @@ impl Roots {
     /// There are more spans than any capture of this size has.
     pub(super) fn find(events: &mut CaptureEvents, choice: &Choice, rule: &RootRule<'_>) -> Result<Self, CaptureError> {
         let mut roots = Self::default();
-        let mut open: HashMap<ProcessSpan, OpenSpan> = HashMap::new();
+        let mut open: HashMap<ProcessSpan, RootCandidate> = HashMap::new();
         let mut losses: HashMap<u32, RingLosses> = HashMap::new();
         let mut threads = 0;
         while let Some(RecordRef { ring, content }) = events.next_ref() {
@@ -129,11 +129,11 @@ impl Roots {
             let first_seen = || {
                 let since = if choice.from_nanos > 0 { choice.from_nanos } else { nanos };
                 let is_lost = losses.get(&process).is_some_and(|losses| losses.of_process(nanos) > 0);
-                OpenSpan::new(since, if is_lost { nanos } else { since })
+                RootCandidate::new(since, if is_lost { nanos } else { since })
             };
             match event {
                 PerfEvent::SpanNew => {
-                    open.insert(span, OpenSpan::new(nanos, nanos));
+                    open.insert(span, RootCandidate::new(nanos, nanos));
                 }
                 PerfEvent::SpanClose => {
                     let closed = open.remove(&span).unwrap_or_else(first_seen);

@@ -8,6 +8,7 @@ use super::error::{CaptureError, CaptureErrorKind};
 use super::options::CaptureOptions;
 use super::output::Output;
 use super::parts::{Parts, PathParts};
+use super::rolling::Rolled;
 use super::slots::{BlockSlot, CopyEnd, Message, Request};
 use super::sources::{FoundRings, SourceRing, Sources};
 use super::stats::RingStats;
@@ -19,8 +20,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The time between two ticks. At each tick, the capture checks the time limits, and calls the caller's `progress`.
@@ -127,6 +128,20 @@ pub fn capture_rings_to(
 ) -> Result<CaptureSummary, CaptureError> {
     let options = CaptureOptions { rotate_bytes: None, rotate_every: None, ..options.clone() };
     let (capture, sources) = Capture::begin(next_ring, Parts::Writer(Some(Box::new(out))), &options)?;
+    capture.run(sources, progress)
+}
+
+/// Captures rings into a rolling capture. Calls `begun` when the rings are open.
+pub(super) fn capture_rolling(
+    next_ring: &mut dyn FnMut() -> NextRing,
+    rolled: &Arc<Rolled>,
+    options: &CaptureOptions,
+    begun: &mut dyn FnMut(),
+    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+) -> Result<CaptureSummary, CaptureError> {
+    let (capture, sources) = Capture::begin(next_ring, Parts::Rolling(Arc::clone(rolled)), options)?;
+    rolled.note(&capture.output.rings);
+    begun();
     capture.run(sources, progress)
 }
 

@@ -2,8 +2,7 @@
 
 use super::wire::{Bytes, put_u32};
 use crate::reader::{BlockInfo, Descriptor, Reader, SavedBlocks, flow_tag};
-use crate::schema::perf::{CallSiteKind, CallSiteView, ThreadView};
-use crate::tracing::{CallSite, Catalog, Thread};
+use crate::tracing::Catalog;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -39,13 +38,13 @@ impl CaptureTables {
         let mut entries = 0;
         for call_site in self.catalog.call_sites() {
             if self.written_call_sites.insert(call_site.id) {
-                put_entry(out, recorder, CALL_SITE, call_site.id, &call_site_body(call_site));
+                put_entry(out, recorder, CALL_SITE, call_site.id, &call_site.encode());
                 entries += 1;
             }
         }
         for thread in self.catalog.threads() {
             if self.written_threads.insert(thread.id) {
-                put_entry(out, recorder, THREAD, thread.id, &thread_body(thread));
+                put_entry(out, recorder, THREAD, thread.id, &thread.encode());
                 entries += 1;
             }
         }
@@ -92,29 +91,6 @@ fn put_entry(out: &mut Vec<u8>, recorder: u32, what: u32, id: u32, body: &[u8]) 
     out.extend(body);
 }
 
-fn call_site_body(call_site: &CallSite) -> Vec<u8> {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
-    let view = CallSiteView {
-        kind: call_site.kind.unwrap_or(CallSiteKind::Span),
-        level: call_site.level,
-        name: call_site.name.as_str().into(),
-        target: call_site.target.as_str().into(),
-        module: text(&call_site.module),
-        file: text(&call_site.file),
-        line: call_site.line.unwrap_or(0),
-        field_names: call_site.field_names.iter().map(|name| (&**name).into()).collect(),
-    };
-    view.encode()
-}
-
-fn thread_body(thread: &Thread) -> Vec<u8> {
-    ThreadView::encode(
-        thread.started_epoch_nanos.unwrap_or(0),
-        thread.os_thread_id.unwrap_or(0),
-        thread.name.as_deref().unwrap_or(""),
-    )
-}
-
 /// Decodes a block of tables, and adds its entries to `catalogs` and `blocks`, which have one element for each ring of
 /// the capture. Returns false if the block is damaged.
 pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog], blocks: &mut [Arc<SavedBlocks>]) -> bool {
@@ -125,6 +101,19 @@ pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog], blocks: &mut [Arc<Sa
         }
     }
     true
+}
+
+/// Returns the entries of a block of tables, up to the first damaged one.
+pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const HEAD_BYTES: usize = 16;
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let mut head = Bytes::new(rest.get(..HEAD_BYTES)?);
+        let [_, _, _, body_bytes] = [head.u32()?, head.u32()?, head.u32()?, head.u32()?];
+        let (entry, after) = rest.split_at_checked(HEAD_BYTES + body_bytes as usize)?;
+        rest = after;
+        Some(entry)
+    })
 }
 
 fn learn_entry(bytes: &mut Bytes<'_>, catalogs: &mut [Catalog], blocks: &mut [Arc<SavedBlocks>]) -> Option<()> {
@@ -147,6 +136,7 @@ fn learn_entry(bytes: &mut Bytes<'_>, catalogs: &mut [Catalog], blocks: &mut [Ar
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::perf::{CallSiteKind, CallSiteView, ThreadView};
 
     #[test]
     fn call_sites_and_threads_come_back_and_entries_for_no_ring_are_refused() {
@@ -164,8 +154,8 @@ mod tests {
         assert!(known.learn_call_site(5, &view.encode()));
         assert!(known.learn_thread(6, &ThreadView::encode(1, 2, "worker")));
         let mut out = Vec::new();
-        put_entry(&mut out, 1, CALL_SITE, 5, &call_site_body(&known.call_site(5)));
-        put_entry(&mut out, 1, THREAD, 6, &thread_body(&known.thread(6)));
+        put_entry(&mut out, 1, CALL_SITE, 5, &known.call_site(5).encode());
+        put_entry(&mut out, 1, THREAD, 6, &known.thread(6).encode());
         let mut catalogs = vec![Catalog::new(), Catalog::new()];
         let mut blocks = vec![Arc::default(), Arc::default()];
         assert!(learn(&out, &mut catalogs, &mut blocks));

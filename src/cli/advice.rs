@@ -4,8 +4,9 @@
 use super::directories;
 use super::exit::{Exit, Failure};
 use super::paint::WARNING;
+use super::processes;
 use eventring::__internals::layout::header::content_type_name;
-use eventring::__internals::shm::RingDirectories;
+use eventring::__internals::shm::{ByteCount, RingDirectories};
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use std::path::Path;
@@ -64,7 +65,9 @@ fn short_name(path: &Path) -> Option<&str> {
 /// exist, the text names them. If not, it explains why the ring may be gone and how to keep it. The text is empty if
 /// `path` is the name of a capture.
 pub(super) fn why_gone(path: &Path) -> String {
-    if path.extension().is_some_and(|extension| extension == "evc") {
+    let is_capture = path.extension().is_some_and(|extension| extension == "evc");
+    // The message names the rings that the program has.
+    if is_capture || processes::is_of_process(path) {
         return String::new();
     }
     if let Some(shards) = orphaned_shards(path) {
@@ -93,12 +96,13 @@ fn orphaned_shards(path: &Path) -> Option<String> {
     ))
 }
 
-/// Returns an error message if `path` is a recorder's configuration string (a name and sizes, as in `name:15:24`) and
-/// not the name of a ring. Otherwise returns `None`.
+/// Returns an error message if `path` is a recorder's configuration string (a name and sizes, as in `name:15:24` or
+/// `name:64MiB`) and not the name of a ring. Otherwise returns `None`.
 pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
     let name = short_name(path)?;
     let is_shift = |field: &str| field.len() <= 2 && field.bytes().all(|byte| byte.is_ascii_digit());
-    let (first, last) = name.rsplit_once(':').filter(|(_, last)| is_shift(last))?;
+    let is_in_words = |field: &str| ByteCount::parse(field).is_ok();
+    let (first, last) = name.rsplit_once(':').filter(|(_, last)| is_shift(last) || is_in_words(last))?;
     let (ring, sizes) = match first.rsplit_once(':') {
         Some((ring, shift)) if is_shift(shift) => (ring, format!("{shift}:{last}")),
         _ => (first, last.to_owned()),

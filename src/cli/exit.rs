@@ -163,6 +163,7 @@ fn of_control(kind: eventring::control::ControlErrorKind) -> Option<Exit> {
         Kind::PermissionDenied => Exit::PermissionDenied,
         Kind::BadDirective => Exit::Usage,
         Kind::BadMessage => Exit::WrongVersion,
+        Kind::Exists => Exit::Exists,
         Kind::Io => return None,
         _ => Exit::Failed,
     })

@@ -107,6 +107,20 @@ impl TimeFormat {
         self.shown(epoch_nanos, &format!("%Y-%m-%d %H:%M:%S.%6f {zone}"))
     }
 
+    /// Returns the time of day, `03:04:05`, with the date before it if it is not today: `2026-01-02 03:04:05`.
+    pub(super) fn moment(&self, epoch_nanos: u64) -> String {
+        let is_today = self.zoned(epoch_nanos).is_some_and(|then| {
+            let now = Timestamp::now().to_zoned(self.zone.clone());
+            then.date() == now.date()
+        });
+        self.shown(epoch_nanos, if is_today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" })
+    }
+
+    /// Returns the date and the time as a part of a file's name: `2026-01-02T03.04.05`.
+    pub(super) fn file_name(&self, epoch_nanos: u64) -> String {
+        self.shown(epoch_nanos, "%Y-%m-%dT%H.%M.%S")
+    }
+
     fn shown(&self, epoch_nanos: u64, format: &str) -> String {
         match self.zoned(epoch_nanos) {
             Some(zoned) => zoned.strftime(format).to_string(),

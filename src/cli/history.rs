@@ -1,7 +1,11 @@
-//! The past that a ring holds: how long it is.
+//! The past that a ring holds: how long it is, and which ring would hold more.
 
+use super::format::{duration, rate};
+use eventring::__internals::layout::fit::{Events, Shifts};
+use eventring::__internals::layout::header::CONTENT_TYPE_FIRST_FREE;
+use eventring::__internals::shm::ByteCount;
 use eventring::reader::{Next, Reader, Seek};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The past that a ring holds.
 #[derive(Clone, Copy, Default)]
@@ -12,6 +16,9 @@ pub(super) struct History {
     pub(super) per_second: f64,
     /// The part of the ring that is in use, 0 to 1: of its descriptors or of its payload buffer, whichever is more.
     pub(super) fill: f64,
+    /// The time that the ring holds when all of it is in use, at the same number of events a second. 0 if it is not
+    /// known.
+    pub(super) seconds_when_full: f64,
 }
 
 impl History {
@@ -38,7 +45,8 @@ impl History {
         let seconds = until.saturating_sub(from) as f64 / 1e9;
         let events = info.last_seqno.saturating_sub(oldest_seqno) + 1;
         let per_second = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
-        Self { seconds, per_second, fill }
+        let seconds_when_full = if fill > 0.0 { seconds / fill } else { 0.0 };
+        Self { seconds, per_second, fill, seconds_when_full }
     }
 
     /// Adds a shard of the same recorder. The past of a recorder is as long as that of its shard with the shortest.
@@ -48,6 +56,48 @@ impl History {
             seconds: shorter(self.seconds, shard.seconds),
             per_second: self.per_second + shard.per_second,
             fill: self.fill.max(shard.fill),
+            seconds_when_full: shorter(self.seconds_when_full, shard.seconds_when_full),
         }
     }
+
+    /// Returns the past in words, or `None` if there are no two events. If `of` is a live ring, the text also says how
+    /// long the past will be when the whole ring is in use, and which size would hold twice as much.
+    pub(super) fn in_words(self, of: Option<&Reader>) -> Option<String> {
+        let words = |seconds| Duration::try_from_secs_f64(seconds).map(duration).unwrap_or_default();
+        if self.seconds <= 0.0 {
+            return None;
+        }
+        let past = format!("{} at {} events/s", words(self.seconds), rate(self.per_second));
+        let Some(reader) = of else { return Some(past) };
+        let size = twice_as_large(reader);
+        Some(match self.fill < 1.0 {
+            true => {
+                let full = words(self.seconds_when_full);
+                format!(
+                    "{past}, with {:.0} % of the ring; a full ring holds about {full}, {size} twice that",
+                    self.fill * 100.0
+                )
+            }
+            false => format!("{past}; {size} would hold about twice that"),
+        })
+    }
+}
+
+/// Returns the size of a ring, or of the shards of a recorder, that holds twice as many events and payloads, as it is
+/// written in a configuration.
+fn twice_as_large(reader: &Reader) -> String {
+    let info = reader.info();
+    let [descriptor, payload] = [info.geometry.descriptor_capacity(), info.geometry.payload_buf_bytes()];
+    let twice = Shifts { descriptor: descriptor.ilog2() + 1, payload: payload.ilog2() + 1 };
+    let is_sharded = info.extension.is_some_and(|extension| extension.shard_limit > 0);
+    // The memory in words is divided in a way of its own. It is named only if it gives these very shifts.
+    let context_bytes = info.geometry.context_area_bytes();
+    let bytes = twice.ring_bytes(context_bytes);
+    let is_compact = info.content_type >= CONTENT_TYPE_FIRST_FREE;
+    let of_words = Shifts::within(bytes, context_bytes, is_compact, Events::Any);
+    if !is_sharded && of_words == Some(twice) {
+        return format!("the size `:{}`", ByteCount(bytes).to_string().replace(' ', ""));
+    }
+    let what = if is_sharded { "shards of the size" } else { "the size" };
+    format!("{what} `:{}:{}`", twice.descriptor, twice.payload)
 }

@@ -2,7 +2,7 @@
 //! immediately.
 
 use super::exit::Failure;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -33,5 +33,26 @@ impl Interrupt {
     /// Returns true if a signal has come since the last call.
     pub(super) fn came(&self) -> bool {
         self.asked.try_recv().is_ok()
+    }
+}
+
+/// Listener for SIGUSR1, with which a user says that now is the moment.
+pub(super) struct UserSignal {
+    asked: Receiver<()>,
+}
+
+impl UserSignal {
+    /// Starts to listen. From here on, the signal no longer ends the process.
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        let mut signals = Signals::new([SIGUSR1]).map_err(|error| Failure::io("cannot listen to SIGUSR1", &error))?;
+        let (tell, asked) = channel();
+        // The thread ends when nobody listens any more.
+        std::thread::spawn(move || signals.forever().all(|_| tell.send(()).is_ok()));
+        Ok(Self { asked })
+    }
+
+    /// Returns how many signals have come since the last call.
+    pub(super) fn count(&self) -> usize {
+        self.asked.try_iter().count()
     }
 }

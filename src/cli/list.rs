@@ -6,7 +6,7 @@ use super::format::{bytes, content_name, duration, grouped, one_line};
 use super::history::History;
 use super::paint::{DIM, WARNING};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use super::servers::{self, ListedServer};
+use super::servers::{self, ListedServer, SilentServer};
 use super::state::{json_name, short_word, writer};
 use eventring::reader::{Reader, ReaderErrorKind, RingState, shard_path};
 use serde_json::{Value, json};
@@ -26,6 +26,9 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// The largest width of the last column, which shows what is switched on. `eventring levels` shows all of it.
+const SERVER_CHARS_MAX: usize = 30;
 
 /// A ring and its shards, as the list shows them. It holds no open reader, so many rings can be listed without many
 /// open files.
@@ -57,19 +60,29 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), allow(unused_mut))]
     let mut found: Vec<ListedRing> = files.iter().filter_map(|path| list_ring(path)).collect();
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    add_servers(&mut found, &servers::in_directories(&directories));
+    {
+        let (answering, silent) = servers::in_directories(&directories);
+        add_servers(&mut found, &answering);
+        add_silent(&mut found, &silent);
+    }
+    let is_closed = |directory: &PathBuf| {
+        std::fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    // `files` has warned of it. The list may be incomplete.
+    let may_be_more = directories.iter().any(is_closed);
     let mut out = anstream::stdout().lock();
     if args.json {
         let rings: Vec<Value> = found.iter().map(object).collect();
         writeln!(out, "{}", json!({ "directories": directories, "rings": rings }))?;
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
-        anstream::eprintln!("there are no rings in {}", directories.join(" and "));
+        let who_knows = if may_be_more { ", as far as this user may look" } else { "" };
+        anstream::eprintln!("there are no rings in {}{who_knows}", directories.join(" and "));
     } else {
         table(&mut out, &found)?;
     }
     out.flush()?;
-    Ok(Exit::Done)
+    Ok(if may_be_more { Exit::PermissionDenied } else { Exit::Done })
 }
 
 /// Reads the ring at `path`. Returns `None` if the file is no ring, or if it is a shard that is listed with its shard
@@ -173,6 +186,22 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
     }
 }
 
+/// Shows at the rings of servers that do not answer that they do not, and warns of them: they may have more rings.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
+    for server in silent {
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} {} does not answer: it may be stopped, and its rings in anonymous memory are \
+             not shown",
+            server.described()
+        );
+        let rings = found
+            .iter_mut()
+            .filter(|ring| ring.server.is_none() && ring.writer.is_some_and(|(pid, _)| Some(pid) == server.pid()));
+        rings.for_each(|ring| ring.server = Some((server.object(), server.in_words())));
+    }
+}
+
 fn object(found: &ListedRing) -> Value {
     json!({
         "name": found.name,
@@ -191,8 +220,17 @@ fn object(found: &ListedRing) -> Value {
         "events_per_s": found.history.per_second,
         "fill": found.history.fill,
         "history_seconds": found.history.seconds,
+        "history_seconds_when_full": found.history.seconds_when_full,
         "server": found.server.as_ref().map(|(object, _)| object),
     })
+}
+
+/// Cuts a text that is too long for its column.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SERVER_CHARS_MAX) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(SERVER_CHARS_MAX - 1).chain(['…']).collect(),
+    }
 }
 
 fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
@@ -211,13 +249,13 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
                     one_line(format!("{program} {pid}").trim())
                 }
             };
-            let History { seconds, per_second, fill } = found.history;
+            let History { seconds, per_second, fill, .. } = found.history;
             let rate = if per_second > 0.0 { format!("{}/s", grouped(per_second as u64)) } else { "–".to_owned() };
             let past = match seconds {
                 0.0 => "–".to_owned(),
                 seconds => format!("{} ({:.0} %)", duration(Duration::from_secs_f64(seconds)), fill * 100.0),
             };
-            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |(_, words)| one_line(words));
+            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |(_, words)| shortened(&one_line(words)));
             let (recorded, bytes) = (grouped(found.recorded), bytes(found.file_bytes));
             [name, one_line(&found.content_name), by, recorded, bytes, rate, past, server]
         })

@@ -20,6 +20,7 @@ mod info;
 mod interrupt;
 mod list;
 mod open;
+mod open_spans;
 mod output;
 mod paint;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "processes_unsupported.rs")]
@@ -34,6 +35,7 @@ mod snapshot;
 mod soak;
 mod state;
 mod summary;
+mod top;
 mod watch;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -60,14 +62,16 @@ enum Verb {
     Capture(capture::Args),
     Export(export::Args),
     Summary(summary::Args),
+    Open(open_spans::OpenArgs),
+    Top(top::TopArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Enable(control::EnableArgs),
+    Enable(control::enable::EnableArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Disable(control::DisableArgs),
+    Disable(control::disable::DisableArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Levels(control::LevelsArgs),
+    Levels(control::levels::LevelsArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Serve(control::ServeArgs),
+    Serve(control::serve::ServeArgs),
     Clean(clean::Args),
     Demo(demo::Args),
     Soak(soak::Args),
@@ -92,14 +96,16 @@ pub(crate) fn main() -> ExitCode {
         Verb::Capture(args) => capture::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Summary(args) => summary::run(args),
+        Verb::Open(args) => open_spans::run(args),
+        Verb::Top(args) => top::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Enable(args) => control::run_enable(args),
+        Verb::Enable(args) => control::enable::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Disable(args) => control::run_disable(args),
+        Verb::Disable(args) => control::disable::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Levels(args) => control::run_levels(args),
+        Verb::Levels(args) => control::levels::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Serve(args) => control::run_serve(args),
+        Verb::Serve(args) => control::serve::run(args),
         Verb::Clean(args) => clean::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),

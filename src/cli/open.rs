@@ -5,7 +5,7 @@ use eventring::reader::{Reader, ReaderOptions};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The pause between two searches for a ring that is not there yet. It is short, because a program may live for only a
@@ -45,6 +45,11 @@ enum KnownSchema {
 }
 
 impl RingArgs {
+    /// Returns the name as the user has written it.
+    pub(super) fn name(&self) -> &Path {
+        &self.name
+    }
+
     pub(super) fn open(&self) -> anyhow::Result<Reader> {
         let reader = self.expect.options().open(&self.name).map_err(|error| advice::on_expected(&self.name, error))?;
         advice::warn_of_shard(&self.name, &reader);

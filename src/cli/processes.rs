@@ -1,9 +1,15 @@
 //! Processes on the command line: `pid:N`, the path of a socket and `--process` mean all rings of a program.
 
-use super::control::Enabled;
+use super::control::enable::Enabled;
 use super::exit::{Exit, Failure};
-use eventring::control::{Process, ServedFile};
+use super::interrupt::Interrupt;
+use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The pause between two looks for a program that is not there yet.
+const PROGRAM_PAUSE: Duration = Duration::from_millis(20);
 
 /// The options of verbs that read the rings of running programs.
 #[derive(clap::Args)]
@@ -25,10 +31,92 @@ impl ProcessArgs {
             rings.extend(rings_of(&Process::find(name)?, None)?);
         }
         if rings.is_empty() {
-            let message = "nothing to read: name a ring, or a program with --process; `eventring list` shows all";
-            return Err(Failure::new(Exit::Usage, message).into());
+            return Err(nothing_to_read().into());
         }
         Ok(rings)
+    }
+
+    /// Returns the names of rings, and the programs of which all rings are read. With `waits`, the programs need not be
+    /// there yet.
+    pub(super) fn followed(&self, names: &[PathBuf], waits: bool) -> anyhow::Result<(Vec<PathBuf>, FollowedPrograms)> {
+        let mut programs = FollowedPrograms::default();
+        let is_program = |name: &&PathBuf| name.to_str().is_some_and(Process::is_named_by);
+        let (processes, mut rings): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(is_program);
+        let written =
+            processes.iter().filter_map(|name| name.to_str()).chain(self.processes.iter().map(String::as_str));
+        for name in written {
+            match programs.add(name) {
+                Err(error) if waits && error.kind() == ControlErrorKind::NoServer => {
+                    programs.awaited.push(name.to_owned());
+                }
+                added => added?,
+            }
+        }
+        let of_programs = programs.new_rings()?;
+        let rings: Vec<PathBuf> = rings.drain(..).cloned().chain(of_programs).collect();
+        if rings.is_empty() && !waits {
+            return Err(nothing_to_read().into());
+        }
+        if rings.is_empty() && programs.awaited.is_empty() && programs.followed.is_empty() {
+            return Err(nothing_to_read().into());
+        }
+        Ok((rings, programs))
+    }
+
+    /// Returns the names of all rings as [`Self::rings`] does. If a program is not there or has no rings yet, and
+    /// `waits` is true, waits for it. Returns `None` if the user has stopped the wait.
+    pub(super) fn rings_or_wait(
+        &self,
+        names: &[PathBuf],
+        waits: bool,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Option<Vec<PathBuf>>> {
+        let has_names = !names.is_empty() || !self.processes.is_empty();
+        let is_awaited = |error: &anyhow::Error| {
+            let is_nowhere = |error: &ControlError| error.kind() == ControlErrorKind::NoServer;
+            error.is::<Failure>() || error.downcast_ref::<ControlError>().is_some_and(is_nowhere)
+        };
+        loop {
+            match self.rings(names) {
+                Err(error) if waits && has_names && is_awaited(&error) => {
+                    if interrupt.came() {
+                        return Ok(None);
+                    }
+                    std::thread::sleep(PROGRAM_PAUSE);
+                }
+                rings => return rings.map(Some),
+            }
+        }
+    }
+
+    /// Checks the directive of `--enable`, as far as it can be checked without the program.
+    pub(super) fn check_directive(&self) -> Result<(), Failure> {
+        let Some(directive) = &self.enable else { return Ok(()) };
+        super::control::enable::check(directive)
+    }
+
+    /// Returns an error if `--enable` is used for something that no program records.
+    pub(super) fn refuse_enable(&self, what: &str) -> Result<(), Failure> {
+        match &self.enable {
+            None => Ok(()),
+            Some(_) => {
+                let message =
+                    format!("--enable switches on what a running program records, and {what} is read; leave it out");
+                Err(Failure::new(Exit::Usage, message))
+            }
+        }
+    }
+
+    /// Checks that a program that is started again has its rings under the same names. A ring in anonymous memory is
+    /// found by the address of its program, and some addresses change with each start.
+    pub(super) fn check_lasting(rings: &[PathBuf]) -> Result<(), Failure> {
+        let Some(ring) = rings.iter().find(|ring| is_of_one_process(ring)) else { return Ok(()) };
+        let message = format!(
+            "{}: --reopen cannot find this ring again: the server of a program that is started again gets another \
+             address. Start the program with an address, such as EVENTRING_SERVER=@my-app, and name it",
+            ring.display()
+        );
+        Err(Failure::new(Exit::Usage, message))
     }
 
     /// Switches on what `--enable` names in the programs of these rings, as long as the returned value lives.
@@ -38,11 +126,31 @@ impl ProcessArgs {
     }
 }
 
+/// Returns true if the name means a process, or a ring of one: `PROCESS` or `PROCESS/RING`.
+pub(super) fn is_of_process(name: &Path) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    Process::is_named_by(name) || name.rsplit_once('/').is_some_and(|(process, _)| Process::is_named_by(process))
+}
+
+fn nothing_to_read() -> Failure {
+    let message =
+        "nothing to read: name a ring, or a program that has rings with --process; `eventring list` shows all";
+    Failure::new(Exit::Usage, message)
+}
+
+/// Returns true if the ring is named by the process id of its program, or by a socket whose name has this id.
+fn is_of_one_process(ring: &Path) -> bool {
+    let socket =
+        ring.parent().filter(|process| process.to_str().is_some_and(Process::is_named_by)).map(ServerAddress::of);
+    ring.to_str().is_some_and(|text| text.starts_with("pid:"))
+        || socket.is_some_and(|address| address.pid_hint().is_some())
+}
+
 /// Replaces each name that means a process by the names of its rings.
 pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut rings = Vec::new();
     for name in names {
-        match name.to_str().filter(|text| is_process(text)) {
+        match name.to_str().filter(|text| Process::is_named_by(text)) {
             Some(text) => rings.extend(rings_of(&Process::find(text)?, Some(text))?),
             None => rings.push(name.clone()),
         }
@@ -50,37 +158,102 @@ pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(rings)
 }
 
-/// Returns true if the argument means a process, and not one ring.
-fn is_process(name: &str) -> bool {
-    let is_pid = name.strip_prefix("pid:").is_some_and(|pid| !pid.contains('/'));
-    is_pid || (name.starts_with('@') && !name.contains('/')) || is_socket(Path::new(name))
-}
-
-fn is_socket(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt as _;
-    path.metadata().is_ok_and(|found| found.file_type().is_socket())
-}
-
-/// Returns the names of the rings of processes. A ring with a file is named by it, so that it can be read after the
-/// program has ended.
+/// Returns the names of the rings of processes.
 fn rings_of(processes: &[Process], as_written: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
     let mut rings = Vec::new();
     for process in processes {
-        let mut files = process.files()?;
-        files.retain(|file| file.shard().is_none_or(|(_, index)| index == 0));
-        let address = match as_written {
-            Some(written) => written.to_owned(),
-            None => process.address().to_string(),
-        };
-        for file in &files {
-            let has_file = file.path().filter(|path| path.exists());
-            let is_only = |file: &ServedFile| files.iter().filter(|other| other.name() == file.name()).count() == 1;
-            rings.push(match has_file {
-                Some(path) => path.to_path_buf(),
-                None if is_only(file) => format!("{address}/{}", file.name()).into(),
-                None => format!("{address}/#{}", file.id()).into(),
-            });
-        }
+        let files = process.files()?;
+        rings.extend(names(process, as_written, &files, |_| true));
     }
     Ok(rings)
+}
+
+/// Returns the names of the rings that `is_wanted` chooses, without the further shards of recorders. `files` are all
+/// that the process has. A ring with a file is named by it, so that it can be read after the program has ended.
+fn names(
+    process: &Process,
+    as_written: Option<&str>,
+    files: &[ServedFile],
+    mut is_wanted: impl FnMut(&ServedFile) -> bool,
+) -> Vec<PathBuf> {
+    let address = as_written.map_or_else(|| process.address().to_string(), ToOwned::to_owned);
+    let rings = || files.iter().filter(|file| !file.is_further_shard());
+    let name = |file: &ServedFile| match file.path().filter(|path| path.exists()) {
+        Some(path) => path.to_path_buf(),
+        None if rings().filter(|other| other.name() == file.name()).count() == 1 => {
+            format!("{address}/{}", file.name()).into()
+        }
+        None => format!("{address}/#{}", file.id()).into(),
+    };
+    rings().filter(|file| is_wanted(file)).map(name).collect()
+}
+
+/// Programs of which all rings are read: those that they have, and those that they make later.
+#[derive(Default)]
+pub(super) struct FollowedPrograms {
+    /// Names of programs that are not there yet.
+    awaited: Vec<String>,
+    followed: Vec<FollowedProgram>,
+}
+
+struct FollowedProgram {
+    process: Process,
+    as_written: Option<String>,
+    /// The rings that are known.
+    known: HashSet<u64>,
+}
+
+impl FollowedPrograms {
+    /// Returns the names of programs that are not there yet.
+    pub(super) fn awaited(&self) -> &[String] {
+        &self.awaited
+    }
+
+    /// Returns true if a program may make more rings.
+    pub(super) fn may_make_more(&self) -> bool {
+        self.followed.iter().any(|program| !program.process.is_gone())
+    }
+
+    /// Returns the names of the rings that have come since the last call.
+    ///
+    /// # Errors
+    /// A program that was awaited is there and refuses this user, or does not answer.
+    pub(super) fn new_rings(&mut self) -> Result<Vec<PathBuf>, ControlError> {
+        for name in std::mem::take(&mut self.awaited) {
+            match self.add(&name) {
+                Err(error) if error.kind() == ControlErrorKind::NoServer => self.awaited.push(name),
+                added => added?,
+            }
+        }
+        let mut rings = Vec::new();
+        for program in &mut self.followed {
+            let is_first = program.known.is_empty();
+            if !is_first && program.process.changes().is_empty() {
+                continue;
+            }
+            // A program that has just ended has no more rings.
+            let Ok(files) = program.process.files() else { continue };
+            let known = &mut program.known;
+            rings
+                .extend(names(&program.process, program.as_written.as_deref(), &files, |file| known.insert(file.id())));
+        }
+        Ok(rings)
+    }
+
+    /// If the name is that of a program, for example because a socket has come to this path, follows the program and
+    /// returns true.
+    pub(super) fn add_if_named(&mut self, name: &Path) -> bool {
+        let name = name.to_str().filter(|name| Process::is_named_by(name));
+        name.is_some_and(|name| self.add(name).is_ok())
+    }
+
+    /// Follows all programs of this name.
+    fn add(&mut self, name: &str) -> Result<(), ControlError> {
+        let as_written = Process::is_named_by(name).then(|| name.to_owned());
+        for process in Process::find(name)? {
+            process.follow()?;
+            self.followed.push(FollowedProgram { process, as_written: as_written.clone(), known: HashSet::new() });
+        }
+        Ok(())
+    }
 }

@@ -75,7 +75,8 @@ impl Time {
         u64::try_from(time.as_nanosecond()).map(Self::EpochNanos).map_err(|_| "expected a time after 1970".to_owned())
     }
 
-    fn epoch_nanos(self, capture: &CaptureFile) -> u64 {
+    /// Returns the time in this capture, in nanoseconds since the epoch.
+    pub(super) fn epoch_nanos(self, capture: &CaptureFile) -> u64 {
         match self {
             Self::EpochNanos(nanos) => nanos,
             Self::SinceStart(nanos) => capture.started_epoch_nanos().saturating_add_signed(nanos),

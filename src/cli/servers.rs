@@ -1,8 +1,12 @@
 //! The servers of running programs, as `eventring list` shows them.
 
-use eventring::control::{ControlErrorKind, Process, ServedFile, ServerAddress};
+use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The time that each server has for its answers. It is short, because a stopped process does not answer at all.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A server that answers this user.
 pub(super) struct ListedServer {
@@ -12,16 +16,53 @@ pub(super) struct ListedServer {
     effective: String,
 }
 
-/// Returns the servers whose sockets lie in these directories.
-pub(super) fn in_directories(directories: &[PathBuf]) -> Vec<ListedServer> {
+/// A server whose process is there and does not answer.
+pub(super) struct SilentServer {
+    address: ServerAddress,
+}
+
+/// Returns the servers whose sockets lie in these directories: those that answer, and those that do not.
+pub(super) fn in_directories(directories: &[PathBuf]) -> (Vec<ListedServer>, Vec<SilentServer>) {
     let addresses = directories.iter().flat_map(|directory| ServerAddress::in_ring_directory(directory));
-    let serving = |address: ServerAddress| {
-        let process = Process::connect(&address).ok()?;
-        let files = process.files().ok()?;
-        let effective = process.state().ok()?.effective;
-        Some(ListedServer { process, files, effective })
+    let serving = |address: &ServerAddress| {
+        let process = Process::connect_timeout(address, PATIENCE)?;
+        let (files, effective) = (process.files()?, process.state()?.effective);
+        Ok::<_, ControlError>(ListedServer { process, files, effective })
     };
-    addresses.filter_map(serving).collect()
+    let (mut listed, mut silent) = (Vec::new(), Vec::new());
+    for address in addresses {
+        match serving(&address) {
+            Ok(server) => listed.push(server),
+            Err(error) if error.kind() == ControlErrorKind::NoAnswer => silent.push(SilentServer { address }),
+            Err(_) => {}
+        }
+    }
+    (listed, silent)
+}
+
+impl SilentServer {
+    /// Returns the id of the process, as the name of its socket says.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.address.pid_hint()
+    }
+
+    /// Returns the server as JSON.
+    pub(super) fn object(&self) -> Value {
+        json!({ "socket": self.address.to_string(), "answers": false, "clients": null, "enabled": null })
+    }
+
+    /// Returns what the table shows.
+    pub(super) fn in_words(&self) -> String {
+        "does not answer".to_owned()
+    }
+
+    /// Returns the process in words, for a warning.
+    pub(super) fn described(&self) -> String {
+        match self.pid() {
+            Some(pid) => format!("process {pid} ({})", self.address),
+            None => format!("the process that serves at {}", self.address),
+        }
+    }
 }
 
 /// Returns true if the path is that of a server's socket in a ring directory, and nobody answers there.
@@ -31,7 +72,7 @@ pub(super) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     is_socket
         && address.pid_hint().is_some()
-        && Process::connect(&address).is_err_and(|error| error.kind() == ControlErrorKind::NoServer)
+        && Process::connect_timeout(&address, PATIENCE).is_err_and(|error| error.kind() == ControlErrorKind::NoServer)
 }
 
 impl ListedServer {
@@ -45,8 +86,7 @@ impl ListedServer {
 
     /// Returns the rings that are in anonymous memory, without the further shards of recorders.
     pub(super) fn anonymous(&self) -> impl Iterator<Item = &ServedFile> {
-        let is_listed = |file: &&ServedFile| file.path().is_none() && file.shard().is_none_or(|(_, index)| index == 0);
-        self.files.iter().filter(is_listed)
+        self.files.iter().filter(|file| file.path().is_none() && !file.is_further_shard())
     }
 
     pub(super) fn process(&self) -> &Process {
@@ -57,6 +97,7 @@ impl ListedServer {
     pub(super) fn object(&self) -> Value {
         json!({
             "socket": self.process.address().to_string(),
+            "answers": true,
             "clients": self.process.other_clients(),
             "enabled": self.effective,
         })

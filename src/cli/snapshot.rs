@@ -1,13 +1,14 @@
 //! `eventring snapshot`.
 
 use super::exit::{Exit, Failure};
-use super::format::{bytes, counted, events, grouped};
+use super::format::{bytes, content_name, counted, events, grouped};
 use super::open::RingArgs;
 use super::output;
 use super::paint::{DIM, WARNING};
 use eventring::capture::ReadFiles;
 use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
 use serde_json::json;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             "{WARNING}warning:{WARNING:#} this is only one of {shards} shards; `eventring capture` saves them all"
         );
     }
-    let output = args.output.clone().unwrap_or_else(|| default_output(&reader));
+    let output = args.output.clone().unwrap_or_else(|| default_output(&reader, args.ring.name()));
     if !output::is_stdout(&output) {
         // The directory of the output has room for the snapshot, so it is likely to have room for the events, too.
         let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
@@ -95,9 +96,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn default_output(reader: &Reader) -> PathBuf {
-    let name = reader.path().and_then(Path::file_name).unwrap_or("ring".as_ref());
-    let mut name = name.to_os_string();
+/// Returns the name of the ring, as a file name. A ring of a server has no path: it is called what the user calls it,
+/// or, if the user has named only the program, by its content.
+fn default_output(reader: &Reader, as_written: &Path) -> PathBuf {
+    let of_server = || as_written.to_str()?.rsplit_once('/').map(|(_, ring)| OsString::from(ring));
+    let of_content = || Some(OsString::from(content_name(&reader.info()).replace('/', "_")));
+    let of_file = reader.path().and_then(Path::file_name).map(OsStr::to_os_string);
+    let mut name = of_file.or_else(of_server).or_else(of_content).unwrap_or_default();
     name.push(".snapshot.zst");
     PathBuf::from(name)
 }

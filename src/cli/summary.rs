@@ -131,7 +131,7 @@ fn row(span: &SpanSummary, beginning: &str, open: &str) -> [String; 11] {
 }
 
 /// Returns a time with three significant digits: `950 ns`, `12.3 µs`, `1.25 s`.
-fn time(nanos: u64) -> String {
+pub(super) fn time(nanos: u64) -> String {
     let (value, unit) = match nanos {
         0..1_000 => return format!("{nanos} ns"),
         1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),

@@ -6,7 +6,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// The end of the names of sockets in ring directories.
 const SUFFIX: &str = ".sock";
@@ -66,14 +65,6 @@ impl ServerAddress {
     pub fn pid_hint(&self) -> Option<u32> {
         let Self::Path(path) = self else { return None };
         path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.split_once('-')?.0.parse().ok()
-    }
-}
-
-impl FromStr for ServerAddress {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self::of(text))
     }
 }
 

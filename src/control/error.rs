@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 /// Kind of a [`ControlError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,11 +24,15 @@ pub enum ControlErrorKind {
     Gone,
     /// The operating system has refused a call.
     Io,
+    /// A server cannot have this address: something that is no socket has the path.
+    Exists,
+    /// The process that serves is there and does not answer. It may be stopped.
+    NoAnswer,
 }
 
 impl ControlErrorKind {
     /// All kinds. The code of a kind in messages is its index here.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::NoServer,
         Self::PermissionDenied,
         Self::NotFound,
@@ -36,6 +41,8 @@ impl ControlErrorKind {
         Self::BadMessage,
         Self::Gone,
         Self::Io,
+        Self::Exists,
+        Self::NoAnswer,
     ];
 
     pub(super) fn code(self) -> u16 {
@@ -48,10 +55,11 @@ impl ControlErrorKind {
 }
 
 /// Error of a request to a server, or of starting one. Its text names the address, the operation and the reason.
+#[derive(Clone)]
 pub struct ControlError {
     kind: ControlErrorKind,
     message: String,
-    source: Option<io::Error>,
+    source: Option<Arc<io::Error>>,
 }
 
 impl ControlError {
@@ -60,7 +68,7 @@ impl ControlError {
     }
 
     pub(super) fn io(message: impl Into<String>, source: impl Into<io::Error>) -> Self {
-        Self { kind: ControlErrorKind::Io, message: message.into(), source: Some(source.into()) }
+        Self { kind: ControlErrorKind::Io, message: message.into(), source: Some(Arc::new(source.into())) }
     }
 
     /// Puts the address of the server before the message.
@@ -90,6 +98,6 @@ debug_as_displayed!(ControlError);
 
 impl std::error::Error for ControlError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| source as _)
+        self.source.as_deref().map(|source| source as _)
     }
 }

@@ -2,58 +2,99 @@
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
-use super::process::Process;
+use super::process::{ANSWER_PATIENCE, Process, REACHABLE, ServedFile};
 use crate::shm;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+use std::time::Duration;
+
+/// The time that each server has for its answer while one of them is looked for by name. It is short, because servers
+/// that are not meant may be stopped.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Returns the error of a ring directory in which this user may not look for servers, if there is one.
+fn closed_directory() -> Option<ControlError> {
+    let directories = shm::RingDirectories::from_environment().for_reading();
+    let denied = |error: &std::io::Error| error.kind() == ErrorKind::PermissionDenied;
+    let closed =
+        directories.iter().find(|directory| std::fs::read_dir(directory).err().as_ref().is_some_and(denied))?;
+    let text = format!("look for servers in {}: permission denied; {REACHABLE}", closed.display());
+    Some(ControlError::new(ControlErrorKind::PermissionDenied, text))
+}
 
 /// Returns the addresses of all sockets in the ring directories. A socket may belong to a process that has ended.
-#[must_use]
-pub fn addresses() -> Vec<ServerAddress> {
+fn addresses() -> Vec<ServerAddress> {
     let directories = shm::RingDirectories::from_environment().for_reading();
     directories.iter().flat_map(|directory| ServerAddress::in_ring_directory(directory)).collect()
 }
 
 impl Process {
+    /// Returns true if the name can only be that of a process: `pid:N`, `@name`, or the path of a socket. Names of
+    /// programs and of rings are not among them.
+    #[must_use]
+    pub fn is_named_by(name: &str) -> bool {
+        let is_pid_or_abstract = name.starts_with("pid:") || name.starts_with('@');
+        if is_pid_or_abstract { !name.contains('/') } else { is_socket(name) }
+    }
+
     /// Connects to the processes that `name` means. The name is a process id (`pid:N`), the path of a socket, `@name`
     /// for a name in the abstract namespace, the name of a program, or that of one of its rings. A name of a program
-    /// or ring can mean several processes. Only servers in the ring directories are found by such a name.
+    /// or ring can mean several processes. Only servers in the ring directories are found by such a name, and by the
+    /// path of a ring's file. `PROCESS/RING` means the process.
     ///
     /// # Errors
-    /// Returns an error if there is no such process, or if it refuses this process.
+    /// Returns an error if there is no such process, if it refuses this process, or if it does not answer. Returns an
+    /// error, too, if the only processes that may be meant do not answer, or if this user may not look for them.
     pub fn find(name: &str) -> Result<Vec<Self>, ControlError> {
-        if let Some(address) = explicit_address(name) {
-            return Ok(vec![Self::connect(&address)?]);
+        if name.starts_with('@') || is_socket(name) || is_behind_a_closed_door(name) {
+            return Ok(vec![Self::connect(&ServerAddress::of(name))?]);
+        }
+        if let Some((process, _)) = name.rsplit_once('/').filter(|(process, _)| Self::is_named_by(process)) {
+            return Self::find(process);
         }
         let pid = name.strip_prefix("pid:");
         let wanted = match pid.map(str::parse::<u32>) {
             Some(Err(_)) => {
-                let text = format!("`{name}` has no process id after `pid:`, expected for example pid:1234");
+                let text = format!("`{name}` has no number of a process after `pid:`, expected for example pid:1234");
                 return Err(ControlError::new(ControlErrorKind::NotFound, text));
             }
             Some(Ok(pid)) => Some(pid),
             None => None,
         };
         let (mut found, mut refusal) = (Vec::new(), None);
+        let patience = if wanted.is_some() { ANSWER_PATIENCE } else { LOOK_PATIENCE };
         for address in addresses() {
             // The name of a socket has the id of the process, which spares connections to others.
             if wanted.is_some_and(|pid| address.pid_hint().is_some_and(|hint| hint != pid)) {
                 continue;
             }
-            match Self::connect(&address) {
-                Ok(process) if is_meant(&process, name, wanted) => found.push(process),
+            match Self::connect_timeout(&address, patience) {
+                Ok(process) if is_meant(&process, name, wanted) => {
+                    process.set_patience(ANSWER_PATIENCE);
+                    found.push(process);
+                }
                 Ok(_) => {}
-                Err(error) if error.kind() == ControlErrorKind::PermissionDenied => refusal = Some(error),
-                Err(_) => {}
+                // Sockets of servers that have ended are no reason.
+                Err(error) if matches!(error.kind(), ControlErrorKind::NoServer | ControlErrorKind::Gone) => {}
+                Err(error) => refusal = Some(error),
             }
         }
-        match (found.is_empty(), refusal) {
+        match (found.is_empty(), refusal.or_else(closed_directory)) {
             (false, _) => Ok(found),
-            (true, Some(refusal)) => Err(refusal),
+            (true, Some(refusal)) => Err(refusal.at(&format_args!("find the process `{name}`"))),
             (true, None) => {
+                let what = match wanted {
+                    Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => format!("there is no process {pid}"),
+                    Some(pid) => format!("process {pid} has no server in the ring directories"),
+                    None if name.contains('/') => {
+                        format!("no process with a server has the socket or the ring `{name}`")
+                    }
+                    None => format!("no process with a server has the name `{name}`"),
+                };
                 let text = format!(
-                    "no process with a server has the name `{name}`: start the program with EVENTRING_SERVER=1 (it needs \
-                     eventring's feature `server`); `eventring list` shows all rings"
+                    "{what}: start the program with EVENTRING_SERVER=1 (it needs eventring's feature `server`); \
+                     `eventring list` shows all rings"
                 );
                 Err(ControlError::new(ControlErrorKind::NoServer, text))
             }
@@ -61,17 +102,28 @@ impl Process {
     }
 }
 
-/// Returns the address if `name` is that of a socket.
-pub(crate) fn explicit_address(name: &str) -> Option<ServerAddress> {
-    let is_socket = |path: &Path| path.metadata().is_ok_and(|found| found.file_type().is_socket());
-    (name.starts_with('@') || is_socket(Path::new(name))).then(|| ServerAddress::of(name))
+/// Returns true if this is a path to which this user may not go, so that a socket may be there.
+fn is_behind_a_closed_door(path: &str) -> bool {
+    let denied = |error: std::io::Error| error.kind() == ErrorKind::PermissionDenied;
+    path.contains('/') && std::fs::symlink_metadata(path).err().is_some_and(denied)
+}
+
+/// Returns true if this is the path of a socket.
+fn is_socket(path: &str) -> bool {
+    Path::new(path).metadata().is_ok_and(|found| found.file_type().is_socket())
 }
 
 fn is_meant(process: &Process, name: &str, pid: Option<u32>) -> bool {
     match pid {
         Some(pid) => process.pid() == pid,
         None => {
-            process.program() == name || process.files().is_ok_and(|files| files.iter().any(|file| file.name() == name))
+            // The path of a ring is compared without its links. A name is no path.
+            let path = Path::new(name).canonicalize().ok().filter(|_| name.contains('/'));
+            let has_name = |file: &ServedFile| {
+                let its_path = || file.path().and_then(|file| file.canonicalize().ok());
+                file.name() == name || (path.is_some() && its_path() == path)
+            };
+            process.program() == name || process.files().is_ok_and(|files| files.iter().any(has_name))
         }
     }
 }

@@ -11,40 +11,45 @@
 //! | `wire/` | the messages, byte by byte |
 //! | `socket` | sockets that carry messages and descriptors |
 //! | `address` | the places of sockets |
+//! | `directives` | the text of wishes |
 //! | `served` | the files that a server serves |
 //! | `switches` | the parts of a program that take directives |
 //! | `wishes` | the wishes of all clients, and how long they live |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
-//! | `patience` | locks that a forked child can do without |
 //! | `process` | a client's connection to a server |
+//! | `state` | the recording of a process, as a client sees it |
 //! | `error` | the error type |
 
 mod address;
+mod directives;
 mod error;
 mod find;
-mod patience;
 mod process;
 mod served;
 mod server;
 mod socket;
+mod state;
 mod switches;
 mod wire;
 mod wishes;
 
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
-pub use find::addresses;
-pub use process::{ClientWish, Domain, FileChange, Process, ProcessState, ServedFile, WishTime};
+pub use process::{FileChange, Process, ServedFile};
 #[doc(hidden)]
 pub use server::ServedFileContent;
-pub use server::{SERVER_VARIABLE, Server, ServerBuilder};
+pub use server::{SERVER_VARIABLE, Server, ServerBuilder, environment_error};
+pub use state::{ClientWish, Domain, ProcessState, WishTime};
 
+#[doc(hidden)]
+pub use directives::check_wish;
 #[doc(hidden)]
 pub use wire::decode_messages;
 
-pub(crate) use find::explicit_address;
-pub(crate) use served::{Export, ServedContent, export};
+pub(crate) use directives::DOMAIN;
+pub(crate) use served::{Export, export};
 #[cfg(feature = "tracing")]
 pub(crate) use switches::changed;
-pub(crate) use switches::{Switchable, register};
+pub(crate) use switches::{Switchable, SwitchedDomain, register};
+pub(crate) use wire::ServedInfo;

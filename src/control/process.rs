@@ -3,6 +3,8 @@
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
 use super::socket::{self, Packet, Tried};
+use super::state::{ClientWish, Domain, ProcessState, WishTime};
+use super::switches::SwitchedDomain;
 use super::wire::{Answer, ClientRequest, DomainAnswer, MESSAGE_BYTES_MAX, ServedInfo, WishInfo, WishLife};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// The time that a server has for an answer. A server answers in less than a millisecond, unless its process is
 /// stopped.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two attempts to connect to a server that has no room for connections.
 const CONNECT_PAUSE: Duration = Duration::from_millis(5);
 /// The largest number of changes that are kept for [`Process::changes`].
@@ -53,6 +55,10 @@ pub struct Process {
 /// The connection, and what came over it without a request.
 struct ServerLine {
     socket: OwnedFd,
+    /// The process that serves, as the kernel knows it; 0 if it is in another pid namespace.
+    pid: u32,
+    /// The time that the server has for an answer.
+    patience: Duration,
     last_number: u32,
     changes: VecDeque<FileChange>,
     is_gone: bool,
@@ -75,65 +81,28 @@ pub enum FileChange {
     Removed(u64),
 }
 
-/// The time for which a wish lives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum WishTime {
-    /// The life of the connection.
-    Connection,
-    /// A fixed time, whether the client lives or not.
-    For(Duration),
-    /// Life without an end, until the wish is taken back with [`Process::withdraw`], or the program ends.
-    Kept,
-}
-
-/// A wish of a client that something is recorded.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct ClientWish {
-    /// The process of the client. It is 0 if the program does not see this process, because of its pid namespace.
-    pub pid: u32,
-    /// The directive.
-    pub directive: String,
-    /// The time at which the wish ends, in nanoseconds since the epoch. `None` if no time ends it.
-    pub until_epoch_nanos: Option<u64>,
-}
-
-/// A domain of the program's events.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Domain {
-    /// The name.
-    pub name: String,
-    /// True if events of the domain are recorded.
-    pub is_enabled: bool,
-}
-
-/// The recording of a process: what is on, and who wants it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct ProcessState {
-    /// The directives that the program itself has set.
-    pub configured: String,
-    /// The directives in force: those of the program and those of all wishes.
-    pub effective: String,
-    /// The wishes in force, in the order in which they came.
-    pub wishes: Vec<ClientWish>,
-    /// The domains of the program's events.
-    pub domains: Vec<Domain>,
-}
-
 impl Process {
     /// Connects to the server at this address.
     ///
     /// # Errors
-    /// Returns an error if no server is there, or if it refuses this process.
+    /// Returns an error if no server is there, if it refuses this process, or if it does not answer within 5 seconds.
     pub fn connect(address: &ServerAddress) -> Result<Self, ControlError> {
-        let socket = connect(address).map_err(|error| error.at(address))?;
-        let end = socket::peer(&socket).ok().and_then(|peer| Pid::from_raw(peer.pid.as_raw_pid()));
-        let end = end.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Self::connect_timeout(address, ANSWER_PATIENCE)
+    }
+
+    /// Connects to the server at this address. The server has the time `timeout` for each answer, now and later. (It
+    /// answers in less than a millisecond, unless its process is stopped or the machine is very busy.)
+    ///
+    /// # Errors
+    /// The errors of [`Self::connect`], with this time in place of 5 seconds.
+    pub fn connect_timeout(address: &ServerAddress, timeout: Duration) -> Result<Self, ControlError> {
+        let socket = connect(address, timeout).map_err(|error| error.at(address))?;
+        let server = socket::peer(&socket).ok().and_then(|peer| Pid::from_raw(peer.pid.as_raw_pid()));
+        let end = server.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let line = ServerLine {
             socket,
+            pid: server.map_or(0, |pid| pid.as_raw_pid().cast_unsigned()),
+            patience: timeout,
             last_number: 0,
             changes: VecDeque::new(),
             is_gone: false,
@@ -255,11 +224,13 @@ impl Process {
         let mut state = ProcessState::default();
         let ended = self.ask_all(&ClientRequest::State, |answer| match answer {
             Answer::State { configured, effective } => (state.configured, state.effective) = (configured, effective),
-            Answer::Wish(WishInfo { pid, until_epoch_nanos, directive }) => {
+            Answer::Wish(WishInfo { pid, uid, until_epoch_nanos, directive }) => {
                 let until_epoch_nanos = Some(until_epoch_nanos).filter(|nanos| *nanos > 0);
-                state.wishes.push(ClientWish { pid, directive, until_epoch_nanos });
+                state.wishes.push(ClientWish { pid, user: uid, directive, until_epoch_nanos });
             }
-            Answer::Domain(DomainAnswer { name, is_enabled }) => state.domains.push(Domain { name, is_enabled }),
+            Answer::Domain(DomainAnswer(SwitchedDomain { name, is_enabled, is_forbidden })) => {
+                state.domains.push(Domain { name, is_enabled, is_forbidden });
+            }
             _ => {}
         });
         ended.map(|()| state)
@@ -288,19 +259,32 @@ impl Process {
     /// Sends a request, and returns its one answer.
     fn ask(&self, request: &ClientRequest) -> Result<(Answer, Option<OwnedFd>), ControlError> {
         let mut line = self.line();
-        let number = line.send(request).map_err(|error| error.at(&self.address))?;
-        line.answer(number).map_err(|error| error.at(&self.address))
+        let number = line.send(request).map_err(|error| error.at(&self.described()))?;
+        line.answer(number).map_err(|error| error.at(&self.described()))
     }
 
     /// Sends a request, and calls `each` with its answers up to the last one.
     fn ask_all(&self, request: &ClientRequest, mut each: impl FnMut(Answer)) -> Result<(), ControlError> {
         let mut line = self.line();
-        let number = line.send(request).map_err(|error| error.at(&self.address))?;
+        let number = line.send(request).map_err(|error| error.at(&self.described()))?;
         loop {
-            match line.answer(number).map_err(|error| error.at(&self.address))? {
+            match line.answer(number).map_err(|error| error.at(&self.described()))? {
                 (Answer::End { .. }, _) => return Ok(()),
                 (answer, _) => each(answer),
             }
+        }
+    }
+
+    /// Gives the server another time for its answers.
+    pub(super) fn set_patience(&self, patience: Duration) {
+        self.line().patience = patience;
+    }
+
+    /// Returns the process in words, for messages: its program and its number, if they are known, and its address.
+    fn described(&self) -> String {
+        match self.pid {
+            0 => self.address.to_string(),
+            pid => format!("{} (process {pid}, {})", self.program, self.address),
         }
     }
 
@@ -310,7 +294,7 @@ impl Process {
 
     fn unexpected(&self) -> ControlError {
         ControlError::new(ControlErrorKind::BadMessage, "the server has given another answer than the expected one")
-            .at(&self.address)
+            .at(&self.described())
     }
 }
 
@@ -330,7 +314,7 @@ impl ServerLine {
                 Tried::Done(()) => return Ok(self.last_number),
                 // A server that has refused this client has closed the connection. Its reason may still be there.
                 Tried::Gone => return Ok(self.last_number),
-                Tried::NotNow if start.elapsed() > ANSWER_PATIENCE => return Err(no_answer()),
+                Tried::NotNow if start.elapsed() > self.patience => return Err(no_answer(self.pid, self.patience)),
                 Tried::NotNow => std::thread::sleep(CONNECT_PAUSE),
             }
         }
@@ -352,9 +336,9 @@ impl ServerLine {
                     return Err(ControlError::new(ControlErrorKind::Gone, "the process or its server has ended"));
                 }
                 None => {
-                    let left = ANSWER_PATIENCE.saturating_sub(start.elapsed());
+                    let left = self.patience.saturating_sub(start.elapsed());
                     if left.is_zero() {
-                        return Err(no_answer());
+                        return Err(no_answer(self.pid, self.patience));
                     }
                     is_readable(&self.socket, left);
                 }
@@ -367,7 +351,7 @@ impl ServerLine {
         if self.is_gone {
             return Ok(None);
         }
-        let Packet { bytes, descriptor } = match socket::receive(&self.socket, &mut self.buffer) {
+        let Packet { bytes, descriptor, .. } = match socket::receive(&self.socket, &mut self.buffer) {
             Tried::Done(packet) => packet,
             Tried::NotNow => return Ok(None),
             Tried::Gone => {
@@ -439,19 +423,25 @@ impl ServedFile {
     pub fn shard(&self) -> Option<(u64, u32)> {
         (self.info.shard_group != 0).then_some((self.info.shard_group, self.info.shard_index))
     }
+
+    /// Returns true if the ring is a shard other than shard 0. A reader finds such shards by itself, through shard 0.
+    #[must_use]
+    pub fn is_further_shard(&self) -> bool {
+        self.shard().is_some_and(|(_, index)| index != 0)
+    }
 }
 
-fn connect(address: &ServerAddress) -> Result<OwnedFd, ControlError> {
+fn connect(address: &ServerAddress, patience: Duration) -> Result<OwnedFd, ControlError> {
     let failed = |error: Errno| {
-        let kind = match error {
+        let start_one = "start the program with EVENTRING_SERVER=1, or start a server in it";
+        let (kind, mend) = match error {
             Errno::NOENT | Errno::CONNREFUSED | Errno::NOTSOCK | Errno::PROTOTYPE | Errno::NAMETOOLONG => {
-                ControlErrorKind::NoServer
+                (ControlErrorKind::NoServer, start_one)
             }
-            Errno::ACCESS | Errno::PERM => ControlErrorKind::PermissionDenied,
-            _ => ControlErrorKind::Io,
+            Errno::ACCESS | Errno::PERM => (ControlErrorKind::PermissionDenied, REACHABLE),
+            _ => (ControlErrorKind::Io, start_one),
         };
         let error = std::io::Error::from(error);
-        let mend = "start the program with EVENTRING_SERVER=1, or start a server in it";
         ControlError::new(kind, format!("connect to the server: {error}; {mend}"))
     };
     let socket_address = address.to_socket_address().map_err(failed)?;
@@ -459,11 +449,17 @@ fn connect(address: &ServerAddress) -> Result<OwnedFd, ControlError> {
     loop {
         match socket::connect(&socket_address) {
             // The server has not accepted earlier connections yet.
-            Err(Errno::AGAIN) if start.elapsed() < ANSWER_PATIENCE => std::thread::sleep(CONNECT_PAUSE),
+            Err(Errno::AGAIN) if start.elapsed() < patience => std::thread::sleep(CONNECT_PAUSE),
+            Err(Errno::AGAIN) => return Err(no_answer(0, patience)),
             connected => return connected.map_err(failed),
         }
     }
 }
+
+/// Advice for a user who may not reach a socket.
+pub(super) const REACHABLE: &str = "a ring directory is for the user and the group of the program; give the server an \
+                                    address that this user can reach (EVENTRING_SERVER=/tmp/NAME.sock or @NAME), and let \
+                                    the program allow this user";
 
 /// Waits until a descriptor is readable. Returns false if it did not become readable in this time.
 fn is_readable(descriptor: &OwnedFd, timeout: Duration) -> bool {
@@ -472,6 +468,9 @@ fn is_readable(descriptor: &OwnedFd, timeout: Duration) -> bool {
     poll(&mut polled, timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-fn no_answer() -> ControlError {
-    ControlError::new(ControlErrorKind::Gone, "the server has not answered for 5 seconds: its process may be stopped")
+/// Returns the error of a server that does not answer. `pid` is 0 if its process is not known.
+fn no_answer(pid: u32, patience: Duration) -> ControlError {
+    let process = if pid == 0 { "the process that serves".to_owned() } else { format!("process {pid}") };
+    let text = format!("{process} does not answer (for {} ms): it may be stopped", patience.as_millis());
+    ControlError::new(ControlErrorKind::NoAnswer, text)
 }

@@ -1,28 +1,13 @@
 //! The files that a server serves. A list of files is shared by the server's thread, which reads it, and by the threads
 //! that make and end rings.
 
-use super::patience;
 use super::wire::ServedInfo;
+use crate::shm::{self, UninheritedFd, patience};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
-
-/// The description of a served file.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ServedContent {
-    pub(crate) name: String,
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) content_type: u16,
-    pub(crate) content_name: String,
-    pub(crate) schema_hash: [u8; 32],
-    pub(crate) bytes: u64,
-    /// The number that the shards of one recorder share, or 0.
-    pub(crate) shard_group: u64,
-    pub(crate) shard_index: u32,
-}
 
 /// A list of files.
 pub(super) struct ServedFiles {
@@ -33,27 +18,27 @@ struct Listed {
     files: BTreeMap<u64, ListedFile>,
     next_id: u64,
     /// The descriptors that wake the servers of this list when it changes.
-    wakers: Vec<Arc<OwnedFd>>,
+    wakers: Vec<Arc<UninheritedFd>>,
 }
 
 struct ListedFile {
-    content: ServedContent,
+    info: ServedInfo,
     /// A descriptor that can only read.
     descriptor: Arc<OwnedFd>,
     /// The process that has put the file on the list. A forked child does not serve the files of its parent.
-    process: u32,
+    process: u64,
 }
 
 /// A place on a list. Dropping it takes the file off the list.
 pub(crate) struct Export {
     list: Arc<ServedFiles>,
     id: u64,
-    process: u32,
+    process: u64,
 }
 
 impl Drop for Export {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if self.process != shm::process_number() {
             return;
         }
         if let Some(mut listed) = self.list.lock() {
@@ -74,13 +59,14 @@ impl ServedFiles {
         Self { files: Mutex::new(Listed { files: BTreeMap::new(), next_id: 1, wakers: Vec::new() }) }
     }
 
-    /// Puts a file on the list. `descriptor` must be open for reading only. Returns `None` in a forked child that
-    /// cannot use the list.
-    pub(super) fn add(self: &Arc<Self>, content: ServedContent, descriptor: OwnedFd) -> Option<Export> {
+    /// Puts a file on the list and gives it a number. `descriptor` must be open for reading only. Returns `None` in a
+    /// forked child that cannot use the list.
+    pub(super) fn add(self: &Arc<Self>, info: ServedInfo, descriptor: OwnedFd) -> Option<Export> {
         let mut listed = self.lock()?;
-        let (id, process) = (listed.next_id, std::process::id());
+        let (id, process) = (listed.next_id, shm::process_number());
         listed.next_id += 1;
-        listed.files.insert(id, ListedFile { content, descriptor: Arc::new(descriptor), process });
+        let info = ServedInfo { id, ..info };
+        listed.files.insert(id, ListedFile { info, descriptor: Arc::new(descriptor), process });
         listed.wake();
         Some(Export { list: Arc::clone(self), id, process })
     }
@@ -88,20 +74,25 @@ impl ServedFiles {
     /// Returns all files of this process.
     pub(super) fn infos(&self) -> Vec<ServedInfo> {
         let Some(listed) = self.lock() else { return Vec::new() };
-        let process = std::process::id();
-        listed.files.iter().filter(|(_, entry)| entry.process == process).map(|(id, entry)| entry.info(*id)).collect()
+        let process = shm::process_number();
+        listed.files.values().filter(|entry| entry.process == process).map(|entry| entry.info.clone()).collect()
     }
 
     /// Returns the description and the descriptor of a file.
     pub(super) fn find(&self, id: u64) -> Option<(ServedInfo, Arc<OwnedFd>)> {
         let listed = self.lock()?;
-        let entry = listed.files.get(&id).filter(|entry| entry.process == std::process::id())?;
-        Some((entry.info(id), Arc::clone(&entry.descriptor)))
+        let entry = listed.files.get(&id).filter(|entry| entry.process == shm::process_number())?;
+        Some((entry.info.clone(), Arc::clone(&entry.descriptor)))
+    }
+
+    /// Returns true if a file of the list has this number, or had it.
+    pub(super) fn had(&self, id: u64) -> bool {
+        self.lock().is_some_and(|listed| (1..listed.next_id).contains(&id))
     }
 
     /// Returns a descriptor that becomes readable when the list has changed.
-    pub(super) fn waker(&self) -> io::Result<Arc<OwnedFd>> {
-        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+    pub(super) fn waker(&self) -> io::Result<Arc<UninheritedFd>> {
+        let waker = Arc::new(UninheritedFd::make(|| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))?);
         if let Some(mut listed) = self.lock() {
             listed.wakers.push(Arc::clone(&waker));
         }
@@ -116,7 +107,7 @@ impl ServedFiles {
     }
 
     /// Forgets a waker whose server has ended.
-    pub(super) fn forget(&self, waker: &Arc<OwnedFd>) {
+    pub(super) fn forget(&self, waker: &Arc<UninheritedFd>) {
         if let Some(mut listed) = self.lock() {
             listed.wakers.retain(|known| !Arc::ptr_eq(known, waker));
         }
@@ -133,26 +124,11 @@ impl Listed {
     }
 }
 
-/// Makes the descriptor of a waker readable.
-pub(super) fn wake(waker: &OwnedFd) {
-    // The only error is a full counter, and then the descriptor is readable.
-    let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
-}
-
-impl ListedFile {
-    fn info(&self, id: u64) -> ServedInfo {
-        let content = &self.content;
-        ServedInfo {
-            id,
-            name: content.name.clone(),
-            path: content.path.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
-            content_type: content.content_type,
-            content_name: content.content_name.clone(),
-            schema_hash: content.schema_hash,
-            bytes: content.bytes,
-            shard_group: content.shard_group,
-            shard_index: content.shard_index,
-        }
+/// Makes the descriptor of a waker readable. Does nothing in a forked child of its process.
+pub(super) fn wake(waker: &UninheritedFd) {
+    if waker.is_open_here() {
+        // The only error is a full counter, and then the descriptor is readable.
+        let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
     }
 }
 
@@ -165,8 +141,8 @@ pub(super) fn of_process() -> &'static Arc<ServedFiles> {
 /// Serves a ring of this process, as long as the returned value lives. `descriptor` must be open for reading only.
 ///
 /// If the environment variable `EVENTRING_SERVER` says so, the first call starts the server of the process.
-pub(crate) fn export(content: ServedContent, descriptor: OwnedFd) -> Option<Export> {
-    let export = of_process().add(content, descriptor);
+pub(crate) fn export(info: ServedInfo, descriptor: OwnedFd) -> Option<Export> {
+    let export = of_process().add(info, descriptor);
     super::server::start_if_environment_says_so();
     export
 }

@@ -1,6 +1,7 @@
 //! Sockets of the kind SOCK_SEQPACKET: each packet is one message, and a message may carry a file descriptor.
 
 use super::wire::MESSAGE_BYTES_MAX;
+use crate::shm::UninheritedFd;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -30,21 +31,23 @@ pub(super) enum Tried<T> {
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
+    /// True if the packet was too long for a message. Then `bytes` is empty.
+    pub(super) is_too_long: bool,
     /// The first descriptor that came with the packet.
     pub(super) descriptor: Option<OwnedFd>,
 }
 
 /// Makes a socket that waits for connections at this address.
-pub(super) fn listen(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags(), None)?;
+pub(super) fn listen(address: &SocketAddrUnix) -> Result<UninheritedFd, Errno> {
+    let socket = UninheritedFd::make(socket)?;
     rustix::net::bind(&socket, address)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
 /// Accepts a connection.
-pub(super) fn accept(socket: &OwnedFd) -> Tried<OwnedFd> {
-    match rustix::net::accept_with(socket, flags()) {
+pub(super) fn accept(socket: &UninheritedFd) -> Tried<UninheritedFd> {
+    match UninheritedFd::make(|| rustix::net::accept_with(socket, flags())) {
         Ok(connection) => Tried::Done(connection),
         Err(Errno::AGAIN) => Tried::NotNow,
         // The client has given up already, or this process has no descriptors left.
@@ -54,9 +57,13 @@ pub(super) fn accept(socket: &OwnedFd) -> Tried<OwnedFd> {
 
 /// Connects to the server at this address. The connection does not wait in later calls.
 pub(super) fn connect(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags(), None)?;
+    let socket = socket()?;
     rustix::net::connect(&socket, address)?;
     Ok(socket)
+}
+
+fn socket() -> Result<OwnedFd, Errno> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags(), None)
 }
 
 fn flags() -> SocketFlags {
@@ -64,12 +71,12 @@ fn flags() -> SocketFlags {
 }
 
 /// Returns the process and the user on the other side, as the kernel noted them when the connection was made.
-pub(super) fn peer(socket: &OwnedFd) -> Result<UCred, Errno> {
+pub(super) fn peer(socket: impl AsFd) -> Result<UCred, Errno> {
     rustix::net::sockopt::socket_peercred(socket)
 }
 
 /// Sends a message. If `descriptor` is there, the message carries it.
-pub(super) fn send(socket: &OwnedFd, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Tried<()> {
+pub(super) fn send(socket: impl AsFd, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Tried<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let descriptors = descriptor.map(|descriptor| [descriptor]);
@@ -78,7 +85,7 @@ pub(super) fn send(socket: &OwnedFd, bytes: &[u8], descriptor: Option<BorrowedFd
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     loop {
-        return match rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags) {
+        return match rustix::net::sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, flags) {
             Ok(_) => Tried::Done(()),
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS) => Tried::NotNow,
@@ -120,7 +127,7 @@ pub(super) fn receive(socket: impl AsFd, buffer: &mut [u8]) -> Tried<Packet> {
     }
     let is_whole = !received.flags.contains(ReturnFlags::TRUNC);
     let bytes = if is_whole { buffer.get(..received.bytes).unwrap_or_default().to_vec() } else { Vec::new() };
-    Tried::Done(Packet { bytes, descriptor })
+    Tried::Done(Packet { bytes, is_too_long: !is_whole, descriptor })
 }
 
 #[cfg(test)]

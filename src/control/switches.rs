@@ -1,6 +1,7 @@
 //! The parts of a program that take directives: the filters of `tracing`, and the domains of recorders.
 
-use super::{patience, served};
+use super::served;
+use crate::shm::patience;
 use std::sync::{Arc, Mutex};
 
 /// A part of a program that takes directives from clients.
@@ -24,8 +25,17 @@ pub(crate) trait Switchable: Send + Sync {
     /// Returns the directives in force, or an empty text.
     fn effective(&self) -> String;
 
-    /// Returns the domains that this part can switch, each with its name and whether it is on.
-    fn domains(&self) -> Vec<(String, bool)>;
+    /// Returns the domains that this part can switch.
+    fn domains(&self) -> Vec<SwitchedDomain>;
+}
+
+/// A domain that a part of the program can switch.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SwitchedDomain {
+    pub(crate) name: String,
+    pub(crate) is_enabled: bool,
+    /// True if the configuration forbids the domain, so that no wish switches it on.
+    pub(crate) is_forbidden: bool,
 }
 
 static SWITCHES: Mutex<Vec<Arc<dyn Switchable>>> = Mutex::new(Vec::new());

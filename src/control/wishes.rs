@@ -95,6 +95,7 @@ impl Wishes {
     pub(super) fn infos(&self) -> Vec<WishInfo> {
         let info = |wish: &LivingWish| WishInfo {
             pid: wish.pid,
+            uid: wish.uid,
             until_epoch_nanos: wish.until.map_or(0, |(_, epoch_nanos)| epoch_nanos),
             directive: wish.directive.clone(),
         };
@@ -126,7 +127,7 @@ mod tests {
         assert!(!wishes.end_expired(now) && wishes.end_expired(now + Duration::from_millis(5)));
         assert_eq!((wishes.withdraw("c=debug", 8), wishes.withdraw("c=debug", 0)), (1, 1));
         assert_eq!(wishes.directives(), ["a=debug"]);
-        assert_eq!(wishes.infos()[0], WishInfo { pid: 102, until_epoch_nanos: 0, directive: "a=debug".into() });
+        assert_eq!(wishes.infos()[0], WishInfo { pid: 102, uid: 7, until_epoch_nanos: 0, directive: "a=debug".into() });
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //! 1234`.
 
 use super::pass::{self, Pass};
-use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
-use super::self_times::SelfTimes;
+use super::recording::CaptureRecording;
 use super::stacks::{StackId, Stacks};
 use super::{ExportOptions, ExportSummary, View};
 use crate::capture::CaptureError;
 use crate::reader::GapCause;
+use crate::recording::SelfTimes;
+use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{IdMap, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 use std::io::{self, Write};
@@ -90,7 +91,7 @@ impl Pass for SpanFolder<'_> {
             // The cause `NeverCommitted` means that the thread never finished recording the lost event. The thread did
             // not leave its spans after that, so their time goes on.
             EntryContent::Gap { cause, .. } if *cause != GapCause::NeverCommitted => {
-                process.forget(self.recording.losing_shard(entry.ring, *cause), replay);
+                process.forget(self.recording.rings().losing_shard(entry.ring, *cause), replay);
                 return Ok(());
             }
             _ => return Ok(()),

@@ -1,14 +1,15 @@
 //! JSON objects, one a line. The first object describes the rings, the last one has the counts.
 
 use super::ExportSummary;
-use super::descriptions::PerDescription;
 use super::json::{JsonText, SiteText};
 use super::line_slices::{LineSlices, SpanSlices};
 use super::pass::{self, Pass};
 use super::payloads;
-use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
+use super::recording::CaptureRecording;
 use crate::capture::{CaptureError, RingRole};
 use crate::reader::{Descriptor, KnownBlocks, PayloadRead};
+use crate::recording::PerDescription;
+use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::decode_event;
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanReplay, SpanStep, Thread};
@@ -301,10 +302,10 @@ impl LineWriter<'_> {
         text.member("ring", &recording.ring(ring).name)?;
         text.member("seqno", &descriptor.seqno)?;
         text.member("time_ns", &descriptor.record_epoch_nanos)?;
-        text.member("name", &*recording.event_name(ring, code))?;
+        text.member("name", &*recording.rings().event_name(ring, code))?;
         text.member("code", &code)?;
-        text.member("payload", &payload.valid().map(|bytes| decode_event(recording.model(ring), code, bytes)))?;
-        let words = recording.words(ring);
+        text.member("payload", &payload.valid().map(|bytes| decode_event(recording.rings().model(ring), code, bytes)))?;
+        let words = recording.rings().words(ring);
         let named = || words.iter_own().filter(|(_, word)| !word.is_reserved());
         // If every extension word has a name, the object has each word under its name. Then the object has no
         // `content_ext`, which would only repeat the words.
@@ -319,7 +320,7 @@ impl LineWriter<'_> {
             let block = self.blocks[ring as usize].block_of(descriptor, || payload);
             text.member("block_number", &block.map(|block| block.number()))?;
         }
-        text.member("span", &recording.span(ring, descriptor).map(SpanId::get))?;
+        text.member("span", &recording.rings().span(ring, descriptor).map(SpanId::get))?;
         text.end();
         self.end_line()
     }

@@ -11,8 +11,6 @@
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
 //! | `pass` | reading a recording once, from the first event to the last |
-//! | `self_times` | the time in which a span existed and none of its children did |
-//! | `descriptions` | facts about call sites and threads |
 //! | `stacks` | stacks of names, with their times |
 //! | `walls` | durations and their percentiles |
 //! | `json` | JSON text |
@@ -32,7 +30,6 @@
 mod args;
 mod bits;
 mod chrome;
-mod descriptions;
 mod flows;
 mod folded;
 mod json;
@@ -45,8 +42,7 @@ mod outline;
 mod pass;
 mod payloads;
 mod perfetto;
-mod recording;
-mod self_times;
+pub(crate) mod recording;
 mod stacks;
 mod summary;
 mod trace_builder;

@@ -2,8 +2,9 @@
 //! ended.
 
 use super::ExportSummary;
-use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
+use super::recording::CaptureRecording;
 use crate::capture::CaptureError;
+use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{Span, SpanReplay, SpanStep};
 use std::io;
@@ -73,14 +74,14 @@ pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Res
             }
             EntryContent::Typed { descriptor, payload } => {
                 counts.typed_events += 1;
-                if let Some(span) = recording.span(entry.ring, descriptor) {
+                if let Some(span) = recording.rings().span(entry.ring, descriptor) {
                     replay.push_typed_event(span, descriptor.record_epoch_nanos);
                 }
                 bytes = payload.valid().map_or(0, <[u8]>::len);
                 Some(descriptor.record_epoch_nanos)
             }
             EntryContent::Gap { count, cause, .. } => {
-                replay.gap(recording.losing_shard(entry.ring, *cause));
+                replay.gap(recording.rings().losing_shard(entry.ring, *cause));
                 counts.lost = counts.lost.saturating_add(*count);
                 None
             }

@@ -1,7 +1,7 @@
 //! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
 
 use super::Names;
-use super::descriptions::PerDescription;
+use crate::recording::PerDescription;
 use crate::tracing::{CallSite, IdMap, Span};
 use std::collections::BTreeMap;
 

@@ -1,12 +1,13 @@
 //! Counts and durations of spans, by name.
 
-use super::descriptions::PerDescription;
 use super::pass::{self, Pass};
 use super::payloads::{self, PayloadLosses};
-use super::recording::{CaptureRecording, EntryContent, RecordingEntry};
-use super::self_times::SelfTimes;
+use super::recording::CaptureRecording;
 use super::walls::Walls;
 use crate::capture::{CaptureError, CaptureFile};
+use crate::recording::PerDescription;
+use crate::recording::SelfTimes;
+use crate::recording::{EntryContent, RecordingEntry};
 use crate::tracing::{CallSite, Span, SpanReplay, SpanStep};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -109,11 +109,12 @@ impl ContentDescription {
 
 impl GlobalRecorder {
     /// Creates a ring for the events of type `E`, and switches this global recorder on. `config` has the name and the
-    /// size of the ring: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    /// size of the ring, as [`RecorderBuilder::config`] describes them: `<name-or-path>`, `<name-or-path>:<size>` or
+    /// `<name-or-path>:<descriptor-shift>:<payload-shift>`.
     ///
-    /// The two shifts are exponents of 2: `NAME:16:27` means 2^16 descriptors and 2^27 bytes of payload, and such a
-    /// ring takes 134 MiB. Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload, and takes 642 MiB.
-    /// All of its memory is touched immediately.
+    /// `NAME:64MiB` means a ring that takes at most 64 MiB. The two shifts are exponents of 2: `NAME:16:27` means 2^16
+    /// descriptors and 2^27 bytes of payload, and such a ring takes 134 MiB. Without a size, a ring of a program's own
+    /// events takes 98 MiB, and a ring of execution events 162 MiB. All of its memory is touched immediately.
     ///
     /// The file is removed when the process exits normally: `main` returns (also with an error), or the program calls
     /// `exit`. After a panic of `main`, an abort or any signal (also Ctrl-C and SIGTERM), the file stays and is
@@ -128,7 +129,7 @@ impl GlobalRecorder {
     ///
     /// ```no_run
     /// # use eventring::{global::EXEC, schema::exec::ExecEvent};
-    /// EXEC.try_init::<ExecEvent>("my-service:16:27")?.keep(true);
+    /// EXEC.try_init::<ExecEvent>("my-service:256MiB")?.keep(true);
     /// # Ok::<(), eventring::global::InitError>(())
     /// ```
     ///

@@ -16,14 +16,17 @@ pub const WINDOW_INCR: u64 = 1 << 24;
 pub const DESCRIPTOR_SHIFTS: core::ops::RangeInclusive<u32> = 16..=32;
 /// Limits of the payload shift in the published format. (The payload buffer has 2^shift bytes.)
 pub const PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 27..=40;
-/// Default descriptor shift, as in the daemon of the original C implementation: 2,097,152 descriptors, 128 MiB.
-pub const DEFAULT_DESCRIPTOR_SHIFT: u32 = 21;
-/// Default payload shift, as in the daemon of the original C implementation: 512 MiB.
-pub const DEFAULT_PAYLOAD_SHIFT: u32 = 29;
+/// Default descriptor shift of a ring of typed events: 524,288 descriptors, 32 MiB.
+pub const DEFAULT_DESCRIPTOR_SHIFT: u32 = 19;
+/// Default payload shift of a ring of a program's own events: 64 MiB. The whole ring takes 98 MiB.
+pub const DEFAULT_PAYLOAD_SHIFT: u32 = 26;
+/// Default payload shift of a ring of published events: 128 MiB, the smallest that the published limits allow. The
+/// whole ring takes 162 MiB.
+pub const PUBLISHED_DEFAULT_PAYLOAD_SHIFT: u32 = 27;
 
-/// Limits of the descriptor shift of a *compact* ring: a shard of the perf recorder, or a ring of a test. A compact
-/// ring may be smaller than the published limits allow. Even at the lower limits, the size of each section is a
-/// multiple of 2 MiB.
+/// Limits of the descriptor shift of a *compact* ring: a shard of the perf recorder, or a ring of a program's own
+/// events. A compact ring may be smaller than the published limits allow. Even at the lower limits, the size of each
+/// section is a multiple of 2 MiB.
 pub const COMPACT_DESCRIPTOR_SHIFTS: core::ops::RangeInclusive<u32> = 15..=32;
 /// Limits of the payload shift of a compact ring.
 pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;

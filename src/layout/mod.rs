@@ -7,6 +7,7 @@
 pub mod block_table;
 pub mod descriptor;
 pub mod extension;
+pub mod fit;
 pub mod geometry;
 pub mod header;
 pub mod limits;

@@ -63,11 +63,16 @@ impl Reader {
 
     /// Opens the ring that has replaced this ring at the same name. (This ring's writer has ended, and another writer
     /// has made a new ring.) Uses the options with which this ring was opened. Returns `None` while there is no new
-    /// ring.
+    /// ring. The next ring of a server has the same name, and its program has the same address; no other program ever
+    /// replaces `pid:N`.
     ///
     /// # Errors
     /// Returns an error if the new ring cannot be opened; see [`ReaderOptions::open`].
     pub fn reopen(&self) -> Result<Option<Self>, ReaderError> {
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        if let Some(server) = &self.source.served_by {
+            return server.reopen();
+        }
         let Some((name, options)) = self.source.opened_as.as_ref().filter(|_| self.was_replaced()) else {
             return Ok(None);
         };

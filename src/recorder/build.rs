@@ -1,5 +1,7 @@
 //! `RecorderBuilder`: the configuration of a new recorder (sizes, path, clock), and the making of its ring.
 
+mod sizes;
+
 use super::config::ContentDescription;
 use super::core::Core;
 use super::domain_switch::DomainSwitch;
@@ -10,19 +12,16 @@ use super::header::{self, Shard};
 use super::old_shards;
 use crate::clock::{Clock, ClockKind};
 use crate::layout::header::{CONTENT_TYPE_EXEC, MAGIC};
-use crate::layout::limits::{
-    COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS, DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT,
-    DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT, PAYLOAD_SHIFTS,
-};
+use crate::layout::limits::{HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT};
 use crate::layout::{Geometry, block_table};
 use crate::ring::memory::MappedMemory;
-use crate::shm;
+use crate::shm::{self, RingSize};
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Default shifts of an anonymous ring.
-const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
+#[cfg(feature = "tracing")]
+pub(crate) use sizes::too_little_memory;
 
 /// Name of the environment variable that keeps ring files when the process exits (`EVENTRING_KEEP=1`). It is for
 /// programs that end before anybody has read their rings. An empty value, `0`, `no`, `false` and `off`, in upper or
@@ -43,8 +42,7 @@ pub struct RecorderBuilder {
     /// in `config`.
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
-    descriptor_shift: Option<u32>,
-    payload_shift: Option<u32>,
+    size: Option<RingSize>,
     compact: bool,
     context_shift: Option<u32>,
     block_table: bool,
@@ -52,6 +50,7 @@ pub struct RecorderBuilder {
     clock_kind: Option<ClockKind>,
     domains: Option<DomainSettings>,
     shard: Shard,
+    served_name: Option<String>,
     options: shm::CreateOptions,
 }
 
@@ -62,8 +61,7 @@ impl RecorderBuilder {
             config: None,
             shard_path: None,
             default_shifts: None,
-            descriptor_shift: None,
-            payload_shift: None,
+            size: None,
             compact: false,
             context_shift: None,
             block_table: false,
@@ -71,20 +69,28 @@ impl RecorderBuilder {
             clock_kind: None,
             domains: None,
             shard: Shard::default(),
+            served_name: None,
             options: shm::CreateOptions { replace_prefix: &MAGIC, ..shm::CreateOptions::default() },
         }
     }
 
-    /// Sets the name or path of the ring, and its size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    /// Sets the name or path of the ring, and its size: `<name-or-path>`, `<name-or-path>:<size>` (`shop:64MiB`) or
+    /// `<name-or-path>:<descriptor-shift>:<payload-shift>`.
     ///
     /// A name without `/` is a file in the ring directory. The environment variable `EVENTRING_DIR` names this
     /// directory. Without the variable, the ring directory is `event-rings/` on the hugetlbfs mount, or
     /// `/dev/shm/event-rings` if there are no huge pages. A name with a `/` is a path, used as written.
     ///
-    /// The ring has 2^descriptor-shift descriptors of 64 bytes (shift 16 to 32, default 21). Its payload buffer has
-    /// 2^payload-shift bytes (shift 27 to 40, default 29). With both defaults the file has 642 MiB. `docs/CLI.md`,
-    /// "Sizes of rings", has the limits of all kinds of rings. Shifts that are set with [`Self::shifts`] override the
-    /// shifts of the configuration string.
+    /// A size is the memory that the ring may take, see [`Self::memory`]. It is a number with a unit: `KiB`, `MiB`,
+    /// `GiB`, or shorter `K`, `M`, `G`. All units are powers of 1,024.
+    ///
+    /// With shifts, the ring has 2^descriptor-shift descriptors of 64 bytes, and its payload buffer has
+    /// 2^payload-shift bytes. The shifts of a program's own events may be 15 to 32 and 21 to 40. Without a size, such a
+    /// ring has the shifts 19 and 26, and takes 98 MiB. A ring of published events (content types below 256) may have
+    /// the shifts 16 to 32 and 27 to 40; without a size it has 19 and 27, and takes 162 MiB. `docs/CLI.md`, "Sizes of
+    /// rings", has the limits and defaults of all kinds of rings.
+    ///
+    /// A size that is set with [`Self::memory`] or [`Self::shifts`] overrides the size of the configuration string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.config = Some(config.as_ref().to_os_string());
         self
@@ -97,14 +103,38 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets both shifts; see [`Self::config`].
+    /// Sets both shifts; see [`Self::config`]. This replaces what [`Self::memory`] has set.
     pub fn shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
-        (self.descriptor_shift, self.payload_shift) = (Some(descriptor_shift), Some(payload_shift));
+        self.size = Some(RingSize::Shifts { descriptor: descriptor_shift, payload: payload_shift });
         self
     }
 
-    /// Sets whether the ring may be smaller than the original C implementation allows. If so, descriptor shifts from 15
-    /// and payload shifts from 21 are allowed. Readers of the original C implementation may refuse such a small ring.
+    /// Sets the memory that the ring may take, in bytes. This replaces what [`Self::shifts`] has set.
+    ///
+    /// The ring gets the largest sections that fit: header section (2 MiB), descriptors, payload buffer and context
+    /// area together take at most `bytes`. Because each section is a power of two, they may take less; the ring uses
+    /// more than half of the memory. If it is possible, the ring has 32 to 128 bytes of payload buffer for each
+    /// descriptor. The smallest ring takes 6 MiB. With less, [`Self::build`] fails, and its error says which sizes are
+    /// possible.
+    ///
+    /// A ring of published events (content types below 256) that takes less than 134 MiB is compact, see
+    /// [`Self::compact`].
+    ///
+    /// ```
+    /// # use eventring::recorder::{ContentDescription, Recorder};
+    /// let recorder = Recorder::builder(ContentDescription::new(300, "SHOP")).memory(16 << 20).build()?;
+    /// assert_eq!(recorder.geometry().file_bytes(), 14 << 20);
+    /// # Ok::<(), eventring::recorder::RecorderError>(())
+    /// ```
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.size = Some(RingSize::Memory(bytes));
+        self
+    }
+
+    /// Sets whether a ring of published events (content types below 256) may be smaller than the original C
+    /// implementation allows. If so, descriptor shifts from 15 and payload shifts from 21 are allowed. Readers of the
+    /// original C implementation may refuse such a small ring. They do not know a program's own events, so the rings of
+    /// these may always be as small.
     pub fn compact(mut self, compact: bool) -> Self {
         self.compact = compact;
         self
@@ -193,6 +223,14 @@ impl RecorderBuilder {
         self
     }
 
+    /// Sets the name by which a server of this process hands out the ring. Default: the name of its file, or that of
+    /// the content type.
+    #[doc(hidden)]
+    pub fn served_name(mut self, name: impl Into<String>) -> Self {
+        self.served_name = Some(name.into());
+        self
+    }
+
     /// Sets the path of the ring file. This path replaces the path in the configuration string.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at(mut self, path: PathBuf) -> Self {
@@ -250,7 +288,7 @@ impl RecorderBuilder {
             }
         };
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-        let export = super::served::serve(&file, &self.description, self.shard);
+        let export = super::served::serve(&file, &self.description, self.shard, self.served_name.as_deref());
         #[cfg_attr(
             not(all(feature = "server", target_os = "linux", not(eventring_unsupported))),
             allow(unused_mut, reason = "only a server changes it")
@@ -280,54 +318,16 @@ impl RecorderBuilder {
         Ok(DomainSwitch::new(names, choice))
     }
 
-    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller must still
-    /// check that the shifts are within the limits.
-    fn name_and_shifts(&self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
-        let or = |(descriptor, payload)| {
-            (self.descriptor_shift.unwrap_or(descriptor), self.payload_shift.unwrap_or(payload))
-        };
-        let named = self.default_shifts.unwrap_or((DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT));
-        if let Some(path) = &self.shard_path {
-            return Ok((Some(shm::RingName::Path(path.clone())), or(named)));
-        }
-        let Some(config) = &self.config else {
-            return Ok((None, or(self.default_shifts.unwrap_or(ANONYMOUS_SHIFTS))));
-        };
-        let parsed = shm::RingConfig::parse(config, &self.limits(or(named))).map_err(RecorderError::shm)?;
-        Ok((Some(parsed.name), or((parsed.descriptor_shift.into(), parsed.payload_shift.into()))))
-    }
-
-    /// Returns the limits of the shifts, and their defaults.
-    fn limits(&self, (descriptor, payload): (u32, u32)) -> shm::ConfigLimits {
-        let (descriptors, payloads) = if self.compact {
-            (COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS)
-        } else {
-            (DESCRIPTOR_SHIFTS, PAYLOAD_SHIFTS)
-        };
-        shm::ConfigLimits { descriptor: limits(&descriptors, descriptor), payload: limits(&payloads, payload) }
-    }
-
-    fn check_shifts(&self, descriptor: u32, payload: u32) -> Result<(), RecorderError> {
-        let limits = self.limits((descriptor, payload));
-        let is_in = |shift, limits: shm::ShiftLimits| (u32::from(limits.min)..=u32::from(limits.max)).contains(&shift);
-        if is_in(descriptor, limits.descriptor) && is_in(payload, limits.payload) {
-            return Ok(());
-        }
-        let smaller = if self.compact { "" } else { "; `compact(true)` allows smaller rings" };
-        Err(RecorderError::new(
-            RecorderErrorKind::BadConfig,
-            format_args!(
-                "the descriptor shift is {descriptor} and the payload shift {payload}, expected {limits}{smaller}"
-            ),
-        ))
-    }
-
     fn geometry(&self, (descriptor_shift, payload_shift): (u32, u32)) -> Result<Geometry, RecorderError> {
+        Geometry::new(1 << descriptor_shift, 1 << payload_shift, self.context_bytes()?)
+            .map_err(|error| RecorderError::new(RecorderErrorKind::BadConfig, error))
+    }
+
+    /// Returns the size of the context area.
+    fn context_bytes(&self) -> Result<u64, RecorderError> {
         self.context_shift.map_or(Ok(()), check_context_shift)?;
         let least = self.block_table.then_some(block_table::CONTEXT_SHIFT);
-        let context_bytes = self.context_shift.max(least).map_or(0, |shift| 1 << shift);
-        Geometry::new(1 << descriptor_shift, 1 << payload_shift, context_bytes)
-            .map_err(|error| RecorderError::new(RecorderErrorKind::BadConfig, error))
+        Ok(self.context_shift.max(least).map_or(0, |shift| 1 << shift))
     }
 
     /// Maps the new file and writes the header.
@@ -356,11 +356,6 @@ impl RecorderBuilder {
     }
 }
 
-fn limits(range: &RangeInclusive<u32>, default: u32) -> shm::ShiftLimits {
-    // Shifts are below 64, so the casts lose nothing.
-    shm::ShiftLimits { min: *range.start() as u8, max: *range.end() as u8, default: default as u8 }
-}
-
 fn check_context_shift(shift: u32) -> Result<(), RecorderError> {
     const ALLOWED: RangeInclusive<u32> = 12..=MAX_CONTEXT_SHIFT;
     if ALLOWED.contains(&shift) {
@@ -381,30 +376,5 @@ mod tests {
         let error = Recorder::builder(ContentDescription::new(0, "NOTHING")).anonymous().build().unwrap_err();
         assert_eq!(error.kind(), RecorderErrorKind::BadConfig);
         assert!(error.to_string().contains("content type is 0"), "{error}");
-    }
-
-    #[test]
-    fn shifts_out_of_range_are_refused_with_both_limits_in_one_message() {
-        let refused = |builder: RecorderBuilder| {
-            let error = builder.build().unwrap_err();
-            assert_eq!(error.kind(), RecorderErrorKind::BadConfig);
-            error.to_string()
-        };
-        let builder = || Recorder::builder(ContentDescription::new(300, "SHOP"));
-        insta::assert_snapshot!(
-            [
-                refused(builder().shifts(15, 41)),
-                refused(builder().compact(true).shifts(14, 30)),
-                refused(builder().config("shop:15:21")),
-                refused(builder().config("shop:14:20").compact(true)),
-            ]
-            .join("\n"),
-            @r#"
-            the descriptor shift is 15 and the payload shift 41, expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes); `compact(true)` allows smaller rings
-            the descriptor shift is 14 and the payload shift 30, expected a descriptor shift from 15 to 32 (2^shift events) and a payload shift from 21 to 40 (2^shift bytes)
-            cannot use ring configuration: "shop:15:21": descriptor shift "15" and payload shift "21", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes); write <name-or-path>[:<descriptor-shift>:<payload-shift>]
-            cannot use ring configuration: "shop:14:20": descriptor shift "14" and payload shift "20", expected a descriptor shift from 15 to 32 (2^shift events) and a payload shift from 21 to 40 (2^shift bytes); write <name-or-path>[:<descriptor-shift>:<payload-shift>]
-            "#
-        );
     }
 }

@@ -30,6 +30,9 @@ pub struct DomainState {
     pub name: String,
     /// True if events of the domain are recorded while the recorder is on.
     pub is_enabled: bool,
+    /// True if the settings forbid the domain (`!NAME`): it stays off, whatever the program and clients of the process
+    /// do.
+    pub is_forbidden: bool,
 }
 
 impl DomainSwitch {
@@ -89,8 +92,14 @@ impl Recorder {
         if !self.belongs_to_this_process() {
             return Vec::new();
         }
-        let enabled = self.core.switch.lock().enabled();
-        let state = |(bits, name): (u64, &str)| DomainState { name: name.to_owned(), is_enabled: enabled & bits != 0 };
+        let values = self.core.switch.lock();
+        let (enabled, forbidden) = (values.enabled(), values.forbidden);
+        drop(values);
+        let state = |(bits, name): (u64, &str)| DomainState {
+            name: name.to_owned(),
+            is_enabled: enabled & bits != 0,
+            is_forbidden: forbidden & bits == bits,
+        };
         self.core.switch.names.iter().map(state).collect()
     }
 

@@ -21,6 +21,8 @@ mod thread_cursors;
 pub use crate::clock::{Calibration, Clock, ClockKind};
 pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
+#[cfg(feature = "tracing")]
+pub(crate) use build::too_little_memory;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
 pub use domain_switch::DomainState;

@@ -2,22 +2,30 @@
 
 use super::config::ContentDescription;
 use super::core::Core;
+use super::domain_switch::DomainState;
 use super::handle::Recorder;
 use super::header::Shard;
-use crate::control::{Export, ServedContent, Switchable, export, register};
+use crate::control::{DOMAIN, Export, ServedInfo, Switchable, SwitchedDomain, export, register};
 use crate::shm;
 use std::sync::{Arc, Weak};
 
 /// Puts a ring on the list of the server of this process, as long as the returned value lives. Returns `None` if the
 /// ring cannot be opened once more.
-pub(super) fn serve(file: &shm::OwnedRingFile, description: &ContentDescription, shard: Shard) -> Option<Export> {
-    let name = match file.path().and_then(std::path::Path::file_name) {
-        Some(name) => name.to_string_lossy().into_owned(),
-        None => description.content_name().to_owned(),
+pub(super) fn serve(
+    file: &shm::OwnedRingFile,
+    description: &ContentDescription,
+    shard: Shard,
+    name: Option<&str>,
+) -> Option<Export> {
+    let name = match (name, file.path().and_then(std::path::Path::file_name)) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(name)) => name.to_string_lossy().into_owned(),
+        (None, None) => description.content_name().to_owned(),
     };
-    let content = ServedContent {
+    let info = ServedInfo {
+        id: 0,
         name,
-        path: file.path().map(std::path::Path::to_path_buf),
+        path: file.path().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
         content_type: description.content_type(),
         content_name: description.content_name().to_owned(),
         schema_hash: description.schema_hash,
@@ -25,11 +33,8 @@ pub(super) fn serve(file: &shm::OwnedRingFile, description: &ContentDescription,
         shard_group: shard.group,
         shard_index: shard.index as u32,
     };
-    export(content, shm::open_read_only(file.descriptor()).ok()?)
+    export(info, shm::open_read_only(file.descriptor()).ok()?)
 }
-
-/// The beginning of a directive that names a domain.
-const DOMAIN: &str = "domain:";
 
 /// The domains of a recorder, as clients of the server switch them.
 struct SteeredDomains {
@@ -54,7 +59,7 @@ impl Switchable for SteeredDomains {
 
     fn takes(&self, directive: &str) -> Result<bool, String> {
         let Some(name) = directive.strip_prefix(DOMAIN) else { return Ok(false) };
-        Ok(self.domains().iter().any(|(known, _)| known == name))
+        Ok(self.domains().iter().any(|known| known.name == name))
     }
 
     fn set_wishes(&self, wishes: &[String]) -> String {
@@ -73,8 +78,10 @@ impl Switchable for SteeredDomains {
         String::new()
     }
 
-    fn domains(&self) -> Vec<(String, bool)> {
+    fn domains(&self) -> Vec<SwitchedDomain> {
         let domains = self.recorder().map(|recorder| recorder.domains()).unwrap_or_default();
-        domains.into_iter().map(|domain| (domain.name, domain.is_enabled)).collect()
+        let switched =
+            |DomainState { name, is_enabled, is_forbidden }| SwitchedDomain { name, is_enabled, is_forbidden };
+        domains.into_iter().map(switched).collect()
     }
 }

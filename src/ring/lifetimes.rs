@@ -79,7 +79,7 @@ fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
 
 /// Size of one shard's payload buffer (as a shift), and number of threads that record to the shard. On one processor, a
 /// perf recorder with default settings has four shards of this size. A thousand threads share them.
-const SHARD_SHIFT: u32 = 23;
+const SHARD_SHIFT: u32 = 22;
 const SHARD_THREADS: usize = 250;
 
 /// Payload sizes in bytes. Many are near a limit above which a payload gets chunks of its own instead of a place in a

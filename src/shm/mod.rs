@@ -9,7 +9,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `name`, `decimal` | the configuration string and ring names |
+//! | `name`, `decimal`, `byte_count` | the configuration string and ring names |
 //! | `options` | how ring files are made, opened and mapped |
 //! | `location` | where a ring file is to be made |
 //! | `sections` | the sizes of a ring file's sections |
@@ -20,6 +20,7 @@
 //! | `unsupported` | the stand-in for other systems |
 
 mod answers;
+mod byte_count;
 mod decimal;
 mod error;
 mod fd;
@@ -39,18 +40,21 @@ use linux as system;
 use unsupported as system;
 
 pub use answers::{FileId, Liveness, LockState, LostPages, ProcessIdentity};
+pub use byte_count::ByteCount;
 pub use error::{ShmError, ShmErrorKind};
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub use fd::OwnedFd;
 pub use fd::{AsFd, BorrowedFd};
 pub use location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
-pub use name::{ConfigLimits, RingConfig, RingName, ShiftLimits};
+pub use name::{ConfigLimits, RingConfig, RingName, RingSize, ShiftLimits};
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub use sections::Sections;
 #[cfg(feature = "snapshot")]
 pub(crate) use system::memory_file;
 #[cfg(feature = "snapshot")]
 pub use system::nameless_file;
+#[cfg(feature = "capture")]
+pub(crate) use system::nameless_memory;
 pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, lock_state,
 };
@@ -65,7 +69,7 @@ pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-pub(crate) use linux::{RemovedAtExit, open_read_only};
+pub(crate) use linux::{RemovedAtExit, UninheritedFd, open_read_only, patience};
 
 /// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
 /// 0, the writer took that lock when it made the file.

@@ -1,14 +1,17 @@
-//! The configuration string of a ring: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+//! The configuration string of a ring: `<name-or-path>`, `<name-or-path>:<descriptor-shift>:<payload-shift>` or
+//! `<name-or-path>:<size>`.
 //!
-//! The rules are those of the original C implementation. Fields are separated by `:`. The first field is required. If
-//! it has no `/`, it is the name of a ring in the ring directory. If it has a `/`, it is a path, used as written. The
-//! other fields are shifts: a shift *s* means 2^*s* descriptors, or 2^*s* bytes of payload. A shift that is missing or
-//! empty, as in `f::30`, has its default value.
+//! The rules are those of the original C implementation, and a size such as `64MiB` was added to them. Fields are
+//! separated by `:`. The first field is required. If it has no `/`, it is the name of a ring in the ring directory. If
+//! it has a `/`, it is a path, used as written. The other fields are shifts: a shift *s* means 2^*s* descriptors, or
+//! 2^*s* bytes of payload. A shift that is missing or empty, as in `f::30`, has its default value. A number with a
+//! unit in place of both shifts is the memory that the ring may take.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::byte_count::ByteCount;
 use super::decimal::digits;
 use super::error::{ShmError, ShmErrorKind};
 
@@ -124,11 +127,27 @@ impl fmt::Display for RingName {
 pub struct RingConfig {
     /// The name or path of the ring.
     pub name: RingName,
-    /// The binary logarithm of the number of descriptors.
-    pub descriptor_shift: u8,
-    /// The binary logarithm of the bytes of the payload buffer.
-    pub payload_shift: u8,
+    /// The size of the ring, or `None` if the string has only a name.
+    pub size: Option<RingSize>,
 }
+
+/// The size of a ring, as a program or user gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingSize {
+    /// Both shifts.
+    Shifts {
+        /// The binary logarithm of the number of descriptors.
+        descriptor: u32,
+        /// The binary logarithm of the bytes of the payload buffer.
+        payload: u32,
+    },
+    /// The upper bound of the ring's memory, in bytes. With several rings it holds for all of them together.
+    Memory(u64),
+}
+
+/// The remedy for every error of a configuration string.
+const MEND: &str =
+    "write <name-or-path>, <name-or-path>:<size> (`my-app:64MiB`) or <name-or-path>:<descriptor-shift>:<payload-shift>";
 
 impl RingConfig {
     /// Reads a configuration string. A path in it cannot contain a `:`, because `:` separates the fields.
@@ -141,7 +160,7 @@ impl RingConfig {
         let bad = |found: fmt::Arguments<'_>| {
             let config = config.to_string_lossy();
             ShmError::new(ShmErrorKind::BadConfig, "use ring configuration", format_args!("{config:?}: {found}"))
-                .mend("write <name-or-path>[:<descriptor-shift>:<payload-shift>]")
+                .mend(MEND)
         };
         let mut fields = config.as_encoded_bytes().split(|&byte| byte == b':');
         let mut field = || fields.next().unwrap_or_default();
@@ -155,6 +174,16 @@ impl RingConfig {
         }
         let name = RingName::understand(name)
             .map_err(|found| bad(format_args!("the name {:?} {found}", name.to_string_lossy())))?;
+        if descriptor.is_empty() && payload.is_empty() {
+            return Ok(Self { name, size: None });
+        }
+        if let Some(size) = size_in_words(descriptor) {
+            if !payload.is_empty() {
+                return Err(bad(format_args!("a size in words ({size}) stands alone, and no shift follows it")));
+            }
+            let ByteCount(bytes) = ByteCount::parse(size).map_err(|why| bad(format_args!("{size:?}: {why}")))?;
+            return Ok(Self { name, size: Some(RingSize::Memory(bytes)) });
+        }
         let shifts = (parse_shift(descriptor, &limits.descriptor), parse_shift(payload, &limits.payload));
         let (Some(descriptor_shift), Some(payload_shift)) = shifts else {
             let (descriptor, payload) = (String::from_utf8_lossy(descriptor), String::from_utf8_lossy(payload));
@@ -166,8 +195,16 @@ impl RingConfig {
                 )),
             });
         };
-        Ok(Self { name, descriptor_shift, payload_shift })
+        let size = RingSize::Shifts { descriptor: descriptor_shift.into(), payload: payload_shift.into() };
+        Ok(Self { name, size: Some(size) })
     }
+}
+
+/// Returns the text of a field that is a size in words: it begins with a digit, and does not consist of digits alone,
+/// as a shift does.
+fn size_in_words(field: &[u8]) -> Option<&str> {
+    let is_size = field.first()?.is_ascii_digit() && !field.iter().all(u8::is_ascii_digit);
+    is_size.then(|| str::from_utf8(field).ok()).flatten()
 }
 
 /// Reads a shift, a decimal number. An empty field gives the default. Returns `None` if the field is not a number
@@ -197,19 +234,22 @@ mod tests {
 
     #[test]
     fn missing_and_empty_shifts_take_their_defaults() {
-        for (config, descriptor, payload) in [
-            ("f", 21, 29),
-            ("f:", 21, 29),
-            ("f::", 21, 29),
-            ("f::30", 21, 30),
-            ("f:20", 20, 29),
-            ("f:20:", 20, 29),
-            ("f:16:40", 16, 40),
-            ("f:32:27", 32, 27),
-        ] {
+        for (config, descriptor, payload) in
+            [("f::30", 21, 30), ("f:20", 20, 29), ("f:20:", 20, 29), ("f:16:40", 16, 40), ("f:32:27", 32, 27)]
+        {
             let parsed = parse(config).unwrap();
             assert_eq!(parsed.name, RingName::Bare("f".into()));
-            assert_eq!((parsed.descriptor_shift, parsed.payload_shift), (descriptor, payload), "{config}");
+            assert_eq!(parsed.size, Some(RingSize::Shifts { descriptor, payload }), "{config}");
+        }
+        for config in ["f", "f:", "f::"] {
+            assert_eq!(parse(config).unwrap().size, None, "{config}");
+        }
+    }
+
+    #[test]
+    fn a_number_with_a_unit_is_the_memory_of_the_ring() {
+        for (config, bytes) in [("f:64MiB", 64 << 20), ("f:64m:", 64 << 20), ("f:2G", 2 << 30), ("f:100B", 100)] {
+            assert_eq!(parse(config).unwrap().size, Some(RingSize::Memory(bytes)), "{config}");
         }
     }
 
@@ -223,7 +263,8 @@ mod tests {
     #[test]
     fn a_bad_string_is_refused_with_the_field_and_the_range() {
         insta::assert_snapshot!(
-            ["", ".", "..", "a/", "a/..", ":20:30", "f:15", "f::41", "f:15:41", "f:x", "f:-20", "f:+20", "f: 20", "f:999", "f:1:2:3"]
+            ["", ".", "..", "a/", "a/..", ":20:30", "f:15", "f::41", "f:15:41", "f:x", "f:-20", "f:+20", "f: 20", "f:999", "f:1:2:3",
+             "f:64Mi", "f:1.5G", "f:64MiB:30", "f:20:64MiB", "f:99999999999999999999k"]
                 .map(|config| parse(config).unwrap_err().to_string().split("; write").next().unwrap().to_owned()).join("\n"),
             @r#"
             cannot use ring configuration: "": the name "" is empty
@@ -241,6 +282,11 @@ mod tests {
             cannot use ring configuration: "f: 20": descriptor shift " 20", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
             cannot use ring configuration: "f:999": descriptor shift "999", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
             cannot use ring configuration: "f:1:2:3": it has 4 fields, at most 3 are allowed
+            cannot use ring configuration: "f:64Mi": "64Mi": expected a size like 500k, 100M or 2GiB
+            cannot use ring configuration: "f:1.5G": "1.5G": expected a size like 500k, 100M or 2GiB
+            cannot use ring configuration: "f:64MiB:30": a size in words (64MiB) stands alone, and no shift follows it
+            cannot use ring configuration: "f:20:64MiB": payload shift "64MiB", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f:99999999999999999999k": "99999999999999999999k": too large
             "#
         );
         for config in ["", "f:15", "f:1:2:3"] {
@@ -269,17 +315,18 @@ mod tests {
         #[test]
         fn any_bytes_are_a_config_within_limits_or_an_error(bytes: Vec<u8>) {
             if let Ok(config) = RingConfig::parse(OsStr::from_bytes(&bytes), &LIMITS) {
-                prop_assert!((16..=32).contains(&config.descriptor_shift));
-                prop_assert!((27..=40).contains(&config.payload_shift));
+                if let Some(RingSize::Shifts { descriptor, payload }) = config.size {
+                    prop_assert!((16..=32).contains(&descriptor) && (27..=40).contains(&payload));
+                }
                 prop_assert!(bytes.starts_with(config.name.as_os_str().as_bytes()));
             }
         }
 
         #[test]
-        fn what_is_written_is_what_is_read(name in "[a-z./-]{1,20}x", descriptor in 16..=32u8, payload in 27..=40u8) {
+        fn what_is_written_is_what_is_read(name in "[a-z./-]{1,20}x", descriptor in 16..=32u32, payload in 27..=40u32) {
             let config = parse(&format!("{name}:{descriptor}:{payload}")).unwrap();
             prop_assert_eq!(config.name.as_os_str(), OsStr::new(&name));
-            prop_assert_eq!((config.descriptor_shift, config.payload_shift), (descriptor, payload));
+            prop_assert_eq!(config.size, Some(RingSize::Shifts { descriptor, payload }));
         }
     }
 }

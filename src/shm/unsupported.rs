@@ -444,3 +444,8 @@ pub(crate) fn memory_file(_: &str) -> io::Result<File> {
 pub fn nameless_file(_: &std::path::Path) -> io::Result<File> {
     Err(unsupported_io())
 }
+
+#[cfg(feature = "capture")]
+pub(crate) fn nameless_memory(_: &str) -> io::Result<File> {
+    Err(unsupported_io())
+}

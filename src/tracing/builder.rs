@@ -2,20 +2,21 @@
 
 use super::core::PerfCore;
 use super::fields::FieldLimits;
+use super::memory_plan::{DEFAULT_SHARDS_BYTES, DEFAULT_SHIFTS, MemoryPlan, ShardCount};
 use super::recorder::PerfRecorder;
 use super::redact::RedactedFields;
 use super::shards::Shards;
 use super::tables::Tables;
 use crate::clock::ClockKind;
 use crate::layout::extension::SHARDS_MAX;
-use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, Shard};
+use crate::layout::fit::STEP_BYTES;
+use crate::layout::limits::MAX_CONTEXT_SHIFT;
+use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, Shard, too_little_memory};
 use crate::schema::perf::PerfEvent;
+use crate::shm::RingSize;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Default size of a shard, as exponents of 2: 2^17 events, whose descriptors take 8 MiB, and 2^23 bytes (8 MiB) for
-/// their fields.
-const DEFAULT_SHIFTS: (u32, u32) = (17, 23);
 /// Default size of the tables of call sites and threads, as an exponent of 2: 2^22 bytes (4 MiB).
 const DEFAULT_TABLES_SHIFT: u32 = 22;
 /// Upper bound of the default number of shards. [`PerfRecorderBuilder::shards`] can set more.
@@ -35,10 +36,9 @@ pub struct PerfRecorderBuilder {
 
 impl PerfRecorderBuilder {
     pub(super) fn new() -> Self {
-        let (descriptor_shift, payload_shift) = DEFAULT_SHIFTS;
         let ring = Recorder::builder(ContentDescription::of::<PerfEvent>()).compact(true);
         Self {
-            ring: ring.default_shifts(descriptor_shift, payload_shift),
+            ring: ring.default_shifts(DEFAULT_SHIFTS.descriptor, DEFAULT_SHIFTS.payload),
             shards: None,
             tables_shift: DEFAULT_TABLES_SHIFT,
             limits: FieldLimits::default(),
@@ -46,13 +46,18 @@ impl PerfRecorderBuilder {
         }
     }
 
-    /// Sets the place and size of the rings: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    /// Sets the place and size of the rings: `<name-or-path>`, `<name-or-path>:<size>` (`shop:256MiB`) or
+    /// `<name-or-path>:<descriptor-shift>:<payload-shift>`.
     ///
     /// Each shard is a file. Shard 0 has the given name, and shard *n* has that name with `.n` at its end.
     /// [`RecorderBuilder::config`] explains in which directory the files are.
     ///
-    /// The shifts are exponents of 2. A shard has room for 2^descriptor-shift events (15 to 32, default 17, which
-    /// takes 8 MiB) and for 2^payload-shift bytes of fields (21 to 40, default 23, which takes 8 MiB). A span takes 4
+    /// A size is the memory that all rings together may take, see [`Self::memory`]. It is a number with a unit: `KiB`,
+    /// `MiB`, `GiB`, or shorter `K`, `M`, `G`. All units are powers of 1,024. Without a size, the recorder takes at
+    /// most 64 MiB.
+    ///
+    /// The shifts are exponents of 2, and are the size of one shard. A shard has room for 2^descriptor-shift events of
+    /// 64 bytes (15 to 32) and for 2^payload-shift bytes of fields (21 to 40). It takes 2 MiB more. A span takes 4
     /// events. A field takes 4 bytes and the bytes of its value.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.ring = self.ring.config(config);
@@ -66,14 +71,41 @@ impl PerfRecorderBuilder {
     }
 
     /// Sets the descriptor shift and the payload shift of each shard; [`Self::config`] explains them. They are used
-    /// instead of shifts in the configuration string.
+    /// instead of a size in the configuration string, and replace what [`Self::memory`] has set.
     pub fn shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
         self.ring = self.ring.shifts(descriptor_shift, payload_shift);
         self
     }
 
+    /// Sets the memory that the recorder may take, in bytes: all shards together, also when all of them exist, with the
+    /// tables. It is used instead of a size in the configuration string, and replaces what [`Self::shifts`] has set.
+    /// Default: 64 MiB.
+    ///
+    /// The recorder chooses how many shards it may make, and how large they are. It takes as many shards as
+    /// [`Self::shards`] says, or by default two for each processor and two more, but at most 16. If they would have
+    /// less than 10 MiB each (65,536 events), it takes fewer shards of 10 MiB: a program with many threads shares
+    /// shards, and each shard remembers longer. If these would be fewer than four shards, it takes up to four of 6
+    /// MiB. All shards have the same size, the largest that fits. A shard is made only when a thread needs it, so a
+    /// program with few threads takes less memory.
+    ///
+    /// | memory | shards with 2 processors | shards with 8 processors |
+    /// |---|---|---|
+    /// | 16 MiB | 2 of 6 MiB (32,768 events) | the same |
+    /// | 32 MiB | 4 of 6 MiB | the same |
+    /// | 64 MiB (default) | 6 of 10 MiB (65,536 events) | the same |
+    /// | 128 MiB | 6 of 18 MiB (131,072 events) | 12 of 10 MiB |
+    /// | 256 MiB | 6 of 34 MiB (262,144 events) | 16 of 14 MiB (131,072 events) |
+    ///
+    /// With less than 10 MiB (6 MiB for a shard, 4 MiB for the tables), [`Self::build`] fails, and its error says which
+    /// sizes are possible. [`Self::tables_shift`] sets another size of the tables.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.ring = self.ring.memory(bytes);
+        self
+    }
+
     /// Sets how many shards the recorder may make, from 1 to 1,024. Default: two for each processor that this program
-    /// may use, and two more, but at most 16.
+    /// may use, and two more, but at most 16, and fewer if [`Self::memory`] says so. If the number is set and no size
+    /// is, each shard takes 10 MiB.
     ///
     /// The recorder begins with one shard. It makes another one when a new thread records and every shard has a
     /// thread already. When the limit is reached, threads share shards. Such threads compete for cache lines, but
@@ -188,14 +220,8 @@ impl PerfRecorderBuilder {
     ///
     /// # Errors
     /// The errors of [`RecorderBuilder::build`].
-    pub fn build(self) -> Result<PerfRecorder, RecorderError> {
-        let shards = self.shards.unwrap_or_else(|| {
-            let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-            // The default is larger than the number of processors, because a thread that waits most of the time holds
-            // a shard, too. With spare shards, two busy threads need not share a shard.
-            (2 * processors + 2).min(DEFAULT_SHARDS_MAX)
-        });
-        let shards = shards.clamp(1, SHARDS_MAX);
+    pub fn build(mut self) -> Result<PerfRecorder, RecorderError> {
+        let shards = self.divide_memory()?;
         // All shards of a recorder carry the same random group number in their headers. The number shows a reader that
         // the shards belong together. Names, files and process ids would not show this, because a later recorder may
         // have the same.
@@ -207,5 +233,85 @@ impl PerfRecorderBuilder {
         let tables = Tables::new(&shard0);
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
         Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, self.limits.checked(), self.redacted)))
+    }
+
+    /// Chooses the size of the shards, if the program has not set it by shifts, and returns how many there may be.
+    fn divide_memory(&mut self) -> Result<usize, RecorderError> {
+        let count = match self.shards {
+            Some(shards) => ShardCount::Exactly(shards.clamp(1, SHARDS_MAX)),
+            None => {
+                let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+                // The default is larger than the number of processors, because a thread that waits most of the time
+                // holds a shard, too. With spare shards, two busy threads need not share a shard.
+                ShardCount::AtMost((2 * processors + 2).min(DEFAULT_SHARDS_MAX))
+            }
+        };
+        // `build` of shard 0 refuses a shift that is larger than this.
+        let tables_bytes: u64 = 1 << self.tables_shift.min(MAX_CONTEXT_SHIFT);
+        let bytes = match (self.ring.asked_size()?, count) {
+            (Some(RingSize::Memory(bytes)), _) => bytes,
+            (None, ShardCount::AtMost(_)) => DEFAULT_SHARDS_BYTES + tables_bytes.next_multiple_of(STEP_BYTES),
+            (_, ShardCount::Exactly(shards) | ShardCount::AtMost(shards)) => return Ok(shards),
+        };
+        let plan = MemoryPlan::within(bytes, tables_bytes, count).ok_or_else(|| {
+            let possible = MemoryPlan::possible_bytes(tables_bytes, count);
+            too_little_memory(&count.what(), bytes, &possible)
+        })?;
+        self.ring = self.ring.clone().shifts(plan.shifts.descriptor, plan.shifts.payload);
+        Ok(plan.shards)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the shards that a recorder may make, and the shifts of shard 0.
+    fn sizes(config: &str, set: fn(PerfRecorderBuilder) -> PerfRecorderBuilder) -> (usize, u32, u32) {
+        let directory = tempfile::tempdir().unwrap();
+        let builder = PerfRecorder::builder().config(directory.path().join(config)).prefault(false);
+        let mut builder = set(builder);
+        let shards = builder.divide_memory().unwrap();
+        let geometry = builder.build().unwrap().core.shards.get(0).unwrap().geometry();
+        (shards, geometry.descriptor_capacity().ilog2(), geometry.payload_buf_bytes().ilog2())
+    }
+
+    #[test]
+    fn the_size_comes_from_the_program_or_from_the_configuration() {
+        assert_eq!(sizes("shop:17:23", |builder| builder.shards(3)), (3, 17, 23));
+        assert_eq!(sizes("shop:64MiB", |builder| builder.shards(3)), (3, 17, 23));
+        assert_eq!(sizes("shop:64MiB", |builder| builder.shards(3).shifts(15, 21)), (3, 15, 21));
+        assert_eq!(sizes("shop:17:23", |builder| builder.memory(22 << 20).shards(3)), (3, 15, 21));
+        assert_eq!(sizes("shop", |builder| builder.shards(9)), (9, 16, 22));
+        assert_eq!(sizes("shop::23", |builder| builder.shards(9)), (9, 16, 23));
+        // Larger tables leave the default shards as they are.
+        assert_eq!(
+            sizes("shop", |builder| builder.tables_shift(13)),
+            sizes("shop", |builder| builder.tables_shift(24))
+        );
+        let anonymous = PerfRecorder::builder().anonymous().prefault(false).shards(9).build().unwrap();
+        assert_eq!(anonymous.shard_bytes(), 10 << 20);
+    }
+
+    #[test]
+    fn too_little_memory_is_refused_with_the_sizes_that_are_possible() {
+        let refused = |builder: PerfRecorderBuilder| builder.build().unwrap_err().to_string();
+        insta::assert_snapshot!(
+            [
+                refused(PerfRecorder::builder().config("shop:8MiB")),
+                refused(PerfRecorder::builder().config("shop:1k").tables_shift(16)),
+                refused(PerfRecorder::builder().memory(64 << 20).shards(16)),
+                refused(PerfRecorder::builder().config("shop:64Mb:3")),
+                refused(PerfRecorder::builder().config("shop:64Mbit")),
+            ]
+            .join("\n"),
+            @r#"
+            the memory for the recorder is 8 MiB, expected at least 10 MiB; the next sizes are 12 MiB, 14 MiB, 16 MiB
+            the memory for the recorder is 1 KiB, expected at least 8 MiB; the next sizes are 10 MiB, 12 MiB, 14 MiB
+            the memory for a recorder with 16 shards is 64 MiB, expected at least 100 MiB; the next sizes are 132 MiB, 164 MiB, 228 MiB
+            cannot use ring configuration: "shop:64Mb:3": a size in words (64Mb) stands alone, and no shift follows it; write <name-or-path>, <name-or-path>:<size> (`my-app:64MiB`) or <name-or-path>:<descriptor-shift>:<payload-shift>
+            cannot use ring configuration: "shop:64Mbit": "64Mbit": expected a size like 500k, 100M or 2GiB; write <name-or-path>, <name-or-path>:<size> (`my-app:64MiB`) or <name-or-path>:<descriptor-shift>:<payload-shift>
+            "#
+        );
     }
 }

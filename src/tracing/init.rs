@@ -71,8 +71,9 @@ impl Recording {
 /// Begins to record the spans and log records of this process into new rings. Panics on an error, so it is for
 /// programs that cannot go on without a recording. Other programs use [`try_init`].
 ///
-/// `config` has the name and the size of the rings: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see
-/// [`PerfRecorderBuilder::config`].
+/// `config` has the name and the size of the rings: `my-app`, `my-app:256MiB` or
+/// `<name-or-path>:<descriptor-shift>:<payload-shift>`, see [`PerfRecorderBuilder::config`]. Without a size, all rings
+/// together take at most 64 MiB.
 ///
 /// Two environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
 /// events; without it, everything at level INFO or a more important level is recorded. `EVENTRING_REDACT`

@@ -49,10 +49,13 @@ mod filter_handle;
 mod global;
 mod init;
 mod layer;
+mod memory_plan;
 mod open_spans;
 mod read;
 mod recorder;
 mod redact;
+#[cfg(feature = "capture")]
+mod replayed;
 mod setup_error;
 mod shards;
 mod sink;
@@ -66,6 +69,7 @@ mod subscriber;
 mod switch;
 mod tables;
 mod thread;
+mod trigger;
 mod wish;
 
 pub use builder::PerfRecorderBuilder;
@@ -87,6 +91,10 @@ pub use read::{
 #[cfg(feature = "export")]
 pub(crate) use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use recorder::{PerfRecorder, PerfStats};
+#[cfg(feature = "capture")]
+#[doc(hidden)]
+pub use replayed::ring_with_tables;
 pub use setup_error::{SetupError, SetupErrorKind};
 pub use subscriber::RecorderSubscriber;
+pub use trigger::{trigger, trigger_on_panic};
 pub use wish::Wish;

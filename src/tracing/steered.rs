@@ -3,7 +3,7 @@
 use super::filter::TargetFilter;
 use super::filter_handle::FilterHandle;
 use super::wish::{Wish, live_filters};
-use crate::control::{Switchable, register};
+use crate::control::{DOMAIN, Switchable, SwitchedDomain, register};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 /// All filters of this process that can be changed.
@@ -27,7 +27,7 @@ impl Switchable for SteeredFilters {
     }
 
     fn takes(&self, directive: &str) -> Result<bool, String> {
-        if directive.starts_with("domain:") || live_filters().is_empty() {
+        if directive.starts_with(DOMAIN) || live_filters().is_empty() {
             return Ok(false);
         }
         TargetFilter::parse(directive).map(|_| true).map_err(|error| error.to_string())
@@ -72,7 +72,7 @@ impl Switchable for SteeredFilters {
         joined(live_filters().iter().map(|filter| filter.effective().to_string()))
     }
 
-    fn domains(&self) -> Vec<(String, bool)> {
+    fn domains(&self) -> Vec<SwitchedDomain> {
         Vec::new()
     }
 }

@@ -10,7 +10,7 @@ pub mod script;
 use eventring::capture::CaptureFile;
 use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, RingSet, Seek, SnapshotOptions};
 use eventring::schema::SchemaModel;
-use eventring::tracing::{Catalog, decode_record};
+use eventring::tracing::{Catalog, TargetFilter, decode_record};
 use std::fmt::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -27,6 +27,9 @@ pub const TARGETS: &[Target] = &[
     #[cfg(feature = "server")]
     ("control", control),
     ("capture", capture),
+    ("directive", directive),
+    #[cfg(feature = "live")]
+    ("condition", condition),
 ];
 
 /// Makes a file in anonymous memory with this content.
@@ -64,6 +67,33 @@ pub fn ring_events(data: &[u8]) {
 #[cfg(feature = "server")]
 pub fn control(data: &[u8]) {
     eventring::__internals::control::decode_messages(data);
+}
+
+/// Treats the bytes as a list of directives. What a filter prints must parse to the same filter.
+pub fn directive(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let filter = match TargetFilter::parse(text) {
+        Ok(filter) => filter,
+        Err(error) => return assert!(error.to_string().len() < 1000, "{error}"),
+    };
+    let printed = filter.to_string();
+    // A filter names each level, also where the list leaves it out. So a long list may print as one that is too long.
+    if printed.len() <= 16 << 10 {
+        assert_eq!(TargetFilter::parse(&printed).as_ref(), Ok(&filter), "{printed}");
+    }
+}
+
+/// Treats the bytes as a condition. What a condition prints must parse to the same condition.
+#[cfg(feature = "live")]
+pub fn condition(data: &[u8]) {
+    use eventring::live::Condition;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(condition) = text.parse::<Condition>() else { return };
+    let printed = condition.to_string();
+    // Quotation marks and parentheses may make it longer than what is accepted.
+    if printed.len() <= 16 << 10 {
+        assert_eq!(printed.parse::<Condition>().as_ref(), Ok(&condition), "{printed}");
+    }
 }
 
 /// Treats the bytes before the first NUL as schema text, and the bytes after it as a payload to decode by that schema.

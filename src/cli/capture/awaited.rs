@@ -7,10 +7,11 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::duration;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::LOOK_PAUSE;
+use crate::cli::processes::FollowedPrograms;
 use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::capture::{NextRing, ReadFiles};
-use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
+use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
 use eventring::schema::perf::PerfEvent;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,17 @@ use std::time::{Duration, Instant};
 /// The pause between two searches for a ring if this process has started the program that makes the ring.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
+/// The pause between two looks for new rings of running programs.
+const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
+
 /// The rings that the command line names.
 pub(super) struct AwaitedRings {
     /// The program that makes the rings. `None` if this process has started no program.
     pub(super) program: Option<Program>,
+    /// Running programs of which all rings are captured.
+    programs: FollowedPrograms,
+    /// The names of all rings, whether they exist or not.
+    names: Vec<PathBuf>,
     /// Names of rings that do not exist yet.
     awaited: Vec<PathBuf>,
     /// The latest ring of each name, if a program was started. While the program runs, it may make other rings under
@@ -34,25 +42,36 @@ pub(super) struct AwaitedRings {
     opened: Vec<Reader>,
     /// True when no process can make the awaited rings any more.
     is_over: bool,
+    /// True while running programs may make more rings. A program whose rings have all ended makes no more.
+    are_programs_live: bool,
+    /// The first error of a program that was awaited.
+    refused: Option<anyhow::Error>,
     /// The first error of a ring that exists but cannot be captured.
     failed: Option<ReaderError>,
     next_look: Instant,
+    next_program_look: Instant,
     silence: Silence,
 }
 
 impl AwaitedRings {
     /// Makes a set of these names. No ring is opened yet. If `program` is given, rings that are older than the program
     /// are ignored.
-    pub(super) fn new(names: &[PathBuf], program: Option<Program>) -> Self {
+    pub(super) fn new(names: &[PathBuf], program: Option<Program>, programs: FollowedPrograms) -> Self {
+        let is_any_live = programs.may_make_more();
         Self {
             program,
+            programs,
+            names: names.to_vec(),
             awaited: names.to_vec(),
             latest: Vec::new(),
             found: VecDeque::new(),
             opened: Vec::new(),
             is_over: false,
+            are_programs_live: is_any_live,
+            refused: None,
             failed: None,
             next_look: Instant::now(),
+            next_program_look: Instant::now(),
             silence: Silence::new(false),
         }
     }
@@ -75,8 +94,8 @@ impl AwaitedRings {
         let begin = Instant::now();
         loop {
             self.look();
-            if let Some(error) = self.failed.take() {
-                return Err(error.into());
+            if let Some(error) = self.refused.take().or_else(|| self.failed.take().map(Into::into)) {
+                return Err(error);
             }
             if !self.found.is_empty() {
                 return Ok(is_at_once);
@@ -112,7 +131,8 @@ impl AwaitedRings {
 
     /// Returns true if more rings may come. While a program runs that was started, it may always make another ring.
     fn may_come_more(&self) -> bool {
-        !self.is_over && (self.program.is_some() || !self.awaited.is_empty())
+        let is_awaited = !self.awaited.is_empty() || !self.programs.awaited().is_empty();
+        !self.is_over && (self.program.is_some() || is_awaited || self.are_programs_live)
     }
 
     /// Returns the next ring for the capture. The capture calls this function often, so it searches for rings only
@@ -144,7 +164,13 @@ impl AwaitedRings {
                 }
             }
         }
+        self.look_at_programs();
         for name in std::mem::take(&mut self.awaited) {
+            // A server has come to the path. All rings of its program are meant, and no ring of this name.
+            if self.programs.add_if_named(&name) {
+                self.next_program_look = Instant::now();
+                continue;
+            }
             match open(&name) {
                 Ok(reader) if self.program.as_ref().is_none_or(|program| program.is_creator_of(&reader)) => {
                     self.hold(reader)
@@ -166,6 +192,44 @@ impl AwaitedRings {
             }
         }
         self.is_over = has_ended;
+    }
+
+    /// Opens the rings that running programs have made since the last search.
+    fn look_at_programs(&mut self) {
+        let now = Instant::now();
+        if now < self.next_program_look {
+            return;
+        }
+        self.next_program_look = now + PROGRAM_INTERVAL;
+        match self.programs.new_rings() {
+            Ok(names) => {
+                for name in names {
+                    match open(&name) {
+                        _ if self.names.contains(&name) => continue,
+                        Ok(reader) => self.hold(reader),
+                        // The ring has ended meanwhile.
+                        Err(error) if error.kind() == ReaderErrorKind::NotFound => {}
+                        Err(error) => {
+                            self.failed.get_or_insert(error);
+                        }
+                    }
+                    self.names.push(name);
+                }
+            }
+            Err(error) => {
+                self.programs = FollowedPrograms::default();
+                self.refused.get_or_insert(error.into());
+            }
+        }
+        // A server may live longer than all rings that it has served, as `eventring serve` does.
+        let is_live = |ring: &Reader| ring.state() == RingState::Live;
+        let is_first = self.opened.is_empty();
+        self.are_programs_live = self.programs.may_make_more() && (is_first || self.opened.iter().any(is_live));
+    }
+
+    /// Returns the names of all rings.
+    pub(super) fn names(&self) -> &[PathBuf] {
+        &self.names
     }
 
     fn hold(&mut self, reader: Reader) {
@@ -190,7 +254,8 @@ impl AwaitedRings {
 
     /// Prints on stderr which rings are awaited, if the wait has lasted for at least a second.
     pub(super) fn say_what_is_awaited(&mut self) {
-        if !self.awaited.is_empty() && !self.is_over {
+        let is_awaited = !self.awaited.is_empty() || !self.programs.awaited().is_empty();
+        if is_awaited && !self.is_over {
             let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
             self.silence.say(|| what);
         }
@@ -198,7 +263,9 @@ impl AwaitedRings {
 
     /// Returns `the ring a was` or `the rings a, b were`.
     fn those_awaited(&self, is: &str, are: &str) -> String {
-        let names: Vec<String> = self.awaited.iter().map(|name| name.display().to_string()).collect();
+        let rings = self.awaited.iter().map(|name| name.display().to_string());
+        let programs = self.programs.awaited().iter().map(|name| format!("of {name}"));
+        let names: Vec<String> = rings.chain(programs).collect();
         let (rings, verb) = if names.len() == 1 { ("ring", is) } else { ("rings", are) };
         format!("the {rings} {} {verb}", names.join(", "))
     }
@@ -206,9 +273,9 @@ impl AwaitedRings {
     /// Returns an error if some of the named rings were not captured, and otherwise `None`. `outcome` is a text about
     /// the rings that were captured.
     pub(super) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
-        match self.failed.take() {
-            Some(error) => Some(error.into()),
-            None if self.awaited.is_empty() => None,
+        match self.refused.take().or_else(|| self.failed.take().map(Into::into)) {
+            Some(error) => Some(error),
+            None if self.awaited.is_empty() && self.programs.awaited().is_empty() => None,
             None => Some(self.missing_rings_error(outcome)),
         }
     }

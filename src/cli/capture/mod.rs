@@ -3,14 +3,17 @@
 mod awaited;
 mod program;
 mod report;
+mod triggers;
 
 pub(super) use report::{report_payload_losses, report_problem, report_table_losses};
 
 use crate::cli::advice;
+use crate::cli::control::enable::Enabled;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
-use crate::cli::processes::ProcessArgs;
+use crate::cli::paint::WARNING;
+use crate::cli::processes::{FollowedPrograms, ProcessArgs};
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
 use awaited::AwaitedRings;
 use eventring::capture::{
@@ -26,6 +29,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use triggers::TriggerArgs;
 
 /// Save what rings hold and go on to record, until their programs end
 ///
@@ -38,7 +42,8 @@ pub(super) struct Args {
     names: Vec<PathBuf>,
     #[command(flatten)]
     process: ProcessArgs,
-    /// Where to write; `-` for stdout [default: the first ring's name and `.evc`, in the current directory]
+    /// Where to write; `-` for stdout [default: the first ring's name and `.evc`, in the current directory]. With
+    /// --on, {span} and {time} in the name stand for the span or event and the time, and an `n` in braces for a number
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace files that exist
@@ -80,6 +85,8 @@ pub(super) struct Args {
     /// Wait for rings that do not exist yet; existing rings are read meanwhile
     #[arg(long, conflicts_with = "now")]
     wait: bool,
+    #[command(flatten)]
+    triggers: TriggerArgs,
     /// A program to start, with its arguments: all rings that it makes under these names are captured until the program
     /// ends; its exit code is ours
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new"])]
@@ -134,9 +141,13 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if !args.triggers.conditions.is_empty() {
+        return triggers::run(args);
+    }
     let mut options = args.options()?;
-    let names = args.process.rings(&args.names)?;
-    let output = args.output(&names);
+    args.process.check_directive()?;
+    let (names, programs) = args.process.followed(&args.names, args.wait)?;
+    let output = args.output(if names.is_empty() { &args.names } else { &names });
     // The output is checked first, so that its errors are reported before this function waits for rings or starts a
     // program.
     let target = match output::is_stdout(&output) {
@@ -152,25 +163,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     output::try_to_write(&output, target.as_ref())?;
     let interrupt = Interrupt::listen()?;
-    let program = match args.command.as_slice() {
-        [] => None,
-        command => Some(Program::start(command, args.json || target.is_none())?),
-    };
-    let mut rings = AwaitedRings::new(&names, program);
-    if !args.wait && rings.program.is_none() {
-        rings.open_all().map_err(with_advice_to_wait)?;
-    } else {
-        match rings.wait_for_first(args.duration, &interrupt) {
-            // If no ring existed at the first search, all rings were made later. Then all their events are new, and
-            // `--only-new` leaves out nothing.
-            Ok(is_at_once) => options = options.only_new(args.only_new && is_at_once),
-            Err(error) => {
-                rings.remove_what_stayed_for_us();
-                return Err(error);
-            }
-        }
-    }
-    let _enabled = args.process.enable(&names)?;
+    let (rings, is_at_once) = begin(args, &names, programs, args.json || target.is_none(), &interrupt)?;
+    // If no ring existed at the first search, all rings were made later. Then all their events are new, and
+    // `--only-new` leaves out nothing.
+    options = options.only_new(args.only_new && is_at_once);
+    let enabled = enable(args, &rings)?;
     let rings = RefCell::new(rings);
     if target.is_none() {
         rings.borrow().read_files().check_stream(io::stdout(), "stdout")?;
@@ -196,7 +193,54 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
         // `eventring` exits with the exit code of the program that it has started, as a shell does.
         Some(code) if code != 0 => std::process::exit(code),
-        _ => Ok(Exit::Done),
+        _ => match enabled {
+            Ok(_) => Ok(Exit::Done),
+            Err(error) => {
+                let message =
+                    format!("{} was captured, and nothing was switched on (--enable): {error}", output.display());
+                Err(Failure::new(Exit::of(&error), message).into())
+            }
+        },
+    }
+}
+
+/// Starts the program, if the command line names one, and finds the rings. Returns true with them if there was a ring
+/// at the first search. With `spares_stdout`, the program's output goes to stderr.
+fn begin(
+    args: &Args,
+    names: &[PathBuf],
+    programs: FollowedPrograms,
+    spares_stdout: bool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(AwaitedRings, bool)> {
+    let program = match args.command.as_slice() {
+        [] => None,
+        command => Some(Program::start(command, spares_stdout)?),
+    };
+    let mut rings = AwaitedRings::new(names, program, programs);
+    if !args.wait && rings.program.is_none() {
+        rings.open_all().map_err(with_advice_to_wait)?;
+        return Ok((rings, true));
+    }
+    match rings.wait_for_first(args.duration, interrupt) {
+        Ok(is_at_once) => Ok((rings, is_at_once)),
+        Err(error) => {
+            rings.remove_what_stayed_for_us();
+            Err(error)
+        }
+    }
+}
+
+/// Switches on what `--enable` names. If that fails in a program that was started for this capture, the capture goes
+/// on, and the inner error is for its end.
+fn enable(args: &Args, rings: &AwaitedRings) -> anyhow::Result<anyhow::Result<Option<Enabled>>> {
+    match args.process.enable(rings.names()) {
+        // The program runs already. What it records without the wish is captured.
+        Err(error) if rings.program.is_some() => {
+            anstream::eprintln!("{WARNING}warning:{WARNING:#} nothing was switched on, the capture goes on: {error}");
+            Ok(Err(error))
+        }
+        enabled => enabled.map(Ok),
     }
 }
 
@@ -247,9 +291,9 @@ fn copy(
 }
 
 /// Parses a size greater than 0: with size 0, every event would get a file of its own.
-fn parse_file_bytes(text: &str) -> Result<u64, String> {
+fn parse_file_bytes(text: &str) -> Result<u64, &'static str> {
     parse_bytes(text).and_then(|bytes| match bytes {
-        0 => Err("expected a size greater than 0, like 500k, 100M or 2G".to_owned()),
+        0 => Err("expected a size greater than 0, like 500k, 100M or 2GiB"),
         bytes => Ok(bytes),
     })
 }

@@ -1,11 +1,13 @@
 //! `eventring enable`, and the option `--enable` of other verbs.
 
 use super::{Target, described};
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::duration;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::saved::parse_duration;
+use eventring::__internals::control::check_wish;
 use eventring::control::{ControlError, Process, WishTime};
+use eventring::tracing::TargetFilter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ pub(in crate::cli) struct EnableArgs {
     #[arg(value_name = "DIRECTIVE")]
     directive: String,
     /// Switch it off again after this time (500ms, 10s, 2m, 1h30m), and do not wait for it
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_life)]
     time: Option<Duration>,
     /// Leave it on until `eventring disable`, or until the program ends
     #[arg(long, conflicts_with = "time")]
@@ -63,7 +65,7 @@ fn program_of(ring: &Path) -> Result<Vec<Process>, ControlError> {
     Process::find(&ring.file_name().unwrap_or_default().to_string_lossy())
 }
 
-pub(super) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
+pub(in crate::cli) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let processes = args.target.find()?;
     let time = match args.time {
@@ -72,13 +74,16 @@ pub(super) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
         None => WishTime::Connection,
     };
     for process in &processes {
-        wish(process, &args.directive, time)?;
+        let is_limited = wish(process, &args.directive, time)?;
         let until = match time {
             WishTime::For(time) => format!("for {}", duration(time)),
             WishTime::Kept => "until `eventring disable`".to_owned(),
             _ => "until Ctrl-C".to_owned(),
         };
-        anstream::eprintln!("{} records {} {until}", described(process), args.directive);
+        match is_limited {
+            false => anstream::eprintln!("{} records {} {until}", described(process), args.directive),
+            true => anstream::eprintln!("the wish for {} lives {until}", args.directive),
+        }
     }
     if time != WishTime::Connection {
         return Ok(Exit::Done);
@@ -93,11 +98,30 @@ pub(super) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Makes a wish, and shows what the server says about it.
-fn wish(process: &Process, directive: &str, time: WishTime) -> Result<(), ControlError> {
+/// Checks directives before any program is started or asked.
+pub(in crate::cli) fn check(directives: &str) -> Result<(), Failure> {
+    let of_spans = |list: &str| list.split(',').all(|directive| !directive.trim().starts_with("domain:"));
+    let checked = check_wish(directives).and_then(|()| match of_spans(directives) {
+        true => TargetFilter::parse(directives).map(|_| ()).map_err(|error| error.to_string()),
+        // The program checks lists that have domains.
+        false => Ok(()),
+    });
+    checked.map_err(|fault| Failure::new(Exit::Usage, format!("--enable: {fault}")))
+}
+
+/// Parses a time greater than 0.
+fn parse_life(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("expected a time greater than 0, like 500ms, 10s or 2m".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// Makes a wish, and shows what the server says about it. Returns true if the server has said something.
+fn wish(process: &Process, directive: &str, time: WishTime) -> Result<bool, ControlError> {
     let note = process.wish(directive, time)?;
     if !note.is_empty() {
         anstream::eprintln!("{}: {}", described(process), crate::cli::format::one_line(&note));
     }
-    Ok(())
+    Ok(!note.is_empty())
 }

@@ -18,7 +18,7 @@ pub(in crate::cli) struct LevelsArgs {
     json: bool,
 }
 
-pub(super) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
+pub(in crate::cli) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
     let processes = args.target.find()?;
     let mut out = anstream::stdout().lock();
     if args.json {
@@ -50,11 +50,15 @@ fn object(state: &ProcessState) -> serde_json::Value {
     let wishes = state.wishes.iter().map(|wish| {
         json!({
             "pid": (wish.pid != 0).then_some(wish.pid),
+            "user": wish.user,
             "directive": wish.directive,
             "until_epoch_nanos": wish.until_epoch_nanos,
         })
     });
-    let domains = state.domains.iter().map(|domain| json!({ "name": domain.name, "enabled": domain.is_enabled }));
+    let domains = state
+        .domains
+        .iter()
+        .map(|domain| json!({ "name": domain.name, "enabled": domain.is_enabled, "forbidden": domain.is_forbidden }));
     json!({
         "configured": state.configured,
         "effective": state.effective,
@@ -69,12 +73,16 @@ fn show(out: &mut impl std::io::Write, state: &ProcessState) -> std::io::Result<
     writeln!(out, "  {DIM}in force{DIM:#}    {}", or_nothing(&state.effective))?;
     let times = TimeFormat::new(false);
     for wish in &state.wishes {
-        let until = wish.until_epoch_nanos.map_or_else(String::new, |nanos| format!(" until {}", times.time(nanos)));
+        let until = wish.until_epoch_nanos.map_or_else(String::new, |nanos| format!(" until {}", times.moment(nanos)));
         let by = if wish.pid == 0 { "another namespace".to_owned() } else { format!("process {}", wish.pid) };
         writeln!(out, "  {DIM}wish{DIM:#}        {} by {by}{until}", one_line(&wish.directive))?;
     }
     for domain in &state.domains {
-        let word = if domain.is_enabled { "on" } else { "off" };
+        let word = match (domain.is_enabled, domain.is_forbidden) {
+            (true, _) => "on",
+            (false, false) => "off",
+            (false, true) => "off, forbidden",
+        };
         writeln!(out, "  {DIM}domain{DIM:#}      {} {word}", one_line(&domain.name))?;
     }
     Ok(())

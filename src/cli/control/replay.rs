@@ -3,9 +3,11 @@
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
+use eventring::__internals::tracing::ring_with_tables;
 use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring::tracing::Catalog;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -71,7 +73,10 @@ impl Replay {
             };
             let shards = capture.rings().iter().enumerate().filter(is_its).map(|(index, _)| index);
             let own = shards.chain([index as usize]).map(|index| events.get(index).map_or(0, |ring| ring.events));
-            rings.push(ReplayedRing { recorder: make(ring, own.sum())?, blocks: HashMap::new() });
+            rings.push(ReplayedRing {
+                recorder: make(ring, own.sum(), &capture.catalog(recorder))?,
+                blocks: HashMap::new(),
+            });
             recorders.insert(recorder, rings.len() - 1);
             places.push(rings.len() - 1);
         }
@@ -123,14 +128,16 @@ impl ReplayedRing {
 }
 
 /// Makes a ring with room for all events, if they are not too many.
-fn make(ring: &CapturedRing, events: u64) -> anyhow::Result<Recorder> {
+fn make(ring: &CapturedRing, events: u64, catalog: &Catalog) -> anyhow::Result<Recorder> {
     let shift = |wanted: u64, min: u32, max: u32| wanted.max(1).next_power_of_two().trailing_zeros().clamp(min, max);
     let descriptors = shift(ring.descriptor_capacity.max(events), 16, SHIFTS_MAX.0);
     let payloads = shift(ring.payload_buf_bytes, 27, SHIFTS_MAX.1);
     let description = ContentDescription::new(ring.content_type, ring.content_name.clone())
         .schema_hash(ring.schema_hash)
         .schema_text(ring.schema_text.clone());
-    let made = Recorder::builder(description).anonymous().shifts(descriptors, payloads).prefault(false).build();
+    let builder = Recorder::builder(description).anonymous().shifts(descriptors, payloads).prefault(false);
+    let builder = builder.served_name(&ring.name);
+    let made = if ring.is_perf() { ring_with_tables(builder, catalog) } else { builder.build() };
     made.map_err(|error| Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into())
 }
 

@@ -30,30 +30,37 @@ pub(in crate::cli) struct ServeArgs {
     speed: Option<Speed>,
 }
 
-pub(super) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
+pub(in crate::cli) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let is_capture = CaptureFile::is_capture(&args.file).unwrap_or(false);
     let address = ServerAddress::of(&args.socket);
     let builder = Server::builder().address(address).program_name("eventring serve");
     if !is_capture && args.speed.is_none() {
-        let server = files(args, builder)?.start()?;
-        return until_interrupted(args, &server, &interrupt);
+        let _server = start(args, files(args, builder)?)?;
+        return Ok(until_interrupted(&interrupt));
     }
     let mut replay = Replay::new(saved::open(std::slice::from_ref(&args.file), false)?.capture)?;
     let Some(speed) = args.speed else {
         replay.run(Speed::Max, &interrupt)?;
-        return until_interrupted(args, &builder.start()?, &interrupt);
+        let _server = start(args, builder)?;
+        return Ok(until_interrupted(&interrupt));
     };
-    let server = builder.start()?;
-    if replay.run(speed, &interrupt)? { until_interrupted(args, &server, &interrupt) } else { Ok(Exit::Done) }
+    let _server = start(args, builder)?;
+    Ok(if replay.run(speed, &interrupt)? { until_interrupted(&interrupt) } else { Exit::Done })
 }
 
-fn until_interrupted(args: &ServeArgs, server: &Server, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+/// Starts the server, and says that clients can connect.
+fn start(args: &ServeArgs, builder: ServerBuilder) -> anyhow::Result<Server> {
+    let server = builder.start()?;
     anstream::eprintln!("{} is served at {} until Ctrl-C", args.file.display(), server.address());
+    Ok(server)
+}
+
+fn until_interrupted(interrupt: &Interrupt) -> Exit {
     while !interrupt.came() {
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(Exit::Done)
+    Exit::Done
 }
 
 /// Serves the ring as it is, with its shards.

@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// Events per second, all threads together; `max` for no limit, which is more than the reader can read
     #[arg(long, value_name = "N|max", default_value = "1000000", value_parser = rate)]
     rate: u64,
-    /// Name or path of the ring, and its sizes: <name-or-path>[:<descriptor-shift>:<payload-shift>] [default:
+    /// Name or path of the ring, and its size: <name-or-path>[:<size>] [default:
     /// eventring-demo-PID:18:27, or a smaller ring if there is no room]
     #[arg(long, value_name = "RING")]
     ring: Option<String>,

@@ -4,15 +4,16 @@ use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::Survey;
 use crate::cli::decoder::Decoder;
 use crate::cli::format::content_name;
+use crate::cli::history::History;
 use crate::cli::state::{json_name, writer};
 use eventring::__internals::layout::block_table::ENTRIES;
 use eventring::__internals::layout::header::MAGIC;
-use eventring::reader::{ExtensionInfo, Reader};
+use eventring::reader::{ExtensionInfo, Reader, RingState};
 use serde_json::{Map, Value, json};
 
 /// Returns the report about a ring as one JSON object. `docs/CLI.md` lists the fields.
 pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) -> Value {
-    let mut object = of_ring(reader, decoder, &all.total);
+    let mut object = of_ring(reader, decoder, &all.total, all.history(reader));
     if !all.shards.is_empty() {
         object["shards"] = all.shards.iter().map(|shard| of_shard(shard, decoder)).collect();
     }
@@ -22,14 +23,17 @@ pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) ->
 /// Returns the JSON object of one shard. It has the fields of a ring's object, and the shard's index.
 fn of_shard(shard: &SurveyedShard, decoder: &Decoder) -> Value {
     let mut object = match &shard.content {
-        ShardContent::Opened { reader, survey } => of_ring(reader, decoder, survey),
+        ShardContent::Opened { reader, survey } => {
+            let history = History::of(reader, reader.state() == RingState::Live);
+            of_ring(reader, decoder, survey, history)
+        }
         ShardContent::Unreadable(why) => json!({ "problem": why }),
     };
     object["index"] = json!(shard.index);
     object
 }
 
-fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
+fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey, history: History) -> Value {
     let info = reader.info();
     let by_type: Map<String, Value> = survey
         .by_type
@@ -74,6 +78,10 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
             "last_ts_ns": survey.times.map(|times| times.1),
             "by_type": by_type,
         },
+        "events_per_s": history.per_second,
+        "fill": history.fill,
+        "history_seconds": history.seconds,
+        "history_seconds_when_full": history.seconds_when_full,
         "block_table": reader.blocks().map(|blocks| json!({
             "used": blocks.len(),
             "capacity": ENTRIES,

@@ -2,7 +2,8 @@
 
 use super::survey::Survey;
 use crate::cli::format::one_line;
-use eventring::reader::{Reader, RingSet, ShardError};
+use crate::cli::history::History;
+use eventring::reader::{Reader, RingSet, RingState, ShardError};
 
 /// The survey of a ring, or of a recorder with all its shards.
 pub(super) struct ShardedSurvey {
@@ -65,6 +66,13 @@ impl ShardedSurvey {
         }
         shards.iter().filter_map(SurveyedShard::survey).for_each(|of_shard| total.add(of_shard));
         Self { total, shards }
+    }
+
+    /// Returns the past that the ring holds, or the recorder with all its shards.
+    pub(super) fn history(&self, named: &Reader) -> History {
+        let is_live = named.state() == RingState::Live;
+        let histories = self.readers(named).map(|shard| History::of(shard, is_live));
+        histories.reduce(History::and).unwrap_or_default()
     }
 
     /// Returns the readers of all shards that could be opened, or `named` itself if the ring has no shards.

@@ -55,6 +55,10 @@ pub(super) fn write(
     if let Some(times) = survey.times {
         line(out, "time", &span(times, survey.count, clock))?;
     }
+    let live = Some(reader).filter(|reader| reader.state() == RingState::Live);
+    if let Some(past) = all.history(reader).in_words(live) {
+        line(out, "past", &past)?;
+    }
     if let Some(blocks) = reader.blocks() {
         line(out, "blocks", &block_table(&blocks, clock))?;
     }

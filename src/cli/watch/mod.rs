@@ -3,7 +3,7 @@
 mod captured;
 mod columns;
 mod json;
-mod perf;
+pub(super) mod perf;
 mod rings;
 mod select;
 mod start;
@@ -11,7 +11,7 @@ mod summary;
 mod text;
 
 use super::exit::{Exit, Failure};
-use super::format::{TimeFormat, grouped};
+use super::format::{TimeFormat, grouped, one_line};
 use super::interrupt::Interrupt;
 use super::open::Expect;
 use super::paint::WARNING;
@@ -119,6 +119,7 @@ trait Printer {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     if captured::has_capture(&args.names) {
+        args.process.refuse_enable("a capture")?;
         return captured::run(args, &interrupt);
     }
     if let Some(option) = args.selection.used() {
@@ -129,7 +130,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut silence = Silence::new(args.quiet);
     let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
     let start = from.or(args.last.map(Start::Last));
-    let names = args.process.rings(&args.names)?;
+    args.process.check_directive()?;
+    let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
+    if names != args.names && !args.quiet {
+        let rings: Vec<String> = names.iter().map(|name| one_line(&name.display().to_string())).collect();
+        anstream::eprintln!("reading {}; rings that the program makes later are not shown", rings.join(", "));
+    }
+    if args.reopen {
+        ProcessArgs::check_lasting(&names)?;
+    }
     let _enabled = args.process.enable(&names)?;
     let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
     let Some(mut rings) = opened else { return Ok(Exit::Done) };

@@ -135,6 +135,11 @@ pub(super) struct Rings {
     shown_shard_errors: usize,
     /// True if the watch goes on with the next rings of the same names, so that it must soon notice the end of a ring.
     reopens: bool,
+    /// The time of the last look for next rings of the same names.
+    last_look: Instant,
+    /// The result of this look, if there were such rings, or an error: the index of the first of them in `set`. `rings`
+    /// does not describe them yet.
+    found: Option<Result<usize, ReaderError>>,
     /// The number of recorders and other rings in a capture, or 0 if the rings are not those of a capture.
     captured: usize,
 }
@@ -180,7 +185,15 @@ impl Rings {
         if let (Some(Start::Last(count)), true) = (start, set.rings().len() > 1) {
             set.seek(Seek::Last(count));
         }
-        let mut rings = Self { set, rings: Vec::new(), shown_shard_errors: 0, reopens, captured: 0 };
+        let mut rings = Self {
+            set,
+            rings: Vec::new(),
+            shown_shard_errors: 0,
+            reopens,
+            last_look: Instant::now(),
+            found: None,
+            captured: 0,
+        };
         rings.take_new();
         Ok(Some(rings))
     }
@@ -206,7 +219,7 @@ impl Rings {
             let last_seqno = stats.map_or(0, |stats| stats.last_seqno);
             rings.push(Ring::captured(ring, last_seqno, perf, capture.known_blocks(index)));
         }
-        Self { set, rings, shown_shard_errors: 0, reopens: false, captured }
+        Self { set, rings, shown_shard_errors: 0, reopens: false, last_look: Instant::now(), found: None, captured }
     }
 
     /// Returns true if these are the rings of a capture.
@@ -235,11 +248,27 @@ impl Rings {
 
     /// Returns the next event or gap, or `None` if none comes within `patience`.
     pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
+        if self.reopens && self.look_for_next() {
+            return None;
+        }
         let item = if self.reopens { self.next_or_end(patience) } else { self.set.next_timeout(patience) };
+        if self.found.is_some() {
+            return item;
+        }
         if self.set.rings().len() > self.rings.len() || self.set.shard_errors().len() > self.shown_shard_errors {
             self.take_new();
         }
         item
+    }
+
+    /// Looks for next rings of the names of rings that have ended. Other rings may still be live. Returns true if there
+    /// are such rings, or an error: then [`Self::wait_for_next`] must be called.
+    fn look_for_next(&mut self) -> bool {
+        if self.found.is_none() && self.last_look.elapsed() >= LOOK_PAUSE {
+            self.found = self.set.reopen(Duration::ZERO).transpose();
+            self.last_look = Instant::now();
+        }
+        self.found.is_some()
     }
 
     /// Returns the next event or gap, or `None` if none comes within `patience`. Also returns `None` soon after all
@@ -250,7 +279,7 @@ impl Rings {
         loop {
             let left = patience.saturating_sub(begin.elapsed());
             let item = self.set.next_timeout(left.min(LOOK_PAUSE));
-            if item.is_some() || left.is_zero() {
+            if item.is_some() || left.is_zero() || self.look_for_next() {
                 return item;
             }
             self.set.check_liveness();
@@ -260,9 +289,10 @@ impl Rings {
         }
     }
 
-    /// Returns true if everything was read and no more events will come.
+    /// Returns true if everything was read and no more events will come. Also returns true if there is a next ring of
+    /// the name of a ring that has ended.
     pub(super) fn have_ended(&self) -> bool {
-        self.set.has_ended()
+        self.found.is_some() || self.set.has_ended()
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Ring> {
@@ -311,11 +341,14 @@ impl Rings {
         interrupt: &Interrupt,
         silence: &mut Silence,
     ) -> anyhow::Result<Option<impl Iterator<Item = &Ring>>> {
-        if self.named().all(|ring| ring.reader.as_ref().is_some_and(|reader| reader.state() == RingState::Saved)) {
+        let mut found = self.found.take();
+        if found.is_none()
+            && self.named().all(|ring| ring.reader.as_ref().is_some_and(|reader| reader.state() == RingState::Saved))
+        {
             return Ok(None);
         }
         let first = loop {
-            let reopened = self.set.reopen(INTERVAL);
+            let reopened = found.take().map_or_else(|| self.set.reopen(INTERVAL), |found| found.map(Some));
             let named = |error: ReaderError| {
                 let name = error.path().map(Path::to_path_buf).unwrap_or_default();
                 advice::on_expected(&name, error)

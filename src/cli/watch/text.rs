@@ -9,7 +9,7 @@ use anstyle::Style;
 use eventring::reader::{BlockInfo, Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
 use eventring::schema::{MALFORMED, Value};
-use eventring::tracing::{PerfContent, PerfRecord};
+use eventring::tracing::{CallSite, PerfContent, PerfRecord};
 use std::io::{self, BufWriter, Write};
 
 /// A printer of lines for people.
@@ -162,13 +162,13 @@ impl<O: Write> Lines<O> {
     }
 
     /// Shows the content of a perf event: its level, its name, its fields, and last its target, which is often long.
-    /// The name of a log record is not shown. Its message is one of its fields.
+    /// The name of a log record is shown if the program has given it one. Its message is one of its fields.
     fn record(&mut self, record: &PerfRecord) {
         let site = perf::site(&record.content);
         if let Some(site) = site {
             let level = site.level.name().unwrap_or_default();
             self.line.push(paint::level(site.level), format!("{level:<5} "));
-            if !matches!(record.content, PerfContent::Event { .. }) {
+            if !matches!(record.content, PerfContent::Event { .. }) || has_own_name(site) {
                 self.line.push(BOLD, format!("{} ", one_line(&site.name)));
             }
         }
@@ -395,6 +395,12 @@ impl Line {
         }
         Ok(())
     }
+}
+
+/// Returns true if the program has given the log record a name, as in `info!(name: "NAME", …)`. Otherwise `tracing`
+/// makes a name from file and line, and all records of the `log` crate have the same name.
+fn has_own_name(site: &CallSite) -> bool {
+    !site.name.starts_with("event ") && site.name != "log event"
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The answer to each request.
 
 use super::connection::{Connection, Lost};
+use crate::control::directives::{DOMAIN, check_wish, directives};
 use crate::control::error::ControlErrorKind;
 use crate::control::served::ServedFiles;
-use crate::control::switches::{self, Switchable};
+use crate::control::switches::{self, Switchable, SwitchedDomain};
 use crate::control::wire::{Answer, ClientRequest, DomainAnswer, ServedInfo, WishLife};
 use crate::control::wishes::{Wisher, Wishes};
 use crate::shm;
@@ -37,9 +38,7 @@ impl Desk {
             ClientRequest::Hello { .. } => {
                 let (pid, program) = (std::process::id(), self.program.clone());
                 let (may_switch, clients) = (connection.may_switch, self.greeted);
-                if !connection.has_greeted {
-                    self.greeted += 1;
-                }
+                self.greeted += 1;
                 connection.has_greeted = true;
                 connection.send(number, &Answer::Welcome { pid, program, may_switch, clients }, None)
             }
@@ -51,7 +50,10 @@ impl Desk {
                 connection.send(number, &Answer::End { count }, None)
             }
             ClientRequest::Import { id, content_type, schema_hash } => {
-                let found = self.files.find(id).ok_or_else(|| format!("there is no file {id}: it has ended"));
+                let found = self.files.find(id).ok_or_else(|| match self.files.had(id) {
+                    true => format!("there is no file {id} any more: its ring has ended"),
+                    false => format!("there is no file {id}, and there was none; LIST names all"),
+                });
                 let checked = found.and_then(|(info, descriptor)| {
                     check_content(&info, content_type, schema_hash).map(|()| (info, descriptor))
                 });
@@ -92,6 +94,10 @@ impl Desk {
         };
         match request {
             _ if !connection.may_import => denied("read the rings of"),
+            ClientRequest::Hello { .. } if connection.has_greeted => Some((
+                ControlErrorKind::BadMessage,
+                "HELLO was sent before; only the first message may be HELLO".into(),
+            )),
             ClientRequest::Hello { .. } => None,
             _ if !connection.has_greeted => {
                 Some((ControlErrorKind::BadMessage, "the first message must be HELLO".into()))
@@ -112,25 +118,24 @@ impl Desk {
     ) -> Result<(u64, String), (ControlErrorKind, String)> {
         let text = text.trim();
         let bad = |text| (ControlErrorKind::BadDirective, text);
+        check_wish(text).map_err(bad)?;
         let switches = switches::all();
         for directive in directives(text) {
             check_directive(&switches, directive).map_err(bad)?;
-        }
-        if directives(text).next().is_none() {
-            return Err(bad("the directive is empty, expected for example my_crate=debug".into()));
         }
         let by = Wisher { client, pid: connection.pid, uid: connection.uid };
         let added = self.wishes.add(by, life, text.to_owned(), Instant::now(), shm::realtime_nanos());
         let wish = added.ok_or_else(|| {
             (ControlErrorKind::TooMany, "the program has 1,024 wishes already; take some back".to_owned())
         })?;
-        Ok((wish, self.apply_wishes()))
+        let notes = [self.apply_wishes(), forbidden(&switches, text)];
+        Ok((wish, notes.iter().filter(|note| !note.is_empty()).map(String::as_str).collect::<Vec<_>>().join("; ")))
     }
 
     /// Puts the present wishes into force. Returns what clients should know.
     pub(super) fn apply_wishes(&self) -> String {
         let wishes = self.wishes.directives();
-        let mut notes = String::new();
+        let mut notes: Vec<String> = Vec::new();
         for switchable in switches::all() {
             // A wish is a list, in which a directive may restrict another one. So its directives stay together.
             let of_wish = |wish: &String| {
@@ -140,9 +145,10 @@ impl Desk {
             let taken: Vec<String> = wishes.iter().map(of_wish).filter(|wish| !wish.is_empty()).collect();
             // The change asks the program's own subscribers, whose code may panic. The server goes on.
             let note = catch_unwind(AssertUnwindSafe(|| switchable.set_wishes(&taken))).unwrap_or_default();
-            notes.push_str(&note);
+            notes.push(note);
         }
-        notes
+        notes.retain(|note| !note.is_empty());
+        notes.join("; ")
     }
 
     fn tell_state(&self, connection: &mut Connection, number: u32) -> Result<(), Lost> {
@@ -162,7 +168,7 @@ impl Desk {
         domains.sort();
         domains.dedup();
         let domains = domains.into_iter();
-        let domains: Vec<_> = domains.map(|(name, is_enabled)| DomainAnswer { name, is_enabled }).collect();
+        let domains: Vec<DomainAnswer> = domains.map(DomainAnswer).collect();
         let count = (wishes.len() + domains.len()) as u64;
         wishes.into_iter().try_for_each(|wish| connection.send(number, &Answer::Wish(wish), None))?;
         domains.into_iter().try_for_each(|domain| connection.send(number, &Answer::Domain(domain), None))?;
@@ -209,36 +215,37 @@ fn check_directive(switches: &[Arc<dyn Switchable>], directive: &str) -> Result<
     match fault {
         _ if is_taken => Ok(()),
         Some(fault) => Err(fault),
+        None if directive.starts_with(DOMAIN) => {
+            let mut known: Vec<String> = switches.iter().flat_map(|s| s.domains()).map(|domain| domain.name).collect();
+            known.sort();
+            known.dedup();
+            let name = &directive[DOMAIN.len()..];
+            Err(match known.is_empty() {
+                true => format!("no such domain: `{name}`; the program has no rings with domains now"),
+                false => format!("no such domain: `{name}`, expected one of: {}", known.join(", ")),
+            })
+        }
         None => Err(format!(
-            "nothing in this program takes the directive `{directive}`: it has no filter of spans that can be changed, \
-             and no such domain"
+            "nothing in this program takes the directive `{directive}`: it has no filter of spans that can be changed"
         )),
     }
 }
 
-/// Returns the directives of a list. They are separated by commas, but not by commas in brackets or braces.
-fn directives(list: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_u32;
-    let parts = list.split(move |c: char| {
-        match c {
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ',' && depth == 0
+/// Returns what a client should know about the domains of its wish that the configuration forbids, or an empty text.
+fn forbidden(switches: &[Arc<dyn Switchable>], wish: &str) -> String {
+    let all: Vec<SwitchedDomain> = switches.iter().flat_map(|switch| switch.domains()).collect();
+    let notes = directives(wish).filter_map(|directive| directive.strip_prefix(DOMAIN)).filter_map(|name| {
+        let of_rings = || all.iter().filter(|domain| domain.name == name);
+        let forbidding = of_rings().filter(|domain| domain.is_forbidden).count();
+        let where_to = match forbidding {
+            0 => return None,
+            count if count == of_rings().count() => "it stays off".to_owned(),
+            count => format!("it stays off in {count} of {} rings", of_rings().count()),
+        };
+        Some(format!(
+            "the configuration of the program forbids the domain {name} (`!{name}` in EVENTRING_DOMAINS or in the code): \
+             {where_to}"
+        ))
     });
-    parts.map(str::trim).filter(|directive| !directive.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commas_in_brackets_do_not_separate_directives() {
-        let of = |list| directives(list).collect::<Vec<_>>();
-        assert_eq!(of("info, a[b{c=1,d=2}]=debug ,,e"), ["info", "a[b{c=1,d=2}]=debug", "e"]);
-        assert_eq!(of("]]a,b[,"), ["]]a", "b[,"]);
-        assert_eq!(of(" , "), [""; 0]);
-    }
+    notes.collect::<Vec<_>>().join("; ")
 }

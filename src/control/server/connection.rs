@@ -2,6 +2,7 @@
 
 use crate::control::socket::{self, Packet, Tried};
 use crate::control::wire::Answer;
+use crate::shm::UninheritedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,11 +17,11 @@ const MESSAGE_BYTES: usize = 64;
 
 /// A client.
 pub(super) struct Connection {
-    pub(super) socket: OwnedFd,
+    pub(super) socket: UninheritedFd,
     /// A descriptor that becomes readable when the client's process has ended. It is not there if the kernel has no
     /// pidfds, or if the process is in a pid namespace that this process does not see. A child that the client has
     /// forked may keep the connection open, so the end of the connection is not enough.
-    pub(super) process: Option<OwnedFd>,
+    pub(super) process: Option<UninheritedFd>,
     pub(super) pid: u32,
     pub(super) uid: u32,
     pub(super) may_import: bool,
@@ -38,8 +39,9 @@ pub(super) struct Connection {
 pub(super) struct Lost;
 
 impl Connection {
-    pub(super) fn new(socket: OwnedFd, pid: i32, uid: u32) -> Self {
-        let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    pub(super) fn new(socket: UninheritedFd, pid: i32, uid: u32) -> Self {
+        let process = Pid::from_raw(pid);
+        let process = process.and_then(|pid| UninheritedFd::make(|| pidfd_open(pid, PidfdFlags::empty())).ok());
         Self {
             socket,
             process,

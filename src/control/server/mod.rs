@@ -12,19 +12,22 @@ mod serving;
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
-use super::served::{self, ServedContent, ServedFiles, wake};
+use super::served::{self, ServedFiles, wake};
 use super::socket;
-use crate::shm;
+use super::wire::ServedInfo;
+use crate::shm::{self, UninheritedFd};
 use rustix::event::{EventfdFlags, eventfd};
 use serving::{Rights, Serving};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::JoinHandle;
 
 /// Environment variable that starts a server. `1` starts it in the ring directory. A path, or `@name` for the abstract
-/// namespace, starts it there. If the variable is empty, or is `0`, `no`, `false` or `off`, no server is started.
+/// namespace, starts it there. If the variable is empty, or is `0`, `no`, `false` or `off`, no server is started. If
+/// the server cannot be started, [`environment_error`] returns the reason.
 pub const SERVER_VARIABLE: &str = "EVENTRING_SERVER";
 
 /// The largest number of clients, unless [`ServerBuilder::clients_max`] sets another.
@@ -42,10 +45,10 @@ const CLIENTS_MAX: usize = 64;
 /// ```
 pub struct Server {
     address: ServerAddress,
-    stop: Arc<OwnedFd>,
+    stop: Arc<UninheritedFd>,
     thread: Option<JoinHandle<()>>,
     _socket_file: Option<shm::RemovedAtExit>,
-    process: u32,
+    process: u64,
 }
 
 /// Configuration of a [`Server`].
@@ -96,13 +99,17 @@ impl ServerBuilder {
     }
 
     /// Lets the user with this number import rings. The user of this process and root always may.
+    ///
+    /// The user must be able to reach the socket. A ring directory has the permission bits 0750, so that users outside
+    /// of its group cannot: give the server another [address](Self::address), such as `/tmp/my-app.sock`, or an
+    /// [abstract name](Self::abstract_name).
     pub fn allow_import(mut self, user: u32) -> Self {
         self.rights.import.push(user);
         self
     }
 
     /// Lets the user with this number import rings, and switch on what the program records. The user of this process
-    /// and root always may.
+    /// and root always may. As with [`Self::allow_import`], the user must be able to reach the socket.
     pub fn allow_switch(mut self, user: u32) -> Self {
         self.rights.switch.push(user);
         self
@@ -131,8 +138,9 @@ impl ServerBuilder {
     /// Makes the socket, and starts the thread.
     ///
     /// # Errors
-    /// Returns an error if the socket or the thread cannot be made: for example if a server has this address, or if
-    /// the path is longer than 107 bytes.
+    /// Returns an error if the socket or the thread cannot be made: for example if a server has this address, if the
+    /// path is that of something else than a socket, or if it is longer than 107 bytes. The socket of a server that has
+    /// ended is replaced.
     pub fn start(self) -> Result<Server, ControlError> {
         let address = match self.address {
             Some(address) => address,
@@ -143,19 +151,19 @@ impl ServerBuilder {
         };
         let socket_address = address.to_socket_address().map_err(|error| failed(PATH_TOO_LONG, error.into()))?;
         if let ServerAddress::Path(path) = &address {
-            remove_dead(path);
+            remove_dead(path).map_err(|error| error.at(&address))?;
         }
         let listener = socket::listen(&socket_address).map_err(|error| failed("make the socket", error.into()))?;
         let socket_file = match &address {
             ServerAddress::Path(path) => {
-                // Everybody may connect, so that a refusal can say why. The server asks the kernel who it is.
-                let _ = std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666));
-                shm::RemovedAtExit::of(path)
+                let file = shm::RemovedAtExit::of(path);
+                let_everybody_connect(path);
+                file
             }
             ServerAddress::Abstract(_) => None,
         };
         let files = self.files.unwrap_or_else(|| Arc::clone(served::of_process()));
-        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let stop = UninheritedFd::make(|| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK));
         let stop = Arc::new(stop.map_err(|error| failed("make an eventfd", error.into()))?);
         let serving = Serving::new(
             listener,
@@ -169,7 +177,7 @@ impl ServerBuilder {
         let serving = serving.map_err(|error| failed("make an epoll instance", error))?;
         let thread = std::thread::Builder::new().name("eventring-server".into()).spawn(move || serving.run());
         let thread = thread.map_err(|error| ControlError::io("start the server: make a thread", error).at(&address))?;
-        Ok(Server { address, stop, thread: Some(thread), _socket_file: socket_file, process: std::process::id() })
+        Ok(Server { address, stop, thread: Some(thread), _socket_file: socket_file, process: shm::process_number() })
     }
 }
 
@@ -177,13 +185,16 @@ const PATH_TOO_LONG: &str = "the path of a socket has at most 107 bytes; use a s
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A forked child has no such thread.
-        if self.process == std::process::id() {
-            wake(&self.stop);
-            if let Some(thread) = self.thread.take() {
-                // A panic of the thread has ended the server already.
-                let _ = thread.join();
-            }
+        let thread = self.thread.take();
+        if self.process != shm::process_number() {
+            // A forked child has no such thread.
+            std::mem::forget(thread);
+            return;
+        }
+        wake(&self.stop);
+        if let Some(thread) = thread {
+            // A panic of the thread has ended the server already.
+            let _ = thread.join();
         }
     }
 }
@@ -203,13 +214,13 @@ impl std::fmt::Debug for ServerBuilder {
 /// The description of a file that a server serves.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
-pub struct ServedFileContent(ServedContent);
+pub struct ServedFileContent(ServedInfo);
 
 impl ServedFileContent {
     /// Makes the description of a ring.
     #[must_use]
     pub fn new(name: String, content_type: u16, content_name: String, schema_hash: [u8; 32], bytes: u64) -> Self {
-        Self(ServedContent { name, content_type, content_name, schema_hash, bytes, ..ServedContent::default() })
+        Self(ServedInfo { name, content_type, content_name, schema_hash, bytes, ..ServedInfo::default() })
     }
 
     /// Says which shard of a recorder the ring is.
@@ -233,11 +244,45 @@ fn address_in_ring_directory() -> Result<ServerAddress, ControlError> {
     Ok(ServerAddress::in_directory(directory, std::process::id(), shm::process_number() as u32))
 }
 
-/// Removes the socket of a server that has ended. The socket of a living server stays.
-fn remove_dead(path: &Path) {
-    let Ok(address) = rustix::net::SocketAddrUnix::new(path) else { return };
-    if socket::connect(&address).err() == Some(rustix::io::Errno::CONNREFUSED) {
+/// Removes the socket of a server that has ended. The socket of a living server stays, and so does everything that is
+/// no socket: the kernel answers a connection to an ordinary file as it answers one to a dead socket.
+///
+/// # Errors
+/// Returns an error if the path is that of something else than a socket.
+fn remove_dead(path: &Path) -> Result<(), ControlError> {
+    let socket_at =
+        |path: &Path| std::fs::symlink_metadata(path).map(|found| (found.file_type(), (found.dev(), found.ino())));
+    let Ok((kind, found)) = socket_at(path) else { return Ok(()) };
+    if !kind.is_socket() {
+        let what = match kind {
+            kind if kind.is_symlink() => "a symbolic link",
+            kind if kind.is_dir() => "a directory",
+            kind if kind.is_file() => "a file",
+            _ => "something",
+        };
+        let text = format!("start the server: {what} is there that is no socket; name another path");
+        return Err(ControlError::new(ControlErrorKind::Exists, text));
+    }
+    let Ok(address) = rustix::net::SocketAddrUnix::new(path) else { return Ok(()) };
+    let is_dead = socket::connect(&address).err() == Some(rustix::io::Errno::CONNREFUSED);
+    // Another server may have taken the place of the dead one meanwhile.
+    if is_dead && socket_at(path).is_ok_and(|now| now == (kind, found)) {
         let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// Lets every user connect to the socket at this path, so that a refusal can say why. (The server asks the kernel who
+/// the client is.) If something else has taken the path meanwhile, it stays as it is.
+fn let_everybody_connect(path: &Path) {
+    use rustix::fs::{Mode, OFlags};
+    let Ok(socket) = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) else {
+        return;
+    };
+    let socket = std::fs::File::from(socket);
+    if socket.metadata().is_ok_and(|found| found.file_type().is_socket()) {
+        let place = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&socket));
+        let _ = std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
 }
 
@@ -247,10 +292,30 @@ pub(super) fn program_name() -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// The server that the environment variable has started, or why there is none, and the process that has started it.
+static STARTED: Mutex<Option<(u64, Result<Server, ControlError>)>> = Mutex::new(None);
+
+/// Returns why the server could not be started that the environment variable [`SERVER_VARIABLE`] asks for. Returns
+/// `None` if it was started, if the variable asks for none, or if this process has made no ring yet: the first ring
+/// starts the server.
+///
+/// The library prints nothing, and a program records the same with and without a server. A program that wants its users
+/// to know of the failure asks this function after it has made its recorders, and shows the error.
+///
+/// ```
+/// if let Some(error) = eventring::control::environment_error() {
+///     eprintln!("warning: nobody can connect to this program: {error}");
+/// }
+/// ```
+#[must_use]
+pub fn environment_error() -> Option<ControlError> {
+    let started = shm::patience::lock(&STARTED)?;
+    let (process, server) = started.as_ref()?;
+    server.as_ref().err().filter(|_| *process == shm::process_number()).cloned()
+}
+
 /// Starts the server of this process if [`SERVER_VARIABLE`] says so, and if it was not started yet.
 pub(super) fn start_if_environment_says_so() {
-    /// The server that the environment variable has started, and its process.
-    static STARTED: Mutex<Option<(u32, Option<Server>)>> = Mutex::new(None);
     let Some(address) = address_from_environment() else { return };
     // Another thread that holds the lock starts the server. In a forked child, the lock may be held for ever.
     let mut started = match STARTED.try_lock() {
@@ -258,7 +323,7 @@ pub(super) fn start_if_environment_says_so() {
         Err(TryLockError::Poisoned(started)) => started.into_inner(),
         Err(TryLockError::WouldBlock) => return,
     };
-    let process = std::process::id();
+    let process = shm::process_number();
     if started.as_ref().is_some_and(|(starter, _)| *starter == process) {
         return;
     }
@@ -266,8 +331,8 @@ pub(super) fn start_if_environment_says_so() {
         None => Server::builder(),
         Some(address) => Server::builder().address(address),
     };
-    // The library prints nothing. A server that cannot be started is not there, and the rings are as without it.
-    let parent = started.replace((process, builder.start().ok()));
+    // The library prints nothing. The rings are as without a server, and `environment_error` returns the error.
+    let parent = started.replace((process, builder.start()));
     // The server of a forked child's parent is not this process's to end.
     std::mem::forget(parent);
 }

@@ -8,13 +8,13 @@ use super::connection::{Connection, Lost};
 use crate::control::error::ControlErrorKind;
 use crate::control::served::{Export, ServedFiles};
 use crate::control::socket::{self, Packet, Tried};
-use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo};
+use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo, WireFault};
 use crate::control::wishes::Wishes;
+use crate::shm::UninheritedFd;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,11 +43,11 @@ pub(super) struct Rights {
 
 /// The state of the thread.
 pub(super) struct Serving {
-    epoll: OwnedFd,
-    listener: OwnedFd,
+    epoll: UninheritedFd,
+    listener: UninheritedFd,
     /// The descriptor stays open as long as the thread waits for it.
-    _stop: Arc<OwnedFd>,
-    files_changed: Arc<OwnedFd>,
+    _stop: Arc<UninheritedFd>,
+    files_changed: Arc<UninheritedFd>,
     /// The files that clients know of.
     told: Vec<ServedInfo>,
     /// The places of files that only this server serves.
@@ -62,15 +62,15 @@ pub(super) struct Serving {
 
 impl Serving {
     pub(super) fn new(
-        listener: OwnedFd,
-        stop: Arc<OwnedFd>,
+        listener: UninheritedFd,
+        stop: Arc<UninheritedFd>,
         files: Arc<ServedFiles>,
         exports: Vec<Export>,
         rights: Rights,
         clients_max: usize,
         program: String,
     ) -> Result<Self, std::io::Error> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let epoll = UninheritedFd::make(|| epoll::create(epoll::CreateFlags::CLOEXEC))?;
         let files_changed = files.waker()?;
         let told = files.infos();
         for (number, source) in [(LISTENER, &listener), (STOP, &*stop), (FILES, &*files_changed)] {
@@ -153,7 +153,7 @@ impl Serving {
         true
     }
 
-    fn welcome(&mut self, socket: OwnedFd) {
+    fn welcome(&mut self, socket: UninheritedFd) {
         let Ok(peer) = socket::peer(&socket) else { return };
         let uid = peer.uid.as_raw();
         let mut connection = Connection::new(socket, peer.pid.as_raw_pid(), uid);
@@ -256,7 +256,8 @@ impl Serving {
 
 /// Answers a packet of a client. A packet that is no request ends the connection, after a refusal.
 fn answer(desk: &mut Desk, number: u64, client: &mut Connection, packet: &Packet) -> Result<(), Lost> {
-    match ClientRequest::decode(&packet.bytes) {
+    let decoded = if packet.is_too_long { Err(WireFault::TooLong) } else { ClientRequest::decode(&packet.bytes) };
+    match decoded {
         Ok((request_number, request)) => desk.answer(number, client, request_number, request),
         Err(fault) => {
             let _ = refuse(client, 0, ControlErrorKind::BadMessage, fault.to_string());

@@ -3,6 +3,7 @@
 use super::bytes::{Body, BodyParts};
 use super::{WireFault, WireMessage};
 use crate::control::error::ControlErrorKind;
+use crate::control::switches::SwitchedDomain;
 
 /// A message of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,9 +34,10 @@ pub(crate) enum Answer {
 }
 
 /// A served file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ServedInfo {
-    /// The number of the file at this server. No two files of a server ever have the same.
+    /// The number of the file at this server. No two files of a server ever have the same. It is 0 until the file is on
+    /// the server's list.
     pub(crate) id: u64,
     pub(crate) name: String,
     /// The path of the file, or an empty text if it is anonymous memory.
@@ -53,6 +55,8 @@ pub(crate) struct ServedInfo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct WishInfo {
     pub(crate) pid: u32,
+    /// The user of the client.
+    pub(crate) uid: u32,
     /// The time at which the wish ends, in nanoseconds since the epoch, or 0 if no time ends it.
     pub(crate) until_epoch_nanos: u64,
     pub(crate) directive: String,
@@ -60,10 +64,7 @@ pub(crate) struct WishInfo {
 
 /// A domain of the program's events.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct DomainAnswer {
-    pub(crate) name: String,
-    pub(crate) is_enabled: bool,
-}
+pub(crate) struct DomainAnswer(pub(crate) SwitchedDomain);
 
 mod kind {
     pub(super) const WELCOME: u16 = 0x8001;
@@ -130,13 +131,15 @@ impl WireMessage for Answer {
                 body.text(configured);
                 body.text(effective);
             }
-            Self::Wish(WishInfo { pid, until_epoch_nanos, directive }) => {
+            Self::Wish(WishInfo { pid, uid, until_epoch_nanos, directive }) => {
                 body.u32(*pid);
+                body.u32(*uid);
                 body.u64(*until_epoch_nanos);
                 body.text(directive);
             }
-            Self::Domain(DomainAnswer { name, is_enabled }) => {
+            Self::Domain(DomainAnswer(SwitchedDomain { name, is_enabled, is_forbidden })) => {
                 body.u16((*is_enabled).into());
+                body.u16((*is_forbidden).into());
                 body.text(name);
             }
             Self::Removed { id } => body.u64(*id),
@@ -159,12 +162,12 @@ impl WireMessage for Answer {
             kind::GRANTED => Self::Granted { wish: parts.u64()?, note: parts.text()? },
             kind::STATE => Self::State { configured: parts.text()?, effective: parts.text()? },
             kind::WISH => {
-                let (pid, until_epoch_nanos) = (parts.u32()?, parts.u64()?);
-                Self::Wish(WishInfo { pid, until_epoch_nanos, directive: parts.text()? })
+                let (pid, uid, until_epoch_nanos) = (parts.u32()?, parts.u32()?, parts.u64()?);
+                Self::Wish(WishInfo { pid, uid, until_epoch_nanos, directive: parts.text()? })
             }
             kind::DOMAIN => {
-                let is_enabled = parts.flag()?;
-                Self::Domain(DomainAnswer { name: parts.text()?, is_enabled })
+                let (is_enabled, is_forbidden) = (parts.flag()?, parts.flag()?);
+                Self::Domain(DomainAnswer(SwitchedDomain { name: parts.text()?, is_enabled, is_forbidden }))
             }
             kind::ADDED => Self::Added(ServedInfo::take(parts)?),
             kind::REMOVED => Self::Removed { id: parts.u64()? },

@@ -37,6 +37,8 @@ pub(crate) enum WireFault {
     Short,
     /// The message has bytes after its end.
     Long,
+    /// The message is longer than any message may be.
+    TooLong,
     Magic,
     Version(u16),
     Kind(u16),
@@ -49,6 +51,7 @@ impl fmt::Display for WireFault {
         match self {
             Self::Short => f.write_str("the message is too short"),
             Self::Long => f.write_str("the message has bytes after its end"),
+            Self::TooLong => write!(f, "the message is too long: expected at most {MESSAGE_BYTES_MAX} bytes"),
             Self::Magic => f.write_str("the message does not begin with EVRC"),
             Self::Version(found) => {
                 write!(f, "the message has version {found}, expected {VERSION}; use programs of the same version")

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::control::error::ControlErrorKind;
+use crate::control::switches::SwitchedDomain;
 use proptest::prelude::*;
 
 fn life() -> impl Strategy<Value = WishLife> {
@@ -40,10 +41,12 @@ fn answer() -> impl Strategy<Value = Answer> {
         (any::<u64>(), any::<u64>()).prop_map(|(id, bytes)| Answer::Imported { id, bytes }),
         (any::<u64>(), ".{0,80}").prop_map(|(wish, note)| Answer::Granted { wish, note }),
         (".{0,80}", ".{0,80}").prop_map(|(configured, effective)| Answer::State { configured, effective }),
-        (any::<u32>(), any::<u64>(), ".{0,80}").prop_map(|(pid, until_epoch_nanos, directive)| Answer::Wish(
-            WishInfo { pid, until_epoch_nanos, directive }
+        (any::<u32>(), any::<u32>(), any::<u64>(), ".{0,80}").prop_map(|(pid, uid, until_epoch_nanos, directive)| {
+            Answer::Wish(WishInfo { pid, uid, until_epoch_nanos, directive })
+        }),
+        (".{0,80}", any::<bool>(), any::<bool>()).prop_map(|(name, is_enabled, is_forbidden)| Answer::Domain(
+            DomainAnswer(SwitchedDomain { name, is_enabled, is_forbidden })
         )),
-        (".{0,80}", any::<bool>()).prop_map(|(name, is_enabled)| Answer::Domain(DomainAnswer { name, is_enabled })),
         any::<u64>().prop_map(|id| Answer::Removed { id }),
         (kinds, ".{0,200}").prop_map(|(kind, text)| Answer::Refused { kind, text }),
     ]

@@ -2,8 +2,8 @@
 
 use super::held::{Instant, InstantName, Origin};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
-use crate::export::recording::RecordingEntry;
 use crate::reader::{Descriptor, PayloadRead};
+use crate::recording::RecordingEntry;
 use crate::schema::decode_event;
 use crate::tracing::{Catalog, PerfContent, RawRecord, ThreadKey};
 use std::io;
@@ -70,25 +70,25 @@ impl TraceBuilder<'_> {
         let (recording, ring) = (self.recording, entry.ring);
         let mut args = Args::default();
         args.push("seqno", ArgValue::Uint(descriptor.seqno));
-        for (index, word) in recording.words(ring).iter_own() {
+        for (index, word) in recording.rings().words(ring).iter_own() {
             let number = descriptor.content_ext[index];
             if let Some(value) = word.value(number).filter(|_| number != 0) {
                 args.push_named(&word.key(), ArgValue::Uint(value));
             }
         }
         match payload {
-            PayloadRead::Valid([]) if recording.model(ring).is_none() => {}
+            PayloadRead::Valid([]) if recording.rings().model(ring).is_none() => {}
             PayloadRead::Valid(bytes) => {
-                args.push_payload(&decode_event(recording.model(ring), descriptor.event_type, bytes));
+                args.push_payload(&decode_event(recording.rings().model(ring), descriptor.event_type, bytes));
             }
             _ => args.push("payload", ArgValue::Text("lost".into())),
         }
         let instant = Instant {
             process_index: entry.process_index,
             origin: Origin::Ring(ring),
-            span: recording.span(ring, descriptor),
+            span: recording.rings().span(ring, descriptor),
             nanos: descriptor.record_epoch_nanos,
-            name: InstantName::Text(recording.event_name(ring, descriptor.event_type).into_owned()),
+            name: InstantName::Text(recording.rings().event_name(ring, descriptor.event_type).into_owned()),
             call_site: None,
             args,
         };

@@ -2,8 +2,8 @@
 
 use super::drawn::{DrawnSlice, drawn_end, lost_end};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
-use crate::export::recording::RecordingEntry;
 use crate::export::trace_writer::TrackId;
+use crate::recording::RecordingEntry;
 use crate::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
 use std::io;
 

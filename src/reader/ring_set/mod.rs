@@ -211,6 +211,12 @@ impl RingSet {
         }
     }
 
+    /// Sets how [`Self::next_timeout`] waits.
+    #[cfg(feature = "live")]
+    pub(crate) fn set_wait(&mut self, strategy: WaitStrategy) {
+        self.waiter = Waiter::new(strategy);
+    }
+
     /// Returns true if the set has one ring and no recorder can add another. The set then has nothing to merge.
     fn is_single(&self) -> bool {
         self.rings.len() == 1 && self.recorders.is_empty()

@@ -282,6 +282,12 @@ impl<'a> RawFields<'a> {
         Self { rest: payload, offset: 0 }
     }
 
+    /// Returns the offset in the payload at which the next field begins.
+    #[cfg(feature = "live")]
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
     fn split(&self) -> Option<(RawField<'a>, &'a [u8])> {
         let (&[index, type_byte, low, high], rest) = self.rest.split_first_chunk()?;
         let (value, rest) = rest.split_at_checked(u16::from_le_bytes([low, high]).into())?;

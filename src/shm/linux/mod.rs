@@ -18,6 +18,9 @@
 //! | `descriptor` | file descriptors that the program may have closed |
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
+//! | `uninherited` | descriptors that forked children do not have |
+//! | `patience` | locks that a forked child can do without |
+//! | `removed_at_exit` | other files that the process removes when it exits |
 //! | `handler_list` | the list that signal handlers and exit handlers go through |
 
 use super::{answers, decimal, error, fd, location, name, options, sections};
@@ -45,6 +48,8 @@ mod open;
 mod owned;
 mod page_size;
 mod paths;
+#[cfg(feature = "server")]
+pub(crate) mod patience;
 mod plan;
 mod process;
 #[cfg(feature = "server")]
@@ -56,6 +61,8 @@ mod sigbus;
 mod stale;
 mod system;
 mod trust;
+#[cfg(feature = "server")]
+mod uninherited;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
@@ -69,6 +76,8 @@ pub use mapping::Mapping;
 pub use memfd::create_memfd;
 #[cfg(feature = "snapshot")]
 pub use nameless::nameless_file;
+#[cfg(feature = "capture")]
+pub(crate) use nameless::nameless_memory;
 pub use open::RingFile;
 pub use owned::OwnedRingFile;
 pub(crate) use process::process_number;
@@ -78,3 +87,5 @@ pub(crate) use process::same_pid;
 pub(crate) use removed_at_exit::RemovedAtExit;
 pub use stale::StaleFile;
 pub(crate) use system::*;
+#[cfg(feature = "server")]
+pub(crate) use uninherited::UninheritedFd;

@@ -30,6 +30,15 @@ pub fn nameless_file(directory: &Path) -> io::Result<File> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
+/// Makes a file in memory, open for reading and writing. `name` is what the operating system shows of it.
+///
+/// # Errors
+/// Returns an error if the operating system refuses.
+#[cfg(feature = "capture")]
+pub(crate) fn nameless_memory(name: &str) -> io::Result<File> {
+    Ok(File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -211,6 +211,12 @@ impl Catalog {
         self.threads.get(&id)
     }
 
+    /// Forgets a thread that has ended.
+    #[cfg(feature = "live")]
+    pub(crate) fn forget_thread(&mut self, id: u32) {
+        self.threads.remove(&id);
+    }
+
     /// Returns true if the call site is known.
     #[must_use]
     pub fn knows_call_site(&self, id: u32) -> bool {
@@ -258,6 +264,23 @@ impl CatalogLosses {
 }
 
 impl CallSite {
+    /// Returns the call site as the body of an entry of the table.
+    #[cfg(feature = "capture")]
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
+        let view = CallSiteView {
+            kind: self.kind.unwrap_or(CallSiteKind::Span),
+            level: self.level,
+            name: self.name.as_str().into(),
+            target: self.target.as_str().into(),
+            module: text(&self.module),
+            file: text(&self.file),
+            line: self.line.unwrap_or(0),
+            field_names: self.field_names.iter().map(|name| (&**name).into()).collect(),
+        };
+        view.encode()
+    }
+
     fn unknown(id: u32) -> Self {
         Self {
             id,
@@ -275,6 +298,16 @@ impl CallSite {
 }
 
 impl Thread {
+    /// Returns the thread as the body of an entry of the table.
+    #[cfg(feature = "capture")]
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        ThreadView::encode(
+            self.started_epoch_nanos.unwrap_or(0),
+            self.os_thread_id.unwrap_or(0),
+            self.name.as_deref().unwrap_or(""),
+        )
+    }
+
     fn unknown(id: u32) -> Self {
         Self { id, os_thread_id: None, name: None, started_epoch_nanos: None }
     }

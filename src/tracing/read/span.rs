@@ -57,6 +57,9 @@ pub struct Span {
     pub(super) cut_slices: Vec<TakenSlice>,
     /// An estimate of the bytes that the span takes in addition to itself.
     pub(super) more_bytes: u64,
+    /// The fields as they lie in the ring, if the replay keeps them undecoded. `fields` then has no values.
+    #[cfg(feature = "live")]
+    pub(super) raw_fields: Vec<u8>,
 }
 
 /// A time on a thread.
@@ -140,6 +143,8 @@ impl Span {
             counted_busy_nanos: 0,
             cut_slices: Vec::new(),
             more_bytes: 0,
+            #[cfg(feature = "live")]
+            raw_fields: Vec::new(),
         }
     }
 
@@ -217,6 +222,12 @@ impl Span {
     #[must_use]
     pub fn name(&self) -> String {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
+    }
+
+    /// Returns the fields as they lie in the ring, if the replay keeps them undecoded.
+    #[cfg(feature = "live")]
+    pub(crate) fn raw_fields(&self) -> &[u8] {
+        &self.raw_fields
     }
 
     /// Returns the time of the creation. If the creation was not seen, returns the first time at which the span is

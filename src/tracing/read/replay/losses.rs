@@ -71,6 +71,13 @@ impl RingLosses {
         ring.last_record_epoch_nanos = epoch_nanos;
     }
 
+    /// Forgets a thread that has ended. Its last ring still knows it, so events that the thread records while it ends
+    /// do not bring it back.
+    #[cfg(feature = "live")]
+    pub(super) fn forget_thread(&mut self, thread: ThreadKey) {
+        self.rings_of_threads.remove(&thread);
+    }
+
     /// Returns the number of threads that have recorded.
     #[cfg(feature = "capture")]
     pub(crate) fn threads(&self) -> usize {

@@ -8,11 +8,14 @@
 //! | `losses` | until when each ring has lost events, and which threads may have recorded them |
 //! | `open` | the open spans and slices |
 //! | `kept` | an estimate of the memory that a replay takes |
+//! | `live` | the replay of a stream without end, in bounded memory |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
 #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports ask for it"))]
 mod kept;
+#[cfg(feature = "live")]
+mod live;
 mod losses;
 mod open;
 mod span_record;
@@ -75,6 +78,9 @@ pub struct SpanReplay {
     more_bytes: u64,
     drops_fields: bool,
     drops_slices: bool,
+    /// The limits of a replay in bounded memory; `None` if the memory is not bounded.
+    #[cfg(feature = "live")]
+    live: Option<live::LiveLimits>,
 }
 
 /// The change that one record makes to spans.
@@ -160,10 +166,16 @@ impl SpanReplay {
         self.losses.record((recorder, shard), thread, nanos);
         let Some(event) = record.event() else { return SpanStep::None };
         let span = record.span();
+        #[cfg(feature = "live")]
+        if self.live.is_some() && self.live_step(event, span, thread, record) {
+            return SpanStep::None;
+        }
         match (event, span) {
             (PerfEvent::SpanNew, Some(id)) => self.create(id, thread, record),
             (PerfEvent::SpanRecord, Some(id)) => {
                 let drops_fields = self.drops_fields;
+                #[cfg(feature = "live")]
+                let drops_fields = drops_fields || self.live.is_some();
                 let span = self.span(id, nanos, || record.known_call_site());
                 if !drops_fields {
                     let fields = record.fields();
@@ -172,6 +184,8 @@ impl SpanReplay {
                     span.more_bytes += bytes;
                     self.more_bytes += bytes;
                 }
+                #[cfg(feature = "live")]
+                self.keep_raw_fields(id, record, false);
                 SpanStep::Updated(id)
             }
             (PerfEvent::SpanEnter, Some(id)) => self.enter(id, thread, record),
@@ -206,6 +220,8 @@ impl SpanReplay {
     /// Notes that a typed event was recorded in the span whose id the event carries: the span existed at that time.
     /// Returns the span, or `None` if the replay does not know it.
     pub fn push_typed_event(&mut self, span: SpanId, epoch_nanos: u64) -> Option<&Span> {
+        #[cfg(feature = "live")]
+        self.note_named(Some(span), epoch_nanos);
         let span = self.spans.get_mut(&span)?;
         span.see(epoch_nanos);
         Some(span)
@@ -225,6 +241,8 @@ impl SpanReplay {
 
     fn create(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_fields, gaps, parent) = (self.drops_fields, self.gaps, record.related());
+        #[cfg(feature = "live")]
+        let drops_fields = drops_fields || self.live.is_some();
         let span = self.span(id, record.epoch_nanos(), || None);
         span.parent = parent;
         span.call_site = record.call_site();
@@ -242,6 +260,8 @@ impl SpanReplay {
             span.more_bytes += bytes;
             self.more_bytes += bytes;
         }
+        #[cfg(feature = "live")]
+        self.keep_raw_fields(id, record, true);
         self.happen(parent, thread, record.epoch_nanos());
         SpanStep::Updated(id)
     }
@@ -298,9 +318,15 @@ impl SpanReplay {
     /// Notes that the thread recorded something in a span: the span existed at that time. If the span is the
     /// innermost one on the thread's stack, the thread was also still in it.
     fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64) {
-        if let Some((id, span)) = span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {
-            span.see(nanos);
-            self.stacks.see(thread, id, nanos);
+        match span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {
+            Some((id, span)) => {
+                span.see(nanos);
+                self.stacks.see(thread, id, nanos);
+            }
+            #[cfg(feature = "live")]
+            None => self.note_named(span, nanos),
+            #[cfg(not(feature = "live"))]
+            None => {}
         }
     }
 

@@ -22,6 +22,9 @@ pub(super) trait SpanRecord {
     /// Returns the call site if its description is known.
     fn known_call_site(&self) -> Option<Arc<CallSite>>;
     fn fields(&self) -> Fields;
+    /// Returns the fields undecoded, if the record is raw.
+    #[cfg(feature = "live")]
+    fn raw_fields(&self) -> Option<&RawRecord<'_>>;
 }
 
 /// A raw record, and the names for its ids.
@@ -76,6 +79,11 @@ impl SpanRecord for NamedRecord<'_> {
 
     fn fields(&self) -> Fields {
         self.call_site().map(|call_site| self.record.fields(&call_site)).unwrap_or_default()
+    }
+
+    #[cfg(feature = "live")]
+    fn raw_fields(&self) -> Option<&RawRecord<'_>> {
+        Some(self.record)
     }
 }
 
@@ -150,5 +158,10 @@ impl SpanRecord for PerfRecord {
             PerfContent::SpanNew { fields, .. } | PerfContent::SpanRecord { fields, .. } => fields.clone(),
             _ => Fields::default(),
         }
+    }
+
+    #[cfg(feature = "live")]
+    fn raw_fields(&self) -> Option<&RawRecord<'_>> {
+        None
     }
 }

@@ -7,7 +7,7 @@ use crate::tracing::{IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep};
 
 /// The children of each span that is not over and has had children. One such map is for one process.
 #[derive(Default)]
-pub(super) struct SelfTimes {
+pub(crate) struct SelfTimes {
     parents: IdMap<SpanId, Children>,
 }
 
@@ -28,7 +28,7 @@ struct Children {
 
 impl SelfTimes {
     /// Notes that a record creates or closes a child.
-    pub(super) fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
+    pub(crate) fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
         match (record.event, step) {
             (Some(PerfEvent::SpanNew), _) => {
                 if let Some(parent) = record.related() {
@@ -50,7 +50,7 @@ impl SelfTimes {
 
     /// Returns the self time of a span that is over, and forgets the span. An open span counts until `last_nanos`.
     /// Returns `None` if the beginning or the end of the span was lost.
-    pub(super) fn take(&mut self, span: &Span, last_nanos: u64) -> Option<u64> {
+    pub(crate) fn take(&mut self, span: &Span, last_nanos: u64) -> Option<u64> {
         let children = self.parents.remove(&span.id);
         let start_nanos = span.created.as_ref()?.epoch_nanos;
         let closed_nanos = span.closed.as_ref().map(|closed| closed.epoch_nanos);
@@ -59,7 +59,7 @@ impl SelfTimes {
         Some(end_nanos.saturating_sub(start_nanos).saturating_sub(covered_nanos))
     }
 
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub(crate) fn kept_bytes(&self) -> u64 {
         self.parents.len() as u64 * 2 * size_of::<(SpanId, Children)>() as u64
     }
 }

@@ -1,0 +1,12 @@
+//! `eventring capture --on`: files of what happened before and after something.
+
+mod action;
+mod args;
+mod manifest;
+mod names;
+mod policy;
+mod watch;
+mod writer;
+
+pub(super) use args::TriggerArgs;
+pub(super) use watch::run;

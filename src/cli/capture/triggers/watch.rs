@@ -1,0 +1,362 @@
+//! The watch: follows the rings, tests the conditions, and has files written.
+
+use super::action::Action;
+use super::manifest::{Shot, WrittenFile};
+use super::policy::{Policy, TriggerVerdict};
+use super::writer::{FileWriter, WaitingShots, WriterMessage};
+use crate::cli::capture::awaited::AwaitedRings;
+use crate::cli::capture::program::Program;
+use crate::cli::capture::report::report_problem;
+use crate::cli::capture::{self, Args};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::{TimeFormat, bytes, duration, events, grouped, one_line};
+use crate::cli::history::History;
+use crate::cli::interrupt::{Interrupt, UserSignal};
+use crate::cli::output;
+use crate::cli::paint::{DIM, WARNING};
+use eventring::capture::{CaptureSummary, NextRing, RollingCapture};
+use eventring::live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Occurrence, Sight};
+use eventring::reader::{Reader, RingSet};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The time between two looks at Ctrl-C and at further rings.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The longest time for reading what happened before the watch.
+const HISTORY_TIME_MAX: Duration = Duration::from_secs(30);
+/// The longest time between the end of the programs and that of the capture.
+const END_TIME_MAX: Duration = Duration::from_secs(5);
+/// The largest number of occurrences that wait for their files. Further ones are suppressed.
+const WAITING_MAX: usize = 10_000;
+
+/// Watches, and returns the exit code.
+pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
+    args.process.check_directive()?;
+    let (names, programs) = args.process.followed(&args.names, args.wait)?;
+    let ring = names.first().map_or("ring".as_ref(), PathBuf::as_path);
+    let template = args.triggers.names(args.output.as_deref(), ring)?;
+    if let Some(directory) = template.directory() {
+        // A name that nobody has, so that a directory without rights is noticed now.
+        let probe = directory.join(format!(".eventring.{}", std::process::id()));
+        output::try_to_write(&probe, Some(&output::look(&probe, false)?))?;
+    }
+    let signal = UserSignal::listen()?;
+    let interrupt = Interrupt::listen()?;
+    let (mut rings, is_at_once) = capture::begin(args, &names, programs, args.json, &interrupt)?;
+    // Rings that are made after the start have no past.
+    let has_past = is_at_once && rings.program.is_none();
+    let enabled = capture::enable(args, &rings)?;
+    let (ring_out, ring_in) = mpsc::channel();
+    let mut watch = Watch::new(args, ring_out, signal);
+    watch.take_rings(&mut rings);
+    let next_ring = move || match ring_in.try_recv() {
+        Ok(ring) => NextRing::Ring(ring),
+        Err(TryRecvError::Empty) => NextRing::NotYet,
+        Err(TryRecvError::Disconnected) => NextRing::NoMore,
+    };
+    let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.level))?;
+    watch.say_what_the_rings_hold(&names);
+    let is_over = OnceLock::new();
+    let waiting = Arc::clone(&watch.judge.waiting);
+    let writer = FileWriter {
+        rolling: &rolling,
+        names: &template,
+        overwrite: args.force,
+        before: args.triggers.before,
+        after: args.triggers.after,
+        action: args.triggers.exec.as_deref().map(Action::new),
+        is_over: &is_over,
+        waiting: &waiting,
+        times: TimeFormat::new(true),
+    };
+    std::thread::scope(|scope| {
+        let (shots, for_writer) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let spawned = std::thread::Builder::new().name("capture-files".into());
+        let spawned = spawned.spawn_scoped(scope, move || writer.run(&for_writer, &tell));
+        spawned.map_err(|error| Failure::io("cannot start a thread", &error))?;
+        if has_past {
+            watch.read_past(&shots);
+        }
+        if watch.run(&mut rings, &shots, &told, &interrupt) {
+            // The capture notices the end of the programs a little later. Then no file lacks the time after its event.
+            let until = Instant::now() + END_TIME_MAX;
+            while !rolling.state().has_ended && !interrupt.came() && Instant::now() < until {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        // The writer ends after the shots that wait.
+        let _ = is_over.set(());
+        drop(shots);
+        told.iter().for_each(|told| watch.hear(told));
+        anyhow::Ok(())
+    })?;
+    watch.bar.finish_and_clear();
+    let summary = rolling.finish()?;
+    watch.report(&summary)?;
+    let code = rings.program.as_mut().and_then(Program::exit_code);
+    let failure = rings.failure("the others were watched");
+    if code.is_some() {
+        rings.remove_what_stayed_for_us();
+    }
+    match (failure, watch.failure.take(), code) {
+        (Some(failure), ..) => Err(failure),
+        (None, Some(failure), _) => Err(failure),
+        _ if args.strict && summary.stats.lost() > 0 => Ok(Exit::Lost),
+        // `eventring` exits with the exit code of the program that it has started, as a shell does.
+        (None, None, Some(code)) if code != 0 => std::process::exit(code),
+        _ => enabled.map(|_| Exit::Done),
+    }
+}
+
+/// A watch that goes on.
+struct Watch<'a> {
+    args: &'a Args,
+    live: Live,
+    conditions: ConditionSet,
+    judge: Judge,
+    /// Where further rings go; `None` if no more will come.
+    ring_out: Option<Sender<Reader>>,
+    signal: UserSignal,
+    files: Vec<WrittenFile>,
+    failure: Option<anyhow::Error>,
+    bar: ProgressBar,
+    times: TimeFormat,
+    started: Instant,
+}
+
+impl<'a> Watch<'a> {
+    fn new(args: &'a Args, ring_out: Sender<Reader>, signal: UserSignal) -> Self {
+        let conditions = ConditionSet::new(args.triggers.conditions.clone());
+        // Without rates and percentiles, nothing is counted.
+        let options = conditions.options(LiveOptions::new().windows([]));
+        // On a stderr that is no terminal, the bar draws nothing.
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        Self {
+            args,
+            live: Live::new(RingSet::options().from_readers([]), &options),
+            judge: Judge {
+                policy: Policy::new(args.triggers.limits(), conditions.conditions().len()),
+                waiting: Arc::default(),
+            },
+            conditions,
+            ring_out: Some(ring_out),
+            signal,
+            files: Vec::new(),
+            failure: None,
+            bar,
+            times: TimeFormat::new(false),
+            started: Instant::now(),
+        }
+    }
+
+    /// Takes the rings that were found since the last call.
+    fn take_rings(&mut self, rings: &mut AwaitedRings) {
+        while let Some(ring_out) = &self.ring_out {
+            match rings.next() {
+                NextRing::Ring(ring) => {
+                    // If the capture has failed, its error is reported at the end.
+                    let _ = ring_out.send(ring.clone());
+                    self.live.add(ring);
+                }
+                NextRing::NotYet => return,
+                NextRing::NoMore => self.ring_out = None,
+            }
+        }
+    }
+
+    /// Reads what happened before the watch began. It does not fire, except that a program had died.
+    fn read_past(&mut self, shots: &Sender<Shot>) {
+        self.read(shots, |live, see| {
+            let mut only_ends = |sight: &Sight<'_>, state: LiveState<'_>| {
+                if let Sight::ProgramEnded(_) = sight {
+                    see(sight, state);
+                }
+            };
+            live.read_history(HISTORY_TIME_MAX, &mut only_ends)
+        });
+    }
+
+    /// Watches until the programs have ended, the time is over, or the user ends it. Returns true in the first case.
+    fn run(
+        &mut self,
+        rings: &mut AwaitedRings,
+        shots: &Sender<Shot>,
+        told: &Receiver<WriterMessage>,
+        interrupt: &Interrupt,
+    ) -> bool {
+        loop {
+            while let Ok(told) = told.try_recv() {
+                self.hear(told);
+            }
+            self.take_rings(rings);
+            rings.say_what_is_awaited();
+            let progress = self.read(shots, |live, see| live.read(PAUSE, see));
+            for _ in 0..self.signal.count() {
+                let state = self.live.state();
+                let judge = &mut self.judge;
+                self.conditions.signal(state, &mut |index, condition, occurrence| {
+                    judge.take(shots, index, condition, occurrence);
+                });
+            }
+            self.show();
+            let is_late = self.args.duration.is_some_and(|time| self.started.elapsed() >= time);
+            let has_ended = progress == LiveProgress::Ended && self.ring_out.is_none();
+            let is_long_gone = rings.program.as_mut().is_some_and(Program::is_long_gone);
+            if interrupt.came() || is_late || has_ended || is_long_gone {
+                return has_ended;
+            }
+            if progress == LiveProgress::Ended {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Has the engine read, and tests the conditions on what it sees.
+    fn read<R>(
+        &mut self,
+        shots: &Sender<Shot>,
+        read: impl FnOnce(&mut Live, &mut dyn FnMut(&Sight<'_>, LiveState<'_>)) -> R,
+    ) -> R {
+        let (conditions, judge) = (&mut self.conditions, &mut self.judge);
+        read(&mut self.live, &mut |sight, state| {
+            conditions.see(sight, state, &mut |index, condition, occurrence| {
+                judge.take(shots, index, condition, occurrence);
+            });
+        })
+    }
+
+    /// Notes what the writer says.
+    fn hear(&mut self, told: WriterMessage) {
+        match told {
+            WriterMessage::Written(file) => {
+                self.judge.policy.count_bytes(file.cut.bytes);
+                let when = self.times.time(file.shot.epoch_nanos);
+                self.bar.suspend(|| {
+                    anstream::eprintln!(
+                        "{DIM}{when}{DIM:#} {} → {} ({}, {})",
+                        one_line(&file.shot.what),
+                        file.path.display(),
+                        events(file.cut.events),
+                        bytes(file.cut.bytes)
+                    );
+                    if let Some(shortfall) = file.shortfall() {
+                        anstream::eprintln!("{WARNING}  {shortfall}{WARNING:#}");
+                    }
+                });
+                self.files.push(*file);
+            }
+            WriterMessage::Failed(shot, error) => {
+                let message = format!("no file for `{}`: {error}", shot.what);
+                self.bar.suspend(|| report_problem(true, &message));
+                self.failure.get_or_insert(error);
+            }
+            WriterMessage::ActionFailed(message) => self.bar.suspend(|| report_problem(false, &message)),
+        }
+    }
+
+    fn show(&self) {
+        let counts = self.judge.policy.counts();
+        let state = self.live.state();
+        let lost = if state.lost() > 0 { format!(", {} lost", grouped(state.lost())) } else { String::new() };
+        self.bar.set_message(format!(
+            "{}  {} seen{lost}; {} fired, {} debounced, {} suppressed; Ctrl-C ends it",
+            duration(self.started.elapsed()),
+            events(state.events()),
+            counts.fired,
+            counts.debounced,
+            counts.suppressed
+        ));
+        self.bar.tick();
+    }
+
+    /// Says if the rings hold less than the time before an event that files shall hold.
+    fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
+        let before = self.args.triggers.before.as_secs_f64();
+        for ring in self.live.rings().rings().iter().filter_map(|ring| ring.reader()) {
+            let past = History::of(ring, true);
+            let is_full = past.fill >= 0.99;
+            if is_full && past.seconds < before && past.seconds > 0.0 {
+                let name = ring.path().or(names.first().map(PathBuf::as_path));
+                anstream::eprintln!(
+                    "{WARNING}{} holds {} at its present rate: files of the next {} begin later than --before says; with {} \
+                     times the memory, its program would hold it{WARNING:#}",
+                    name.map(|name| name.display().to_string()).unwrap_or_default(),
+                    duration(Duration::from_secs_f64(past.seconds)),
+                    duration(Duration::from_secs_f64(before - past.seconds)),
+                    (before / past.seconds).ceil()
+                );
+            }
+        }
+    }
+
+    fn report(&self, summary: &CaptureSummary) -> anyhow::Result<()> {
+        let counts = self.judge.policy.counts();
+        if self.args.json {
+            let object = json!({
+                "fired": counts.fired,
+                "debounced": counts.debounced,
+                "suppressed": counts.suppressed,
+                "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
+                "elapsed_ns": self.started.elapsed().as_nanos() as u64,
+                "events": self.live.state().events(),
+                "lost": summary.stats.lost(),
+                "not_tracked": self.live.state().not_tracked(),
+                "problems": summary.problems,
+            });
+            writeln!(anstream::stdout(), "{object}")?;
+            return Ok(());
+        }
+        anstream::eprintln!(
+            "{} fired, {} debounced, {} suppressed; {} seen in {}",
+            counts.fired,
+            counts.debounced,
+            counts.suppressed,
+            events(self.live.state().events()),
+            duration(self.started.elapsed())
+        );
+        for problem in &summary.problems {
+            report_problem(false, problem);
+        }
+        if self.live.state().lost() > 0 {
+            anstream::eprintln!(
+                "{WARNING}{} were overwritten before the watch read them: what they would have fulfilled is not known{WARNING:#}",
+                events(self.live.state().lost())
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The judge of occurrences, and those that wait for their files.
+struct Judge {
+    policy: Policy,
+    waiting: Arc<WaitingShots>,
+}
+
+impl Judge {
+    /// Decides what becomes of what has fulfilled a condition.
+    fn take(&mut self, shots: &Sender<Shot>, index: usize, condition: &Condition, occurrence: &Occurrence<'_>) {
+        let epoch_nanos = occurrence.epoch_nanos();
+        let verdict = match occurrence.is_death_or_signal() {
+            true => self.policy.judge_single(epoch_nanos),
+            false => self.policy.judge(index, epoch_nanos),
+        };
+        if verdict != TriggerVerdict::Fires {
+            return;
+        }
+        if !self.waiting.add(epoch_nanos, WAITING_MAX) {
+            return self.policy.suppress();
+        }
+        // The writer hears as long as the watch goes on.
+        let _ = shots.send(Shot::new(condition, occurrence));
+    }
+}

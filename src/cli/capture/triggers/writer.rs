@@ -1,0 +1,141 @@
+//! The thread that writes the files, one after the other, while the watch goes on.
+
+use super::action::Action;
+use super::manifest::{Shot, WrittenFile};
+use super::names::{NameParts, NameTemplate};
+use crate::cli::exit::Failure;
+use crate::cli::format::TimeFormat;
+use eventring::__internals::clock::Clock;
+use eventring::capture::{CaptureErrorKind, RollingCapture};
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// The pause between two looks at whether a file is due.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A writer of files.
+pub(super) struct FileWriter<'w> {
+    pub(super) rolling: &'w RollingCapture,
+    pub(super) names: &'w NameTemplate,
+    pub(super) overwrite: bool,
+    pub(super) before: Duration,
+    pub(super) after: Duration,
+    pub(super) action: Option<Action>,
+    /// A value if nothing more will be recorded, or if the user does not want to wait.
+    pub(super) is_over: &'w OnceLock<()>,
+    /// The shots that wait, oldest first.
+    pub(super) waiting: &'w WaitingShots,
+    pub(super) times: TimeFormat,
+}
+
+/// The times of the shots that wait for their files, oldest first.
+#[derive(Default)]
+pub(super) struct WaitingShots(Mutex<VecDeque<u64>>);
+
+impl WaitingShots {
+    /// Adds a shot. Returns false if too many wait already.
+    pub(super) fn add(&self, epoch_nanos: u64, most: usize) -> bool {
+        let mut waiting = self.lock();
+        let has_room = waiting.len() < most;
+        if has_room {
+            waiting.push_back(epoch_nanos);
+        }
+        has_room
+    }
+
+    /// Notes that the oldest shot has its file, or will have none.
+    fn done(&self) {
+        self.lock().pop_front();
+    }
+
+    /// Returns the beginning of the time that the oldest shot's file shall hold.
+    fn oldest_nanos(&self, before: Duration) -> Option<u64> {
+        let before_nanos = u64::try_from(before.as_nanos()).unwrap_or(u64::MAX);
+        self.lock().front().map(|first| first.saturating_sub(before_nanos))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        // A poisoned lock may be used: no code panics while it holds this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A message of the writer to the watch.
+pub(super) enum WriterMessage {
+    Written(Box<WrittenFile>),
+    Failed(Box<Shot>, anyhow::Error),
+    /// A command could not be started, or some have failed.
+    ActionFailed(String),
+}
+
+impl FileWriter<'_> {
+    /// Writes a file for each shot, until no more come.
+    pub(super) fn run(mut self, shots: &Receiver<Shot>, tell: &Sender<WriterMessage>) {
+        let mut number = 0;
+        for shot in shots {
+            self.rolling.hold(self.waiting.oldest_nanos(self.before));
+            let told = match self.write(&shot, &mut number) {
+                Ok(written) => {
+                    self.act(&written, tell);
+                    WriterMessage::Written(Box::new(written))
+                }
+                Err(error) => WriterMessage::Failed(Box::new(shot), error),
+            };
+            self.waiting.done();
+            self.rolling.hold(self.waiting.oldest_nanos(self.before));
+            // The watch waits for the writer, so it listens.
+            let _ = tell.send(told);
+        }
+        let failures = self.action.take().map_or(0, Action::finish);
+        if failures > 0 {
+            let _ = tell.send(WriterMessage::ActionFailed(format!("{failures} of the commands of --exec failed")));
+        }
+    }
+
+    fn write(&self, shot: &Shot, number: &mut u64) -> anyhow::Result<WrittenFile> {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let asked_nanos =
+            (shot.epoch_nanos.saturating_sub(nanos(self.before)), shot.epoch_nanos.saturating_add(nanos(self.after)));
+        let now_nanos = || Clock::global().now_epoch_nanos();
+        while now_nanos() < asked_nanos.1 && self.is_over.get().is_none() {
+            std::thread::sleep(PAUSE);
+        }
+        // If the user ends the watch, the time after the event ends now. If the programs have ended, nothing is
+        // missing.
+        let has_ended = self.rolling.state().has_ended;
+        let to = if has_ended { asked_nanos.1 } else { asked_nanos.1.min(now_nanos()) };
+        let time = self.times.file_name(shot.epoch_nanos);
+        loop {
+            *number += 1;
+            let path: PathBuf = self.names.path(&NameParts { number: *number, what: &shot.name, time: &time });
+            let manifest_path = WrittenFile::manifest_path(&path);
+            if !self.overwrite && (path.symlink_metadata().is_ok() || manifest_path.symlink_metadata().is_ok()) {
+                continue;
+            }
+            let cut = match self.rolling.cut(asked_nanos.0..=to, &path, self.overwrite) {
+                // Somebody has just made a file of this name.
+                Err(error) if error.kind() == CaptureErrorKind::Exists => continue,
+                cut => cut?,
+            };
+            let written = WrittenFile { path, shot: shot.clone(), asked_nanos, cut };
+            write_manifest(&written).map_err(|error| Failure::writing(&manifest_path, &error))?;
+            return Ok(written);
+        }
+    }
+
+    fn act(&mut self, written: &WrittenFile, tell: &Sender<WriterMessage>) {
+        let Some(action) = &mut self.action else { return };
+        if let Err(error) = action.start(&written.path, &WrittenFile::manifest_path(&written.path)) {
+            let _ = tell.send(WriterMessage::ActionFailed(format!("cannot start the command of --exec: {error}")));
+        }
+    }
+}
+
+fn write_manifest(written: &WrittenFile) -> io::Result<()> {
+    let text = format!("{:#}\n", written.manifest());
+    std::fs::write(WrittenFile::manifest_path(&written.path), text)
+}

@@ -1,0 +1,245 @@
+//! The open spans for people.
+
+use super::OpenTime;
+use super::tree::{OpenNode, OpenTree};
+use crate::cli::format::{TimeFormat, counted, duration, grouped, one_line};
+use crate::cli::paint::{BOLD, DIM, WARNING};
+use crate::cli::watch::perf::{field_value, thread_label};
+use eventring::live::{LiveProgram, LiveState, OpenSpan};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The number of neighbours of one shape that are shown.
+const ALIKE_MAX: usize = 10;
+/// The depth from which on lines are not indented any further.
+const DEPTH_MAX: usize = 20;
+/// The widths of the columns before the span.
+const AGE_WIDTH: usize = 12;
+const THREAD_WIDTH: usize = 15;
+const NO_THREAD: &str = "in no thread";
+
+/// A screen of open spans: the spans, and how they are drawn.
+pub(super) struct OpenScreen<'s, 't> {
+    pub(super) state: LiveState<'s>,
+    pub(super) moment: OpenTime,
+    pub(super) tree: &'t OpenTree<'s>,
+    /// The width at which lines are cut; `None` if they are not.
+    pub(super) columns: Option<usize>,
+    /// The largest number of lines.
+    pub(super) rows: Option<usize>,
+    pub(super) shows_all: bool,
+    pub(super) time: &'t TimeFormat,
+}
+
+/// The neighbours of one shape that are not shown.
+struct Hidden {
+    spans: u64,
+    inner: u64,
+    youngest_nanos: u64,
+    oldest_nanos: u64,
+    name: String,
+    depth: usize,
+}
+
+impl OpenScreen<'_, '_> {
+    /// Returns the lines.
+    pub(super) fn draw(&self) -> Vec<String> {
+        let mut lines = self.head();
+        if self.tree.nodes.is_empty() {
+            return self.fit(lines);
+        }
+        let has_several = self.state.programs().len() > 1;
+        let mut program = None;
+        let mut at = 0;
+        // The spans of each shape among the neighbours at each depth: how many were shown, and those that were not.
+        let mut alike: Vec<HashMap<u64, (usize, Option<Hidden>)>> = Vec::new();
+        if !has_several {
+            lines.push(titles());
+        }
+        while let Some(node) = self.tree.nodes.get(at) {
+            let index = node.span.program_index();
+            if has_several && program != Some(index) {
+                self.close(&mut alike, 0, &mut lines);
+                lines.push(format!("{BOLD}{}{BOLD:#}", program_name(node.span.program())));
+                lines.push(titles());
+            }
+            program = Some(index);
+            self.close(&mut alike, node.depth + 1, &mut lines);
+            if alike.len() <= node.depth {
+                alike.resize_with(node.depth + 1, HashMap::new);
+            }
+            let (shown, hidden) = alike[node.depth].entry(node.shape).or_default();
+            if self.shows_all || *shown < ALIKE_MAX {
+                *shown += 1;
+                lines.push(self.line(node));
+                at += 1;
+            } else {
+                hide(hidden, node);
+                at += 1 + node.inner;
+            }
+        }
+        self.close(&mut alike, 0, &mut lines);
+        self.fit(lines)
+    }
+
+    /// Adds lines for the hidden spans of this depth and of greater depths, whose neighbours have all come.
+    fn close(&self, alike: &mut Vec<HashMap<u64, (usize, Option<Hidden>)>>, depth: usize, lines: &mut Vec<String>) {
+        while alike.len() > depth {
+            let hidden = alike.pop().into_iter().flatten().filter_map(|(_, (_, hidden))| hidden);
+            let mut hidden: Vec<Hidden> = hidden.collect();
+            hidden.sort_by_key(|hidden| std::cmp::Reverse(hidden.oldest_nanos));
+            lines.extend(hidden.iter().map(|hidden| self.rest(hidden)));
+        }
+    }
+
+    fn head(&self) -> Vec<String> {
+        let count = self.tree.nodes.len() as u64;
+        let of = match self.state.programs() {
+            [program] => format!("{}: ", program_name(program)),
+            _ => String::new(),
+        };
+        let at = self.time.date_and_time(self.state.now_epoch_nanos());
+        let when = match self.moment {
+            OpenTime::Now | OpenTime::Captured => format!("open at {at}"),
+            OpenTime::Ended => format!("were open when the program ended, at {at}"),
+        };
+        let spans = if count == 0 { "no spans".to_owned() } else { counted(count, "span", "spans") };
+        let mut lines = vec![format!("{BOLD}{of}{spans}{BOLD:#} {DIM}{when}{DIM:#}")];
+        let not_tracked = self.state.not_tracked();
+        if not_tracked > 0 {
+            lines.push(format!(
+                "{WARNING}{} more are open that could not be kept{WARNING:#}",
+                counted(not_tracked, "span", "spans")
+            ));
+        }
+        if self.tree.nodes.iter().any(|node| node.span.is_opened_before_window()) {
+            lines.push(format!("{DIM}> older than what the rings still hold: the beginning is overwritten{DIM:#}"));
+        }
+        if self.tree.nodes.iter().any(|node| node.span.may_have_closed()) {
+            lines.push(format!("{DIM}? may have been closed: events were lost since it was last seen{DIM:#}"));
+        }
+        lines
+    }
+
+    fn line(&self, node: &OpenNode<'_>) -> String {
+        let span = &node.span;
+        let thread = span.thread().map(|thread| one_line(&thread_label(&thread)));
+        let thread = match &thread {
+            Some(thread) => cut(thread, THREAD_WIDTH),
+            None => NO_THREAD.to_owned(),
+        };
+        let indent = indent(node.depth);
+        let name = one_line(&span.name());
+        let fields = fields(span);
+        let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
+        let room = self.columns.map(|columns| columns.saturating_sub(left).max(1));
+        let whole = format!("{indent}{name}{fields}");
+        let shown = room.map_or(whole.clone(), |room| cut(&whole, room));
+        // The name stands out, and the rest is cut behind it.
+        let (bold, rest) = match shown.strip_prefix(&format!("{indent}{name}")) {
+            Some(rest) => (format!("{indent}{BOLD}{name}{BOLD:#}"), rest.to_owned()),
+            None => (shown, String::new()),
+        };
+        let dim = if span.thread().is_some() { crate::cli::paint::PLAIN } else { DIM };
+        format!("{:>AGE_WIDTH$}  {dim}{thread:<THREAD_WIDTH$}{dim:#}  {bold}{rest}", age(span))
+    }
+
+    fn rest(&self, hidden: &Hidden) -> String {
+        let Hidden { spans, inner, youngest_nanos, oldest_nanos, name, depth } = hidden;
+        let [youngest, oldest] = [youngest_nanos, oldest_nanos].map(|nanos| duration(Duration::from_nanos(*nanos)));
+        let ages = if youngest == oldest { youngest } else { format!("{youngest} to {oldest}") };
+        let within = if *inner > 0 { format!(" with {} in them", grouped(*inner)) } else { String::new() };
+        let noun = if *spans == 1 { "span" } else { "spans" };
+        let text = format!("{}… and {} more `{name}` {noun}{within}, {ages} old", indent(*depth), grouped(*spans));
+        let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
+        // A text that is too wide for the place of the names begins further left.
+        let start = match self.columns {
+            Some(columns) => left.min(columns.saturating_sub(text.chars().count())),
+            None => left,
+        };
+        let text = self.columns.map_or(text.clone(), |columns| cut(&text, columns));
+        format!("{:start$}{DIM}{text}{DIM:#}", "")
+    }
+
+    /// Cuts the lines at the height of the terminal.
+    fn fit(&self, mut lines: Vec<String>) -> Vec<String> {
+        if let Some(rows) = self.rows
+            && lines.len() > rows
+        {
+            let more = lines.len() - rows + 1;
+            lines.truncate(rows.saturating_sub(1));
+            lines.push(format!("{DIM}… and {} more lines{DIM:#}", grouped(more as u64)));
+        }
+        lines
+    }
+}
+
+fn titles() -> String {
+    format!("{DIM}{:>AGE_WIDTH$}  {:<THREAD_WIDTH$}  span{DIM:#}", "age", "thread")
+}
+
+fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>) {
+    let age_nanos = node.span.age_nanos();
+    let hidden = hidden.get_or_insert_with(|| Hidden {
+        spans: 0,
+        inner: 0,
+        youngest_nanos: age_nanos,
+        oldest_nanos: age_nanos,
+        name: one_line(&node.span.name()),
+        depth: node.depth,
+    });
+    hidden.spans += 1;
+    hidden.inner += node.inner as u64;
+    hidden.youngest_nanos = hidden.youngest_nanos.min(age_nanos);
+    hidden.oldest_nanos = hidden.oldest_nanos.max(age_nanos);
+}
+
+/// Returns the name of a program with its pid.
+pub(in crate::cli) fn program_name(program: &LiveProgram) -> String {
+    let name = if program.name.is_empty() { "unknown program" } else { &program.name };
+    match program.pid {
+        0 => one_line(name),
+        pid => format!("{} (pid {pid})", one_line(name)),
+    }
+}
+
+/// Returns the age, with a mark if it is not the whole age, and one if the span may have been closed.
+fn age(span: &OpenSpan<'_>) -> String {
+    let older = if span.is_opened_before_window() { "> " } else { "" };
+    let closed = if span.may_have_closed() { "? " } else { "" };
+    format!("{closed}{older}{}", duration(Duration::from_nanos(span.age_nanos())))
+}
+
+fn indent(depth: usize) -> String {
+    match depth.checked_sub(DEPTH_MAX) {
+        None | Some(0) => "  ".repeat(depth),
+        Some(_) => format!("{}{depth}» ", "  ".repeat(DEPTH_MAX)),
+    }
+}
+
+/// Returns the fields in braces, or nothing if there are none.
+fn fields(span: &OpenSpan<'_>) -> String {
+    let mut text = String::new();
+    for (name, field) in span.fields().iter() {
+        let before = if text.is_empty() { " {" } else { " " };
+        let name = if name.is_empty() { "?" } else { name };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{before}{name}={}", field_value(&field.to_value()));
+    }
+    if span.span().fields.missing > 0 || span.span().fields.problem.is_some() {
+        text.push_str(if text.is_empty() { " {…" } else { " …" });
+    }
+    if !text.is_empty() {
+        text.push('}');
+    }
+    one_line(&text)
+}
+
+/// Cuts a text at this number of characters. The last one of a text that is cut is `…`.
+pub(in crate::cli) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}

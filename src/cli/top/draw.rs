@@ -1,0 +1,217 @@
+//! Drawing the screen into any area.
+
+use super::model::{TopDetail, TopOpen, TopRing, TopScreen, TopStats, WINDOWS};
+use super::view::TopView;
+use crate::cli::format::{counted, duration, grouped, one_line, rate};
+use crate::cli::open_spans::cut;
+use crate::cli::summary::time;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Cell, Row, StatefulWidget, Table, TableState, Widget};
+use std::time::Duration;
+
+/// The number of rings that are shown.
+const RINGS_MAX: usize = 4;
+/// The width from which on the targets are shown.
+const WIDE: u16 = 110;
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+const STATS: [&str; 6] = ["spans/s", "self", "p50", "p90", "p99", "max"];
+const STATS_WIDTHS: [u16; 6] = [8, 8, 7, 7, 7, 7];
+
+/// Draws the screen.
+pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
+    let warnings = warnings(screen);
+    let rings = screen.rings.len().min(RINGS_MAX) + 1 + usize::from(screen.rings.len() > RINGS_MAX);
+    let spans = screen.detail.as_ref().map_or(&screen.open, |detail| &detail.open);
+    let open_rows = (spans.len() + 1).min(usize::from(area.height / 3));
+    let [head, banner, names, open, rings, keys] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(u16::from(!warnings.is_empty())),
+        Constraint::Fill(1),
+        Constraint::Length(open_rows as u16),
+        Constraint::Length(rings as u16),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    self::head(screen, view).render(head, buf);
+    Line::styled(warnings, coloured(view, BOLD, Color::Yellow)).render(banner, buf);
+    match &screen.detail {
+        Some(detail) => {
+            self::detail(detail, names, buf);
+            self::open(&detail.open, detail.open_count, view, open, buf);
+        }
+        None => {
+            self::names(screen, view, names, buf);
+            self::open(&screen.open, screen.open_count, view, open, buf);
+        }
+    }
+    self::rings(&screen.rings, rings, buf);
+    self::keys(view).render(keys, buf);
+}
+
+/// Returns the lines of a frame as text.
+pub(super) fn lines(frame: &Buffer) -> impl Iterator<Item = String> {
+    let width = usize::from(frame.area.width).max(1);
+    let line = |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
+    frame.content().chunks(width).map(move |cells| line(cells).trim_end().to_owned())
+}
+
+/// Returns the style with a colour, if there are colours.
+fn coloured(view: &TopView, style: Style, colour: Color) -> Style {
+    if view.has_colours { style.fg(colour) } else { style }
+}
+
+fn head<'s>(screen: &TopScreen, view: &TopView) -> Line<'s> {
+    let errors = match screen.errors_per_second > 0.0 {
+        true => coloured(view, BOLD, Color::Red),
+        false => Style::new(),
+    };
+    let mut parts = vec![
+        Span::styled(one_line(&screen.programs), BOLD),
+        Span::raw(format!("  {} events/s", low_rate(screen.events_per_second))),
+        Span::raw(format!("  {} spans/s", low_rate(screen.spans_per_second))),
+        Span::styled(format!("  {} errors/s", low_rate(screen.errors_per_second)), errors),
+    ];
+    if view.is_paused {
+        parts.push(Span::styled("  paused", coloured(view, BOLD, Color::Cyan)));
+    }
+    Line::from(parts)
+}
+
+/// Returns what the user should know of this screen before all else.
+fn warnings(screen: &TopScreen) -> String {
+    let mut said = Vec::new();
+    if screen.lost > 0 {
+        said.push(format!("{} lost: the counts are too low", counted(screen.lost, "event", "events")));
+    }
+    if screen.not_tracked > 0 {
+        said.push(format!("{} could not be kept", counted(screen.not_tracked, "open span", "open spans")));
+    }
+    if screen.has_ended {
+        said.push("ended: these are the last seconds".to_owned());
+    } else if screen.is_behind {
+        said.push("reading what the rings hold".to_owned());
+    }
+    said.join("; ")
+}
+
+fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
+    let shown = view.shown(screen);
+    let is_wide = area.width >= WIDE;
+    let title = format!("the last {} s, by {}", WINDOWS[1].as_secs(), view.sort.word());
+    let mut titles = vec![Cell::from(title)];
+    let mut widths = vec![Constraint::Fill(1)];
+    if is_wide {
+        titles.push(Cell::from("target"));
+        widths.push(Constraint::Fill(1));
+    }
+    titles.extend(STATS.map(right));
+    widths.extend(STATS_WIDTHS.map(Constraint::Length));
+    let rows = shown.iter().map(|row| {
+        let mut cells = vec![Cell::from(one_line(&row.key.name))];
+        if is_wide {
+            cells.push(Cell::from(Text::styled(one_line(&row.key.target), DIM)));
+        }
+        cells.extend(stats(&row.stats, format!("{:.1} %", row.self_share * 100.0)));
+        Row::new(cells)
+    });
+    let table = Table::new(rows, widths).header(Row::new(titles).style(DIM));
+    let table = table.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED)).highlight_symbol("> ");
+    let table = table.highlight_spacing(ratatui::widgets::HighlightSpacing::Always);
+    let mut state = TableState::new().with_selected(view.selected_row(&shown));
+    StatefulWidget::render(table, area, buf, &mut state);
+}
+
+fn detail(detail: &TopDetail, area: Rect, buf: &mut Buffer) {
+    let name = match detail.key.target.as_str() {
+        "" => one_line(&detail.key.name),
+        target => one_line(&format!("{target}::{}", detail.key.name)),
+    };
+    let [head, table] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    Line::styled(name, BOLD).render(head, buf);
+    let rows = WINDOWS.iter().zip(&detail.windows).map(|(window, of_window)| {
+        let title = format!("the last {} s: {}", window.as_secs(), counted(of_window.count, "span", "spans"));
+        let cells = [Cell::from(title)].into_iter();
+        Row::new(cells.chain(stats(of_window, time(of_window.self_nanos))))
+    });
+    let widths = [Constraint::Fill(1)].into_iter().chain(STATS_WIDTHS.map(Constraint::Length));
+    let titles = [Cell::from("window")].into_iter().chain(STATS.map(right));
+    let rows = Table::new(rows, widths).header(Row::new(titles).style(DIM));
+    Widget::render(rows, table, buf);
+}
+
+fn stats(stats: &TopStats, of_self: String) -> [Cell<'static>; 6] {
+    let wall = |index: usize| right(stats.walls_nanos.map_or("–".to_owned(), |walls| time(walls[index])));
+    [right(low_rate(stats.per_second)), right(of_self), wall(0), wall(1), wall(2), wall(3)]
+}
+
+fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
+    Cell::from(text.into().right_aligned())
+}
+
+fn open(spans: &[TopOpen], count: usize, view: &TopView, area: Rect, buf: &mut Buffer) {
+    let title = match count {
+        0 => "no open spans".to_owned(),
+        1 => "1 open span".to_owned(),
+        _ => format!("{} open spans, oldest first", grouped(count as u64)),
+    };
+    let rows = spans.iter().map(|span| {
+        let thread = span.thread.as_deref().unwrap_or("in no thread");
+        let age = right(age(span));
+        let old = coloured(view, Style::new(), Color::Cyan);
+        Row::new([age.style(old), Cell::from(cut(&one_line(thread), 24)), Cell::from(one_line(&span.name))])
+    });
+    let widths = [Constraint::Length(14), Constraint::Length(24), Constraint::Fill(1)];
+    let titles = Row::new([right("age"), Cell::from("thread"), Cell::from(title)]).style(DIM);
+    Widget::render(Table::new(rows, widths).header(titles), area, buf);
+}
+
+/// Returns the age with the marks of `eventring open`.
+fn age(span: &TopOpen) -> String {
+    let older = if span.is_opened_before_window { "> " } else { "" };
+    let closed = if span.may_have_closed { "? " } else { "" };
+    format!("{closed}{older}{}", duration(Duration::from_nanos(span.age_nanos)))
+}
+
+fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
+    let row = |ring: &TopRing| {
+        let shards = if ring.shards > 1 { format!(" ({} shards)", ring.shards) } else { String::new() };
+        let past = match Duration::try_from_secs_f64(ring.past_seconds) {
+            Ok(past) if !past.is_zero() => duration(past),
+            _ => "–".to_owned(),
+        };
+        Row::new([
+            Cell::from(format!("{}{shards}", one_line(&ring.name))),
+            right(format!("{:.0} %", ring.fill * 100.0)),
+            right(past),
+            right(low_rate(ring.events_per_second)),
+        ])
+    };
+    let mut rows: Vec<Row<'_>> = rings.iter().take(RINGS_MAX).map(row).collect();
+    if rings.len() > RINGS_MAX {
+        rows.push(Row::new([format!("… and {} more", rings.len() - RINGS_MAX)]));
+    }
+    let widths = [Constraint::Fill(1), Constraint::Length(6), Constraint::Length(14), Constraint::Length(9)];
+    let titles = Row::new([Cell::from("ring"), right("fill"), right("past"), right("events/s")]).style(DIM);
+    Widget::render(Table::new(rows, widths).header(titles), area, buf);
+}
+
+fn keys<'s>(view: &TopView) -> Line<'s> {
+    if view.is_typing {
+        return Line::from(format!("filter: {}▏ (Enter keeps it, Esc removes it)", view.filter));
+    }
+    let filter = if view.filter.is_empty() { String::new() } else { format!("filter: {}  ", view.filter) };
+    let keys = match view.detail.is_some() {
+        true => "q quit  p pause  Esc back",
+        false => "q quit  p pause  s sort  / filter  ↑↓ select  Enter look into it",
+    };
+    Line::from(vec![Span::styled(filter, BOLD), Span::styled(keys, DIM)])
+}
+
+/// Shows a number per second. Small ones have a decimal: `0.2`.
+fn low_rate(per_second: f64) -> String {
+    if per_second > 0.0 && per_second < 10.0 { format!("{per_second:.1}") } else { rate(per_second) }
+}

@@ -1,0 +1,44 @@
+//! The screen as JSON.
+
+use super::model::{TopName, TopOpen, TopRing, TopScreen};
+use serde_json::{Value, json};
+
+/// Returns the screen as one object.
+pub(super) fn object(screen: &TopScreen) -> Value {
+    let mut names: Vec<&TopName> = screen.names.iter().collect();
+    names.sort_by_key(|row| std::cmp::Reverse(row.stats.self_nanos));
+    json!({
+        "at_ns": screen.at_epoch_nanos, "program": screen.programs,
+        "events_per_s": screen.events_per_second, "spans_per_s": screen.spans_per_second,
+        "errors_per_s": screen.errors_per_second,
+        "names": names.into_iter().map(name).collect::<Vec<_>>(),
+        "open": screen.open.iter().map(open).collect::<Vec<_>>(), "open_spans": screen.open_count,
+        "not_tracked": screen.not_tracked, "rings": screen.rings.iter().map(ring).collect::<Vec<_>>(),
+        "lost": screen.lost, "ended": screen.has_ended,
+    })
+}
+
+fn name(row: &TopName) -> Value {
+    let stats = &row.stats;
+    let wall = |index: usize| stats.walls_nanos.map(|walls| walls[index]);
+    json!({
+        "name": row.key.name, "target": row.key.target, "count": stats.count, "per_s": stats.per_second,
+        "self_ns": stats.self_nanos, "self_share": row.self_share,
+        "p50_ns": wall(0), "p90_ns": wall(1), "p99_ns": wall(2), "max_ns": wall(3),
+    })
+}
+
+fn open(span: &TopOpen) -> Value {
+    json!({
+        "id": span.id, "name": span.name, "age_ns": span.age_nanos, "thread": span.thread,
+        "opened_before_window": span.is_opened_before_window, "may_have_closed": span.may_have_closed,
+        "pid": span.pid,
+    })
+}
+
+fn ring(ring: &TopRing) -> Value {
+    json!({
+        "name": ring.name, "shards": ring.shards, "fill": ring.fill, "past_s": ring.past_seconds,
+        "events_per_s": ring.events_per_second,
+    })
+}

@@ -1,0 +1,45 @@
+//! The limits of the engine.
+
+use std::time::Duration;
+
+/// The limits of a [`Live`](super::Live).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct LiveOptions {
+    pub(super) open_spans_max: usize,
+    pub(super) names_max: usize,
+    pub(super) windows: Vec<Duration>,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        let windows = [1, 10, 60].map(Duration::from_secs).to_vec();
+        Self { open_spans_max: 1_000_000, names_max: 512, windows }
+    }
+}
+
+impl LiveOptions {
+    /// Returns the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many open spans of each program are kept. Default: 1,000,000, which take about 600 MB at most. Further
+    /// spans are counted ([`LiveState::not_tracked`](super::LiveState::not_tracked)).
+    pub fn open_spans_max(self, spans: usize) -> Self {
+        Self { open_spans_max: spans.max(1), ..self }
+    }
+
+    /// Sets how many names of spans and event types have counts and durations of their own. Default: 512. Further names
+    /// are counted together, as [`SeriesKind::OtherSpans`](super::SeriesKind::OtherSpans) and
+    /// [`SeriesKind::OtherEvents`](super::SeriesKind::OtherEvents).
+    pub fn names_max(self, names: usize) -> Self {
+        Self { names_max: names, ..self }
+    }
+
+    /// Sets the lengths of the windows in which spans and events are counted. Default: 1 s, 10 s and 60 s. A length is
+    /// at least 200 ms, and is rounded up to a multiple of 200 ms.
+    pub fn windows(self, windows: impl IntoIterator<Item = Duration>) -> Self {
+        Self { windows: windows.into_iter().collect(), ..self }
+    }
+}

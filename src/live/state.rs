@@ -1,0 +1,121 @@
+//! Questions about the present.
+
+use super::core::LiveCore;
+use super::open::{OpenSpan, OpenSpans};
+use super::series::{SeriesKind, SeriesView};
+use super::tables::{LiveProgram, LiveTables};
+use super::window::WindowStats;
+use std::time::Duration;
+
+/// The present of the programs, as far as their events show it.
+#[derive(Clone, Copy)]
+pub struct LiveState<'s> {
+    pub(super) tables: &'s LiveTables,
+    pub(super) core: &'s LiveCore,
+}
+
+impl<'s> LiveState<'s> {
+    /// Returns the time of this state in nanoseconds since the epoch: that of the last event, or a later one if the
+    /// engine knows that no event is missing until then. The ages of spans count to this time.
+    #[must_use]
+    pub fn now_epoch_nanos(&self) -> u64 {
+        self.core.now_nanos
+    }
+
+    /// Returns the time from which on all events are known, in nanoseconds since the epoch. Returns `None` if they are
+    /// known from the first one on.
+    #[must_use]
+    pub fn known_since_epoch_nanos(&self) -> Option<u64> {
+        self.core.known_since_nanos
+    }
+
+    /// Returns the programs.
+    #[must_use]
+    pub fn programs(&self) -> &'s [LiveProgram] {
+        &self.tables.programs
+    }
+
+    /// Returns the open spans.
+    #[must_use]
+    pub fn open_spans(&self) -> OpenSpans<'s> {
+        OpenSpans::new(*self)
+    }
+
+    /// Calls `f` with each open span that has reached the age `age_nanos` after `since_epoch_nanos`, and has it now. A
+    /// watch calls this at each tick, with the time of the tick before: then it gets each span once. The call costs
+    /// little, however many spans are open.
+    pub fn each_grown_older(&self, age_nanos: u64, since_epoch_nanos: u64, mut f: impl FnMut(&OpenSpan<'s>)) {
+        let until = self.now_epoch_nanos().checked_sub(age_nanos);
+        let Some(until) = until else { return };
+        let after = since_epoch_nanos.saturating_sub(age_nanos);
+        let mut open = None;
+        for (index, process) in self.core.processes.iter().enumerate() {
+            for id in process.order.between(after, until) {
+                let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
+                if let Some(span) = open.get(index, id) {
+                    f(&span);
+                }
+            }
+        }
+    }
+
+    /// Returns how many open spans are not kept, because there was no room for them
+    /// ([`LiveOptions::open_spans_max`](super::LiveOptions::open_spans_max)), and how many were given up to make room,
+    /// because their close may have been lost.
+    #[must_use]
+    pub fn not_tracked(&self) -> u64 {
+        let not_tracked = self.core.processes.iter().map(|process| process.replay.not_tracked());
+        not_tracked.fold(self.core.counts.given_up, u64::saturating_add)
+    }
+
+    /// Returns the counts and durations by name.
+    pub fn series(&self) -> impl Iterator<Item = SeriesView<'s>> + use<'s> {
+        self.core.series.iter(self.core.now_nanos)
+    }
+
+    /// Returns the counts of one name. `target` is that of spans; without it, the first spans of this name.
+    #[must_use]
+    pub fn series_of(&self, kind: SeriesKind, name: &str, target: Option<&str>) -> Option<SeriesView<'s>> {
+        let is_it =
+            |it: &SeriesView<'_>| it.kind() == kind && it.name() == name && target.is_none_or(|of| of == it.target());
+        self.series().find(is_it)
+    }
+
+    /// Returns the counts and durations of all names for which `is_meant` returns true, together. `window` is one of
+    /// [`LiveOptions::windows`](super::LiveOptions::windows). Returns `None` if it is not, if the window reaches
+    /// further back than the engine knows, or if there is no such name yet.
+    #[must_use]
+    pub fn stats_of(&self, window: Duration, is_meant: impl Fn(&SeriesView<'s>) -> bool) -> Option<WindowStats> {
+        let index = self.core.series.window(window)?;
+        let mut all: Option<WindowStats> = None;
+        for series in self.series().filter(is_meant) {
+            let stats = series.window(index);
+            match &mut all {
+                Some(all) => all.add(&stats),
+                None => all = Some(stats),
+            }
+        }
+        all.filter(|all| all.covered() >= window)
+    }
+
+    /// Returns the number of events that were read, of all rings.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.core.counts.events
+    }
+
+    /// Returns the number of events that were lost since the engine began.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.core.counts.lost
+    }
+}
+
+impl std::fmt::Debug for LiveState<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveState")
+            .field("now", &self.now_epoch_nanos())
+            .field("programs", &self.programs())
+            .finish_non_exhaustive()
+    }
+}

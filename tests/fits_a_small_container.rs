@@ -1,0 +1,120 @@
+//! With the default sizes, a program with a recorder of spans and a ring of typed events fits a container of 512 MiB.
+//! The tests limit the address space of a child process to this size, and count the memory that it really takes.
+#![cfg(all(feature = "macros", feature = "tracing"))]
+
+mod child;
+
+use child::{Talk, part, place, play, say};
+use eventring::global::GlobalRecorder;
+use eventring::tracing::TargetFilter;
+use eventring::{EventType, record};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::sync::Barrier;
+
+/// The memory of the container.
+const LIMIT_BYTES: u64 = 512 << 20;
+const THREADS: usize = 40;
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP", recorder = SHOP)]
+#[repr(u16)]
+enum Shop {
+    DayEnded = 2,
+}
+
+static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
+
+/// Records with the sizes that follow the names, from more threads than there are shards. Says the outcome, and the
+/// number of bytes that the process has in memory besides the rings.
+fn record_with(spans: &str, events: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let limit = Some(LIMIT_BYTES);
+    setrlimit(Resource::As, Rlimit { current: limit, maximum: limit })?;
+    let config = |name: &str| place().join(name).into_os_string();
+    let recorder = eventring::tracing::PerfRecorder::builder().config(config(&format!("spans{spans}")));
+    let recording = eventring::tracing::try_init_with(recorder, TargetFilter::all())?;
+    recording.keep(true);
+    SHOP.try_init::<Shop>(&config(&format!("events{events}")).into_string().unwrap_or_default())?.keep(true);
+    let all_record = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for n in 0..THREADS {
+            let all_record = &all_record;
+            let work = move || {
+                tracing::info!(n, "every thread has a shard while it waits for the others");
+                all_record.wait();
+                for turn in 0..2_000 {
+                    tracing::info_span!("work", turn).in_scope(|| record!(Shop::DayEnded));
+                }
+            };
+            std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work).unwrap();
+        }
+    });
+    assert_eq!(SHOP.installed().map(|recorder| recorder.stats().last_seqno), Some(THREADS as u64 * 2_000));
+    assert_eq!(recording.recorder().stats().shard_failures, 0);
+    Ok(())
+}
+
+/// Returns the largest number of bytes of memory that the process had without files and shared memory.
+fn private_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// Plays a program with these sizes. Returns its error message, or the bytes of the rings of spans, of the ring of
+/// typed events, and of its own memory.
+fn bytes_with(test: &str, sizes: &str) -> Result<[u64; 3], String> {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut command = play(test, sizes, directory.path());
+    // Each arena of the allocator reserves 64 MiB of addresses, which are no memory.
+    command.env("MALLOC_ARENA_MAX", "1");
+    let mut program = Talk::with(command);
+    let said = program.hear();
+    program.end();
+    let private: u64 = said.parse().map_err(|_| said)?;
+    let blocks_of = |name: &str| {
+        let files = std::fs::read_dir(directory.path()).unwrap().map(Result::unwrap);
+        let files = files.filter(|file| file.file_name().to_string_lossy().starts_with(name));
+        files.map(|file| std::os::unix::fs::MetadataExt::blocks(&file.metadata().unwrap()) * 512).sum()
+    };
+    Ok([blocks_of("spans"), blocks_of("events"), private])
+}
+
+fn as_child() -> bool {
+    let Some(part) = part() else { return false };
+    let (spans, events) = part.split_once(' ').unwrap();
+    match record_with(spans, events) {
+        Ok(()) => say(private_bytes()),
+        Err(error) => say(format!("{error}")),
+    }
+    true
+}
+
+#[test]
+fn the_default_rings_leave_more_than_half_of_a_small_container_to_the_program() {
+    if as_child() {
+        return;
+    }
+    let test = "the_default_rings_leave_more_than_half_of_a_small_container_to_the_program";
+    let [spans, events, private] = bytes_with(test, " ").unwrap();
+    println!("spans {spans}, events {events}, private {private}");
+    assert!(spans <= 64 << 20, "{spans}");
+    assert_eq!(events, 98 << 20);
+    assert!(spans + events + private < LIMIT_BYTES / 2);
+    // The control: the sizes of the original C implementation are refused.
+    let error = bytes_with(test, " :21:29").unwrap_err();
+    assert!(error.contains("no space left") || error.contains("memory"), "{error}");
+}
+
+#[test]
+fn all_shards_together_take_no_more_than_the_memory_in_words() {
+    if as_child() {
+        return;
+    }
+    let test = "all_shards_together_take_no_more_than_the_memory_in_words";
+    for mebibytes in [10, 24, 48, 100, 200] {
+        let [spans, events, _] = bytes_with(test, &format!(":{mebibytes}MiB :20MiB")).unwrap();
+        let bound = mebibytes << 20;
+        assert!(spans <= bound && spans > bound / 2, "{spans} of {bound}");
+        assert_eq!(events, 18 << 20);
+    }
+}

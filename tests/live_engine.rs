@@ -1,0 +1,164 @@
+//! The live engine sees every closed span, log record and typed event with its fields, and its memory is bounded.
+#![cfg(feature = "live")]
+
+use eventring::live::{Live, LiveOptions, LiveProgress, SeriesKind, Sight};
+use eventring::reader::{Reader, RingSet};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::perf::FieldValue;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring::{EventPayload, EventType};
+use std::time::Duration;
+use tracing::{info_span, subscriber::with_default};
+
+#[derive(EventPayload, Debug)]
+struct Order {
+    order_id: u64,
+    code: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP", ext(0 = basket))]
+#[repr(u16)]
+enum Shop {
+    #[event(payload = Order)]
+    OrderRejected = 2,
+}
+
+fn perf() -> PerfRecorder {
+    PerfRecorder::builder().anonymous().shifts(17, 23).shards(2).prefault(false).build().unwrap()
+}
+
+fn live(recorder: &PerfRecorder, options: &LiveOptions) -> Live {
+    Live::new(RingSet::options().from_readers(recorder.open_readers().unwrap()), options)
+}
+
+/// Reads until the engine has seen everything that was recorded before the call.
+fn read(live: &mut Live, mut see: impl FnMut(&Sight<'_>)) {
+    while live.read(Duration::from_millis(60), |sight, _| see(sight)) == LiveProgress::Behind {}
+}
+
+#[test]
+fn each_closed_span_log_record_typed_event_and_mark_is_seen_with_its_fields() {
+    let recorder = perf();
+    let typed = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().shifts(16, 27).build().unwrap();
+    let readers =
+        recorder.open_readers().unwrap().into_iter().chain([Reader::options().open_fd(typed.as_fd()).unwrap()]);
+    let mut live = Live::new(RingSet::options().from_readers(readers), &LiveOptions::new());
+    with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let outer = info_span!(target: "shop", "request", user = "ada", rows = tracing::field::Empty).entered();
+        tracing::error!(code = 7, "it failed");
+        let span = outer.id().unwrap().into_u64();
+        let mut payload = 5_u64.to_le_bytes().to_vec();
+        payload.extend(7_u64.to_le_bytes());
+        typed.record(2, [41, 0, 0, span], &payload);
+        outer.record("rows", 3);
+    });
+    let mut seen = Vec::new();
+    read(&mut live, |sight| match sight {
+        Sight::SpanClosed(span) => {
+            let user = span.fields().text("user").unwrap().to_owned();
+            let rows = span.fields().get("rows").map(|field| field.to_value());
+            assert_eq!((span.fields().get("nothing"), span.fields().iter().count()), (None, 2));
+            assert!(span.wall_nanos() > 0 && span.self_nanos() == Some(span.wall_nanos()) && span.thread().is_some());
+            seen.push(format!("closed {} {} {user} {rows:?}", span.target(), span.name()));
+        }
+        Sight::LogRecord(record) => {
+            let code = record.fields().get("code").map(|field| field.to_value());
+            let of_span = record.span_fields().and_then(|fields| fields.text("user")).unwrap_or("?");
+            seen.push(format!("{:?} {} {code:?} in {of_span}", record.level(), record.message()));
+        }
+        Sight::TypedEvent(event) => {
+            let decoded = event.decode().unwrap();
+            let (code, basket) = (decoded.get("code").cloned(), event.word("basket"));
+            let span = event.span().map(|span| span.name());
+            seen.push(format!("{} {code:?} {basket:?} in {span:?}", event.name()));
+        }
+        _ => {}
+    });
+    let expected = [
+        "Error it failed Some(I64(7)) in ada",
+        "ORDER_REJECTED Some(Uint(7)) Some(41) in Some(\"request\")",
+        "closed shop request ada Some(I64(3))",
+    ];
+    assert_eq!(seen, expected);
+    let state = live.state();
+    let count = |kind, name: &str| state.series_of(kind, name, None).map(|series| series.window(1).count());
+    assert_eq!(count(SeriesKind::Spans, "request"), Some(1));
+    assert_eq!(count(SeriesKind::LogRecords, "ERROR"), Some(1));
+    assert_eq!(count(SeriesKind::Events, "ORDER_REJECTED"), Some(1));
+    assert_eq!((state.open_spans().count(), state.lost(), state.not_tracked()), (0, 0, 0));
+}
+
+#[test]
+fn spans_without_room_are_counted_until_they_close_and_the_others_are_right() {
+    let recorder = perf();
+    let mut live = live(&recorder, &LiveOptions::new().open_spans_max(100));
+    with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let mut open: Vec<tracing::Span> = (0..1000).map(|n| info_span!("task", n)).collect();
+        read(&mut live, |_| ());
+        let state = live.state();
+        assert_eq!((state.open_spans().count(), state.not_tracked()), (100, 900));
+        open.iter().for_each(|span| span.in_scope(|| tracing::info!("in it")));
+        read(&mut live, |_| ());
+        assert_eq!((live.state().open_spans().count(), live.state().not_tracked()), (100, 900));
+        // The oldest spans were kept. They close first, and there is room again.
+        open.drain(..500);
+        let mut closed = 0;
+        read(&mut live, |sight| closed += u64::from(matches!(sight, Sight::SpanClosed(_))));
+        assert_eq!((closed, live.state().open_spans().count(), live.state().not_tracked()), (100, 0, 500));
+        open.clear();
+        let _new = info_span!("new");
+        read(&mut live, |_| ());
+        assert_eq!((live.state().open_spans().count(), live.state().not_tracked()), (1, 0));
+    });
+}
+
+#[test]
+fn a_field_that_is_recorded_again_and_again_has_its_last_value_and_the_others_stay() {
+    let recorder = perf();
+    let mut live = live(&recorder, &LiveOptions::new());
+    with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let span = info_span!("copy", file = "a.txt", bytes = 0);
+        for n in 1..=20_000_u64 {
+            span.record("bytes", n);
+        }
+        read(&mut live, |_| ());
+        let open = live.state().open_spans().to_vec();
+        let [copy] = &open[..] else { panic!("{open:?}") };
+        let fields: Vec<(&str, FieldValue)> =
+            copy.fields().iter().map(|(name, field)| (name, field.to_value())).collect();
+        let expected = [("file", FieldValue::Str("a.txt".into())), ("bytes", FieldValue::U64(20_000))];
+        assert_eq!(fields, expected);
+    });
+}
+
+#[test]
+fn each_span_grows_old_once() {
+    let recorder = perf();
+    let mut live = live(&recorder, &LiveOptions::new());
+    let mut grown: Vec<String> = Vec::new();
+    with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let spans: Vec<tracing::Span> = (0..20)
+            .map(|n| {
+                std::thread::sleep(Duration::from_millis(5));
+                info_span!("waiting", n)
+            })
+            .collect();
+        let young = info_span!("young");
+        let (mut before, begin) = (0, std::time::Instant::now());
+        while grown.len() < 20 && begin.elapsed() < Duration::from_secs(30) {
+            live.read(Duration::from_millis(20), |sight, state| {
+                if let Sight::Tick = sight {
+                    state.each_grown_older(150_000_000, before, |span| {
+                        assert!(span.age_nanos() >= 150_000_000);
+                        grown.push(span.fields().get("n").map_or("?".into(), |n| n.to_value().to_string()));
+                    });
+                    before = state.now_epoch_nanos();
+                }
+            });
+        }
+        drop((spans, young));
+    });
+    grown.retain(|n| n != "?");
+    assert_eq!(grown, (0..20).map(|n| n.to_string()).collect::<Vec<_>>());
+}
