@@ -119,7 +119,13 @@ const LATER: &str = "later_rings_of_the_same_name_are_captured_and_removed";
 fn later_rings_of_the_same_name_are_captured_and_removed() {
     let (directory, place, file) = brief();
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
-    let script = "\"$@\"; \"$@\"; sleep 0.2; \"$@\"";
+    // A program may replace its predecessor's rings before the capture has seen them. Then they are lost, and the
+    // capture says so. So each program begins when the capture, which is the shell's parent, has mapped both rings of
+    // the one before.
+    let script = "
+        is_held() { grep -q '/ring$' /proc/$PPID/maps && grep -q '/ring.1$' /proc/$PPID/maps; }
+        next() { until is_held; do sleep 0.01; done; \"$@\"; }
+        \"$@\"; next \"$@\"; next \"$@\"";
     let ended = finish(capturing_script(LATER, "brief", &place, &arguments, script));
     assert_eq!(ended.code, Some(7), "{ended:?}");
     let captured = captured(&ended);
