@@ -84,7 +84,7 @@ fn line<'s>(shown: &'s str, text: &str) -> &'s str {
     found.unwrap_or_else(|| panic!("no {text}:\n{shown}"))
 }
 
-/// Returns the text without its first number, and what is different in each run.
+/// Returns the text without what is different in each run.
 fn without_numbers(shown: &str) -> String {
     let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || b".,%".contains(&byte));
     let mut lines = Vec::new();
@@ -177,8 +177,7 @@ fn the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_bef
     terminal.wait_for("24 lines", |shown| {
         shown.lines().nth(23).is_some_and(|line| line.starts_with("q quit")) && !shown.contains("target")
     });
-    terminal.press("q");
-    assert_eq!(terminal.end().code(), Some(0));
+    assert_eq!(terminal.press_until_end("q").code(), Some(0));
     assert_eq!(terminal.changes(), [""; 0]);
     assert_eq!(terminal.colours(), [""; 0], "NO_COLOR is set");
     shop.talk.end();

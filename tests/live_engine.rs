@@ -165,18 +165,18 @@ fn each_span_grows_old_once() {
 
 #[test]
 fn each_thread_that_has_not_ended_is_there_with_the_innermost_span_that_it_is_in() {
-    let recorder = perf();
+    // A shard that is made later would not be found: the rings have no names.
+    let recorder = PerfRecorder::builder().anonymous().shifts(17, 23).shards(1).prefault(false).build().unwrap();
     let mut live = live(&recorder, &LiveOptions::new());
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let (begun, ends) = (std::sync::Barrier::new(3), std::sync::Barrier::new(3));
-    /// Returns the name of each thread, its span, and the names of the parents.
-    fn threads(live: &Live) -> Vec<(String, Option<String>, String)> {
+    /// Returns the name of each thread, whether all of it is certain, its span, and the names of the parents.
+    fn threads(live: &Live) -> Vec<(String, bool, Option<String>, String)> {
         let of = |thread: &eventring::live::LiveThread<'_>| {
-            assert!(thread.is_certain() && thread.is_seen() && thread.program_index() == 0, "{thread:?}");
             let path = thread.span().map(|span| span.ancestor_names().collect::<Vec<_>>().join(" < "));
             let span = thread.span().map(|span| span.name().into_owned());
-            assert_eq!(thread.nanos_in_span().is_some(), span.is_some());
-            (thread.thread().name.clone().unwrap_or_default(), span, path.unwrap_or_default())
+            let is_sure = thread.is_certain() && thread.is_seen() && thread.nanos_in_span().is_some() == span.is_some();
+            (thread.thread().name.clone().unwrap_or_default(), is_sure, span, path.unwrap_or_default())
         };
         live.state().threads().iter().map(of).filter(|(name, ..)| name.starts_with("its-")).collect()
     }
@@ -209,13 +209,13 @@ fn each_thread_that_has_not_ended_is_there_with_the_innermost_span_that_it_is_in
         read(&mut live, |_| ());
         let mut found = threads(&live);
         found.sort();
-        let inside_it = ("its-inside".to_owned(), Some("step".to_owned()), "task".to_owned());
-        assert_eq!(found, [inside_it, ("its-outside".to_owned(), None, String::new())]);
         ends.wait();
         inside.join().unwrap();
         outside.join().unwrap();
+        let inside_it = ("its-inside".to_owned(), true, Some("step".to_owned()), "task".to_owned());
+        assert_eq!(found, [inside_it, ("its-outside".to_owned(), true, None, String::new())]);
         read(&mut live, |_| ());
-        assert_eq!(threads(&live), []);
+        assert_eq!(live.state().threads().iter().map(|it| format!("{it:?}")).collect::<Vec<_>>(), [""; 0]);
     });
 }
 
@@ -224,7 +224,7 @@ fn a_thread_of_which_events_were_lost_is_not_certainly_where_it_seems_to_be() {
     let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).shards(1).prefault(false).build().unwrap();
     with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _lost = info_span!("lost").entered();
-        let fill = || (0..40_000).for_each(|_| info_span!("request").in_scope(|| ()));
+        let fill = || (0..40_000).for_each(|_| info_span!(parent: None, "request").in_scope(|| ()));
         fill();
         let mut live = live(&recorder, &LiveOptions::new());
         // Returns whether the thread is certainly in its span, and the span.

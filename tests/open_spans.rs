@@ -84,7 +84,8 @@ fn without_times(line: &str) -> String {
         }
     }
     // The width of the column with the age is that of the age.
-    let text = format!("{}{date}", shown.join(" "));
+    // On a slow machine, an age is in minutes and seconds.
+    let text = format!("{}{date}", shown.join(" ")).replace("N s N s", "N s");
     match text.trim_start().starts_with("N s") {
         true => format!("         {}", text.trim_start()),
         false => text,

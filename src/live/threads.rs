@@ -37,7 +37,9 @@ impl<'s> LiveThread<'s> {
             let unseen: Vec<_> = unseen.filter(|(index, key, _)| !keys.contains(&(*index, *key, true))).collect();
             keys.extend(unseen);
         }
-        let mut keys: Vec<(usize, ThreadKey, bool)> = keys.into_iter().collect();
+        // The description of a call site names no thread: its number is 0.
+        let mut keys: Vec<(usize, ThreadKey, bool)> =
+            keys.into_iter().filter(|(_, key, _)| key.thread_id != 0).collect();
         keys.sort_unstable();
         let thread = |(index, key, is_seen)| Self::new(state, &open, index, key, is_seen);
         keys.into_iter().filter_map(thread).collect()
@@ -127,6 +129,11 @@ impl<'s> LiveThread<'s> {
 
 impl std::fmt::Debug for LiveThread<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveThread").field("thread", &self.thread).field("span", &self.span()).finish_non_exhaustive()
+        f.debug_struct("LiveThread")
+            .field("thread", &self.thread)
+            .field("span", &self.span())
+            .field("is_seen", &self.is_seen)
+            .field("is_certain", &self.is_certain)
+            .finish_non_exhaustive()
     }
 }

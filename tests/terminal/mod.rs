@@ -5,6 +5,7 @@
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::num::NonZeroU16;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
@@ -66,7 +67,7 @@ impl Terminal {
             })
         };
         let child = command.spawn().unwrap();
-        let parser = vt100::Parser::new(rows, columns, 0);
+        let parser = vt100::Parser::new(some(rows), some(columns), 0);
         Self { child, user: File::from(user), tty, parser, written: Vec::new(), modes_before }
     }
 
@@ -88,14 +89,14 @@ impl Terminal {
     pub fn shown(&mut self) -> String {
         while self.take() {}
         let (_, columns) = self.parser.screen().size();
-        let rows = self.parser.screen().rows(0, columns);
+        let rows = self.parser.screen().rows(0, columns.get());
         rows.map(|row| row.trim_end().to_owned() + "\n").collect()
     }
 
     /// Waits until `is_it` returns true for the text of the screen, and returns the text.
     pub fn wait_for(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let (rows, _) = self.parser.screen().size();
-        for empty in [String::new(), "\n".repeat(usize::from(rows))] {
+        for empty in [String::new(), "\n".repeat(usize::from(rows.get()))] {
             assert!(!is_it(&empty), "an empty screen must not pass for {what}");
         }
         let until = Instant::now() + LIMIT;
@@ -122,7 +123,7 @@ impl Terminal {
     /// Changes the size of the terminal. The system tells the program with SIGWINCH.
     pub fn resize(&mut self, (columns, rows): (u16, u16)) {
         while self.take() {}
-        self.parser.screen_mut().set_size(rows, columns);
+        self.parser.screen_mut().set_size(some(rows), some(columns));
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&self.user, size).unwrap();
     }
@@ -135,6 +136,20 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.shown()
+    }
+
+    /// Presses keys every second until the program ends, as a user does. (If a key and a change of the size come at the
+    /// same moment, crossterm 0.29 reads the key only when another one comes.)
+    pub fn press_until_end(&mut self, keys: &str) -> ExitStatus {
+        let until = Instant::now() + LIMIT;
+        while Instant::now() < until {
+            self.press(keys);
+            self.watch(Duration::from_secs(1));
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+        }
+        panic!("the program goes on:\n{}", self.shown());
     }
 
     /// Waits for the end of the program.
@@ -193,6 +208,10 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn some(cells: u16) -> NonZeroU16 {
+    NonZeroU16::new(cells).unwrap()
 }
 
 fn modes(termios: &Termios) -> String {

@@ -112,21 +112,29 @@ impl OpenScreen<'_, '_> {
             (surely, 0) => counted(surely, "span", "spans"),
             (surely, _) => format!("{} and perhaps {} more", counted(surely, "span", "spans"), grouped(perhaps)),
         };
-        let mut lines = vec![format!("{BOLD}{of}{spans}{BOLD:#} {DIM}{when}{DIM:#}")];
+        let bold = self.fitting(&format!("{of}{spans}"), 0);
+        let dim = self.fitting(&when, bold.chars().count() + 1);
+        let mut lines = vec![format!("{BOLD}{bold}{BOLD:#} {DIM}{dim}{DIM:#}")];
         let not_tracked = self.state.not_tracked();
         if not_tracked > 0 {
-            lines.push(format!(
-                "{WARNING}{} more are open that could not be kept{WARNING:#}",
-                counted(not_tracked, "span", "spans")
-            ));
+            let spans = counted(not_tracked, "span", "spans");
+            let warning = self.fitting(&format!("{spans} more are open that could not be kept"), 0);
+            lines.push(format!("{WARNING}{warning}{WARNING:#}"));
         }
         if self.tree.nodes.iter().any(|node| node.span.is_opened_before_window()) {
-            lines.push(format!("{DIM}> older than what the rings still hold: the beginning is overwritten{DIM:#}"));
+            let older = self.fitting("> older than what the rings still hold: the beginning is overwritten", 0);
+            lines.push(format!("{DIM}{older}{DIM:#}"));
         }
         if perhaps > 0 {
-            lines.push(format!("{DIM}? may have been closed: events were lost since it was last seen{DIM:#}"));
+            let closed = self.fitting("? may have been closed: events were lost since it was last seen", 0);
+            lines.push(format!("{DIM}{closed}{DIM:#}"));
         }
         lines
+    }
+
+    /// Cuts a text so that it fits into the line, of which this number of columns is used.
+    fn fitting(&self, text: &str, used: usize) -> String {
+        self.columns.map_or(text.to_owned(), |columns| cut(text, columns.saturating_sub(used)))
     }
 
     fn line(&self, node: &OpenNode<'_>) -> String {
@@ -167,7 +175,7 @@ impl OpenScreen<'_, '_> {
             Some(columns) => left.min(columns.saturating_sub(text.chars().count())),
             None => left,
         };
-        let text = self.columns.map_or(text.clone(), |columns| cut(&text, columns));
+        let text = self.fitting(&text, 0);
         format!("{:start$}{DIM}{text}{DIM:#}", "")
     }
 

@@ -50,7 +50,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
         Constraint::Length(1),
     ])
     .areas(area);
-    self::head(screen, view).render(head, buf);
+    self::head(screen, view, head.width).render(head, buf);
     Line::styled(warnings, coloured(view, BOLD, Color::Yellow)).render(banner, buf);
     match &screen.detail {
         Some(detail) => {
@@ -82,13 +82,13 @@ pub(super) fn coloured(view: &TopView, style: Style, colour: Color) -> Style {
     if view.has_colours { style.fg(colour) } else { style }
 }
 
-fn head<'s>(screen: &TopScreen, view: &TopView) -> Line<'s> {
+/// Returns the first line. If it is too wide, the name of the program is cut.
+fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
     let errors = match screen.errors_per_second > 0.0 {
         true => coloured(view, BOLD, Color::Red),
         false => Style::new(),
     };
     let mut parts = vec![
-        Span::styled(one_line(&screen.programs), BOLD),
         Span::raw(format!("  {} events/s", low_rate(screen.events_per_second))),
         Span::raw(format!("  {} spans/s", low_rate(screen.spans_per_second))),
         Span::styled(format!("  {} errors/s", low_rate(screen.errors_per_second)), errors),
@@ -96,6 +96,8 @@ fn head<'s>(screen: &TopScreen, view: &TopView) -> Line<'s> {
     if view.is_paused {
         parts.push(Span::styled("  paused", coloured(view, BOLD, Color::Cyan)));
     }
+    let room = usize::from(width).saturating_sub(parts.iter().map(Span::width).sum());
+    parts.insert(0, Span::styled(cut(&one_line(&screen.programs), room), BOLD));
     Line::from(parts)
 }
 

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 /// The widths of the columns before the span.
 const TIME_WIDTH: u16 = 12;
-const THREAD_WIDTH: u16 = 18;
+const THREAD_WIDTH: u16 = 16;
+const TID_WIDTH: u16 = 8;
 const PROGRAM_WIDTH: u16 = 20;
 /// The number of parents that are shown.
 const PARENTS_MAX: usize = 32;
@@ -54,7 +55,9 @@ fn table(shown: &[&TopThread], has_several: bool, view: &TopView, title: &str) -
         let mark = if thread.is_certain { "" } else { "? " };
         let time = thread.innermost.as_ref().map(|it| format!("{mark}{}", duration(Duration::from_nanos(it.nanos))));
         let time = right(time.unwrap_or_default()).style(coloured(view, Style::new(), Color::Cyan));
-        let mut cells = vec![time, Cell::from(cut(&one_line(&thread.name), THREAD_WIDTH.into()))];
+        let tid = thread.os_thread_id.map(|tid| tid.to_string()).unwrap_or_default();
+        let mut cells =
+            vec![time, Cell::from(cut(&one_line(&thread.name), THREAD_WIDTH.into())), right(tid).style(DIM)];
         if has_several {
             cells.push(Cell::from(cut(&one_line(&thread.program), PROGRAM_WIDTH.into())));
         }
@@ -68,8 +71,8 @@ fn table(shown: &[&TopThread], has_several: bool, view: &TopView, title: &str) -
         cells.push(Cell::from(Text::styled(path.join(" < "), DIM)));
         Row::new(cells)
     };
-    let mut widths = vec![Constraint::Length(TIME_WIDTH), Constraint::Length(THREAD_WIDTH)];
-    let mut titles = vec![right("for"), Cell::from("thread")];
+    let mut widths = [TIME_WIDTH, THREAD_WIDTH, TID_WIDTH].map(Constraint::Length).to_vec();
+    let mut titles = vec![right("for"), Cell::from("thread"), right("tid")];
     if has_several {
         widths.push(Constraint::Length(PROGRAM_WIDTH));
         titles.push(Cell::from("program"));

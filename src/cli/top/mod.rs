@@ -51,6 +51,8 @@ use view::{TopRequest, TopView};
 const PATIENCE: Duration = Duration::from_millis(50);
 /// The shortest time between two frames, unless a key is pressed.
 const FRAME: Duration = Duration::from_millis(500);
+/// The longest time between two frames.
+const FRAME_MAX: Duration = Duration::from_secs(3);
 /// The time that `--once` watches.
 const ONCE: Duration = Duration::from_secs(1);
 /// The size of the frame that `--once` prints if stdout is no terminal.
@@ -172,7 +174,7 @@ fn watch(watched: &mut TopWatch, interrupt: &Interrupt) -> anyhow::Result<()> {
             screen = watched.screen(&view);
             terminal.draw(&screen, &view)?;
             // With a million open spans, a frame takes long. Most of the time is for reading nonetheless.
-            next_frame = Instant::now() + FRAME.max(began.elapsed() * 10);
+            next_frame = Instant::now() + (began.elapsed() * 10).clamp(FRAME, FRAME_MAX);
         }
         let mut wait = PATIENCE;
         if !watched.has_ended() {
