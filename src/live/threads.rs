@@ -102,7 +102,7 @@ impl<'s> LiveThread<'s> {
 
     /// Returns when the thread entered the span, in nanoseconds since the epoch.
     #[must_use]
-    pub fn entered_epoch_nanos(&self) -> Option<u64> {
+    pub fn in_span_since_epoch_nanos(&self) -> Option<u64> {
         self.span.as_ref().map(|(_, entered)| *entered)
     }
 
@@ -111,7 +111,7 @@ impl<'s> LiveThread<'s> {
     #[must_use]
     pub fn nanos_in_span(&self) -> Option<u64> {
         let now_nanos = self.state.core.processes[self.process_index].now_nanos(self.state.core.now_nanos);
-        Some(now_nanos.saturating_sub(self.entered_epoch_nanos()?))
+        Some(now_nanos.saturating_sub(self.in_span_since_epoch_nanos()?))
     }
 
     /// Returns the program.

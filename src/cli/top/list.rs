@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A row of a list.
 pub(super) trait ListRow {
-    /// What tells the row from others, in every screen.
+    /// Identity of the row, in every screen.
     type Key: Clone + PartialEq;
     type Order: ListOrder;
 

@@ -243,7 +243,9 @@ fn the_threads_have_an_order_a_filter_and_a_selection_of_their_own() {
     // The filter finds threads, spans, and parents.
     for (filter, found) in [("WORKER", 2), ("query", 2), ("service", 1), ("pool-3", 10), ("no span", 1)] {
         press(&mut view, &screen, KeyCode::Char('/'));
-        filter.chars().for_each(|letter| drop(press(&mut view, &screen, KeyCode::Char(letter))));
+        for letter in filter.chars() {
+            press(&mut view, &screen, KeyCode::Char(letter));
+        }
         press(&mut view, &screen, KeyCode::Enter);
         assert_eq!((filter, view.threads.shown(&screen.threads).len()), (filter, found));
         press(&mut view, &screen, KeyCode::Esc);

@@ -42,7 +42,7 @@ impl TopThread {
 
     fn of(thread: &LiveThread<'_>) -> Self {
         let innermost = || {
-            let (span, entered_epoch_nanos) = (thread.span()?, thread.entered_epoch_nanos()?);
+            let (span, entered_epoch_nanos) = (thread.span()?, thread.in_span_since_epoch_nanos()?);
             let (name, target) = (span.name().into_owned(), span.target().to_owned());
             Some(TopInnermost {
                 id: span.id().get(),
