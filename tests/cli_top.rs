@@ -55,7 +55,7 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
     let path = if is_in_request { serde_json::json!(["service"]) } else { serde_json::json!([]) };
     assert!(is_in_request || worker["span"] == "service", "{worker}");
     assert_eq!((&worker["path"], &worker["certain"], &worker["seen"]), (&path, &true.into(), &true.into()), "{worker}");
-    assert_eq!((is_in_request, &worker["id"] == &service["id"]), (is_in_request, !is_in_request), "{worker}");
+    assert_eq!(worker["id"] == service["id"], !is_in_request, "{worker}");
     assert_eq!((worker["pid"].as_u64(), worker["tid"].is_u64()), (Some(std::process::id().into()), true));
     let [at, since, nanos] = [&shown["at_ns"], &worker["since_ns"], &worker["for_ns"]].map(|it| it.as_u64().unwrap());
     assert!(since <= at && nanos == at - since, "{worker}");

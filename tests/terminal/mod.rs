@@ -58,14 +58,16 @@ impl Terminal {
 
         command.env("TERM", "xterm-256color").env_remove("COLUMNS").env_remove("LINES");
         let number = tty.as_raw_fd();
-        // SAFETY: between fork and exec, the child calls only `login_tty`, which makes system calls and does not
-        // allocate. The descriptor is open until `spawn` returns.
-        unsafe {
-            command.pre_exec(move || match libc::login_tty(number) {
+        let take_terminal = move || {
+            // SAFETY: the descriptor is open until `spawn` returns.
+            match unsafe { libc::login_tty(number) } {
                 0 => Ok(()),
                 _ => Err(std::io::Error::last_os_error()),
-            })
+            }
         };
+        // SAFETY: between fork and exec, the child calls only `login_tty`, which makes system calls and does not
+        // allocate.
+        unsafe { command.pre_exec(take_terminal) };
         let child = command.spawn().unwrap();
         let parser = vt100::Parser::new(some(rows), some(columns), 0);
         Self { child, user: File::from(user), tty, parser, written: Vec::new(), modes_before }
