@@ -1,4 +1,4 @@
-//! `eventring top --once` shows what a program does: rates, percentiles, errors, open spans, rings.
+//! `eventring top --once` shows what a program does: rates, percentiles, errors, open spans, threads, rings.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -49,6 +49,16 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
     assert!(walls[0] > 1_900_000 && walls[3] >= walls[0], "each took two milliseconds: {request}");
     let service = of_name("open", "service");
     assert!(service["thread"] == "worker" && service["age_ns"].as_u64() > Some(900_000_000), "{service}");
+    let worker = of_name("threads", "worker");
+    // The thread is in a request, or has left one and is in the service.
+    let is_in_request = worker["span"] == "request";
+    let path = if is_in_request { serde_json::json!(["service"]) } else { serde_json::json!([]) };
+    assert!(is_in_request || worker["span"] == "service", "{worker}");
+    assert_eq!((&worker["path"], &worker["certain"], &worker["seen"]), (&path, &true.into(), &true.into()), "{worker}");
+    assert_eq!(worker["id"] == service["id"], !is_in_request, "{worker}");
+    assert_eq!((worker["pid"].as_u64(), worker["tid"].is_u64()), (Some(std::process::id().into()), true));
+    let [at, since, nanos] = [&shown["at_ns"], &worker["since_ns"], &worker["for_ns"]].map(|it| it.as_u64().unwrap());
+    assert!(since <= at && nanos == at - since, "{worker}");
     let of_ring = of_name("rings", "shop");
     assert!(of_ring["fill"].as_f64() > Some(0.0) && of_ring["past_s"].as_f64() > Some(0.9), "{of_ring}");
     assert_eq!((&shown["lost"], &shown["ended"], &shown["not_tracked"]), (&0.into(), &false.into(), &0.into()));

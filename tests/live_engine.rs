@@ -162,3 +162,100 @@ fn each_span_grows_old_once() {
     grown.retain(|n| n != "?");
     assert_eq!(grown, (0..20).map(|n| n.to_string()).collect::<Vec<_>>());
 }
+
+#[test]
+fn each_thread_that_has_not_ended_is_there_with_the_innermost_span_that_it_is_in() {
+    // A shard that is made later would not be found: the rings have no names.
+    let recorder = PerfRecorder::builder().anonymous().shifts(17, 23).shards(1).prefault(false).build().unwrap();
+    let mut live = live(&recorder, &LiveOptions::new());
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let (begun, ends) = (std::sync::Barrier::new(3), std::sync::Barrier::new(3));
+    /// Returns the name of each thread, whether all of it is certain, its span, and the names of the parents.
+    fn threads(live: &Live) -> Vec<(String, bool, Option<String>, String)> {
+        let of = |thread: &eventring::live::LiveThread<'_>| {
+            let path = thread.span().map(|span| span.ancestor_names().collect::<Vec<_>>().join(" < "));
+            let span = thread.span().map(|span| span.name().into_owned());
+            let is_sure = thread.is_certain() && thread.is_seen() && thread.nanos_in_span().is_some() == span.is_some();
+            (thread.thread().name.clone().unwrap_or_default(), is_sure, span, path.unwrap_or_default())
+        };
+        live.state().threads().iter().map(of).filter(|(name, ..)| name.starts_with("its-")).collect()
+    }
+    std::thread::scope(|scope| {
+        let start = |name: &str, work: &'static (dyn Fn(&dyn Fn()) + Sync)| {
+            let (dispatch, begun, ends) = (&dispatch, &begun, &ends);
+            let work = move || {
+                tracing::dispatcher::with_default(dispatch, || {
+                    work(&|| {
+                        begun.wait();
+                        ends.wait();
+                    });
+                });
+            };
+            std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).unwrap()
+        };
+        let inside = start("its-inside", &|wait| {
+            let task = info_span!("task", n = 1);
+            let _other = info_span!("other").entered();
+            // A parent is not always the span that the thread was in before.
+            let _step = info_span!(parent: &task, "step").entered();
+            info_span!("done").in_scope(|| ());
+            wait();
+        });
+        let outside = start("its-outside", &|wait| {
+            info_span!("done").in_scope(|| ());
+            wait();
+        });
+        begun.wait();
+        read(&mut live, |_| ());
+        let mut found = threads(&live);
+        found.sort();
+        ends.wait();
+        inside.join().unwrap();
+        outside.join().unwrap();
+        let inside_it = ("its-inside".to_owned(), true, Some("step".to_owned()), "task".to_owned());
+        assert_eq!(found, [inside_it, ("its-outside".to_owned(), true, None, String::new())]);
+        read(&mut live, |_| ());
+        assert_eq!(live.state().threads().iter().map(|it| format!("{it:?}")).collect::<Vec<_>>(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_thread_of_which_events_were_lost_is_not_certainly_where_it_seems_to_be() {
+    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).shards(1).prefault(false).build().unwrap();
+    with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let _lost = info_span!("lost").entered();
+        let fill = || (0..40_000).for_each(|_| info_span!(parent: None, "request").in_scope(|| ()));
+        fill();
+        let mut live = live(&recorder, &LiveOptions::new());
+        // Returns whether the thread is certainly in its span, and the span.
+        let look = |live: &mut Live| {
+            read(live, |_| ());
+            let state = live.state();
+            let [thread] = &state.threads()[..] else { panic!("one thread: {:?}", state.threads()) };
+            (thread.is_certain(), thread.span().map(|span| span.name().into_owned()))
+        };
+        // The beginning of the span that the thread is in was overwritten.
+        assert_eq!(look(&mut live), (false, None));
+        let _seen = info_span!("seen").entered();
+        assert_eq!(look(&mut live), (true, Some("seen".to_owned())));
+        // The thread may have left the span in an event that the engine has lost.
+        fill();
+        assert_eq!(look(&mut live), (false, Some("seen".to_owned())));
+        // A thread that begins after the loss is certainly in no span.
+        let dispatch = tracing::dispatcher::get_default(Clone::clone);
+        let (begun, ends) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                tracing::dispatcher::with_default(&dispatch, || tracing::info!("here"));
+                begun.wait();
+                ends.wait();
+            });
+            begun.wait();
+            read(&mut live, |_| ());
+            let found: Vec<(bool, bool)> =
+                live.state().threads().iter().map(|thread| (thread.is_certain(), thread.span().is_some())).collect();
+            ends.wait();
+            assert_eq!(found, [(false, true), (true, false)]);
+        });
+    });
+}

@@ -44,6 +44,7 @@
 //! | `tables` | the rings, the programs, and the names of call sites and threads |
 //! | `core` | the effect of each event on the state |
 //! | `open` | the open spans |
+//! | `threads` | the threads, and the spans that they are in |
 //! | `order` | the open spans in the order of their beginnings |
 //! | `sight` | what the engine saw |
 //! | `fields` | fields, found by name and decoded when somebody asks |
@@ -65,6 +66,7 @@ mod series;
 mod sight;
 mod state;
 mod tables;
+mod threads;
 mod window;
 
 pub use captured::LiveCapture;
@@ -79,4 +81,5 @@ pub use series::{SeriesKind, SeriesView};
 pub use sight::{ClosedSpan, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
 pub use state::LiveState;
 pub use tables::LiveProgram;
+pub use threads::LiveThread;
 pub use window::WindowStats;

@@ -146,6 +146,13 @@ impl<'s> OpenSpan<'s> {
         std::iter::successors(self.span.parent, |id| replay.get(*id)?.parent).take(1000)
     }
 
+    /// Returns the names of the span's ancestors, as [`Self::ancestors`] returns their ids. A name that is not known is
+    /// `span N`.
+    pub fn ancestor_names(&self) -> impl Iterator<Item = Cow<'s, str>> {
+        let replay = self.replay();
+        self.ancestors().map(move |id| replay.get(id).map_or_else(|| format!("span {id}").into(), span_name))
+    }
+
     /// Returns the fields.
     #[must_use]
     pub fn fields(&self) -> LiveFields<'s> {

@@ -4,6 +4,7 @@ use super::core::LiveCore;
 use super::open::{OpenSpan, OpenSpans};
 use super::series::{SeriesKind, SeriesView};
 use super::tables::{LiveProgram, LiveTables};
+use super::threads::LiveThread;
 use super::window::WindowStats;
 use std::time::Duration;
 
@@ -39,6 +40,13 @@ impl<'s> LiveState<'s> {
     #[must_use]
     pub fn open_spans(&self) -> OpenSpans<'s> {
         OpenSpans::new(*self)
+    }
+
+    /// Returns the threads that have not ended, and the spans that they are in, in the order of the programs and of the
+    /// threads' ids.
+    #[must_use]
+    pub fn threads(&self) -> Vec<LiveThread<'s>> {
+        LiveThread::all(*self)
     }
 
     /// Calls `f` with each open span that has reached the age `age_nanos` after `since_epoch_nanos`, and has it now. A

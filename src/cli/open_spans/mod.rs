@@ -183,12 +183,15 @@ impl<'a> OpenOutput<'a> {
         };
         let lines = screen.draw();
         if redraws {
-            // The cursor goes to the upper left corner. Each line removes the rest of the one that it replaces.
-            write!(self.out, "\u{1b}[H")?;
+            // The cursor goes to the upper left corner. Each line removes the rest of the one that it replaces. These
+            // sequences go around `self.out`, which removes them with the colours if there are to be no colours.
+            let cursor = |sequence: &str| io::stdout().write_all(sequence.as_bytes());
+            cursor("\u{1b}[H")?;
             for line in &lines {
-                writeln!(self.out, "{line}\u{1b}[K")?;
+                write!(self.out, "{line}")?;
+                cursor("\u{1b}[K\n")?;
             }
-            write!(self.out, "\u{1b}[J")?;
+            cursor("\u{1b}[J")?;
         } else {
             if !self.is_first {
                 writeln!(self.out)?;

@@ -39,6 +39,7 @@ struct Hidden {
     youngest_nanos: u64,
     oldest_nanos: u64,
     name: String,
+    may_have_closed: bool,
     depth: usize,
 }
 
@@ -88,7 +89,7 @@ impl OpenScreen<'_, '_> {
         while alike.len() > depth {
             let hidden = alike.pop().into_iter().flatten().filter_map(|(_, (_, hidden))| hidden);
             let mut hidden: Vec<Hidden> = hidden.collect();
-            hidden.sort_by_key(|hidden| std::cmp::Reverse(hidden.oldest_nanos));
+            hidden.sort_by_key(|hidden| (hidden.may_have_closed, std::cmp::Reverse(hidden.oldest_nanos)));
             lines.extend(hidden.iter().map(|hidden| self.rest(hidden)));
         }
     }
@@ -104,22 +105,36 @@ impl OpenScreen<'_, '_> {
             OpenTime::Now | OpenTime::Captured => format!("open at {at}"),
             OpenTime::Ended => format!("were open when the program ended, at {at}"),
         };
-        let spans = if count == 0 { "no spans".to_owned() } else { counted(count, "span", "spans") };
-        let mut lines = vec![format!("{BOLD}{of}{spans}{BOLD:#} {DIM}{when}{DIM:#}")];
+        let perhaps = self.tree.nodes.iter().filter(|node| node.may_have_closed).count() as u64;
+        let spans = match (count - perhaps, perhaps) {
+            (0, 0) => "no spans".to_owned(),
+            (0, _) => format!("perhaps {}", counted(perhaps, "span", "spans")),
+            (surely, 0) => counted(surely, "span", "spans"),
+            (surely, _) => format!("{} and perhaps {} more", counted(surely, "span", "spans"), grouped(perhaps)),
+        };
+        let bold = self.fitting(&format!("{of}{spans}"), 0);
+        let dim = self.fitting(&when, bold.chars().count() + 1);
+        let mut lines = vec![format!("{BOLD}{bold}{BOLD:#} {DIM}{dim}{DIM:#}")];
         let not_tracked = self.state.not_tracked();
         if not_tracked > 0 {
-            lines.push(format!(
-                "{WARNING}{} more are open that could not be kept{WARNING:#}",
-                counted(not_tracked, "span", "spans")
-            ));
+            let spans = counted(not_tracked, "span", "spans");
+            let warning = self.fitting(&format!("{spans} more are open that could not be kept"), 0);
+            lines.push(format!("{WARNING}{warning}{WARNING:#}"));
         }
         if self.tree.nodes.iter().any(|node| node.span.is_opened_before_window()) {
-            lines.push(format!("{DIM}> older than what the rings still hold: the beginning is overwritten{DIM:#}"));
+            let older = self.fitting("> older than what the rings still hold: the beginning is overwritten", 0);
+            lines.push(format!("{DIM}{older}{DIM:#}"));
         }
-        if self.tree.nodes.iter().any(|node| node.span.may_have_closed()) {
-            lines.push(format!("{DIM}? may have been closed: events were lost since it was last seen{DIM:#}"));
+        if perhaps > 0 {
+            let closed = self.fitting("? may have been closed: events were lost since it was last seen", 0);
+            lines.push(format!("{DIM}{closed}{DIM:#}"));
         }
         lines
+    }
+
+    /// Cuts a text so that it fits into the line, of which this number of columns is used.
+    fn fitting(&self, text: &str, used: usize) -> String {
+        self.columns.map_or(text.to_owned(), |columns| cut(text, columns.saturating_sub(used)))
     }
 
     fn line(&self, node: &OpenNode<'_>) -> String {
@@ -142,23 +157,25 @@ impl OpenScreen<'_, '_> {
             None => (shown, String::new()),
         };
         let dim = if span.thread().is_some() { crate::cli::paint::PLAIN } else { DIM };
-        format!("{:>AGE_WIDTH$}  {dim}{thread:<THREAD_WIDTH$}{dim:#}  {bold}{rest}", age(span))
+        format!("{:>AGE_WIDTH$}  {dim}{thread:<THREAD_WIDTH$}{dim:#}  {bold}{rest}", age(node))
     }
 
     fn rest(&self, hidden: &Hidden) -> String {
-        let Hidden { spans, inner, youngest_nanos, oldest_nanos, name, depth } = hidden;
+        let Hidden { spans, inner, youngest_nanos, oldest_nanos, name, may_have_closed, depth } = hidden;
         let [youngest, oldest] = [youngest_nanos, oldest_nanos].map(|nanos| duration(Duration::from_nanos(*nanos)));
         let ages = if youngest == oldest { youngest } else { format!("{youngest} to {oldest}") };
         let within = if *inner > 0 { format!(" with {} in them", grouped(*inner)) } else { String::new() };
         let noun = if *spans == 1 { "span" } else { "spans" };
-        let text = format!("{}… and {} more `{name}` {noun}{within}, {ages} old", indent(*depth), grouped(*spans));
+        let perhaps = if *may_have_closed { "perhaps " } else { "" };
+        let count = grouped(*spans);
+        let text = format!("{}… and {perhaps}{count} more `{name}` {noun}{within}, {ages} old", indent(*depth));
         let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
         // A text that is too wide for the place of the names begins further left.
         let start = match self.columns {
             Some(columns) => left.min(columns.saturating_sub(text.chars().count())),
             None => left,
         };
-        let text = self.columns.map_or(text.clone(), |columns| cut(&text, columns));
+        let text = self.fitting(&text, 0);
         format!("{:start$}{DIM}{text}{DIM:#}", "")
     }
 
@@ -187,6 +204,7 @@ fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>) {
         youngest_nanos: age_nanos,
         oldest_nanos: age_nanos,
         name: one_line(&node.span.name()),
+        may_have_closed: node.may_have_closed,
         depth: node.depth,
     });
     hidden.spans += 1;
@@ -205,10 +223,10 @@ pub(in crate::cli) fn program_name(program: &LiveProgram) -> String {
 }
 
 /// Returns the age, with a mark if it is not the whole age, and one if the span may have been closed.
-fn age(span: &OpenSpan<'_>) -> String {
-    let older = if span.is_opened_before_window() { "> " } else { "" };
-    let closed = if span.may_have_closed() { "? " } else { "" };
-    format!("{closed}{older}{}", duration(Duration::from_nanos(span.age_nanos())))
+fn age(node: &OpenNode<'_>) -> String {
+    let older = if node.span.is_opened_before_window() { "> " } else { "" };
+    let closed = if node.may_have_closed { "? " } else { "" };
+    format!("{closed}{older}{}", duration(Duration::from_nanos(node.span.age_nanos())))
 }
 
 fn indent(depth: usize) -> String {

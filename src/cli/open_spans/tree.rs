@@ -8,6 +8,7 @@ use std::collections::HashMap;
 /// A span in the tree.
 pub(super) struct OpenNode<'s> {
     pub(super) span: OpenSpan<'s>,
+    pub(super) may_have_closed: bool,
     pub(super) depth: usize,
     /// The number of spans in it, of all depths.
     pub(super) inner: usize,
@@ -15,7 +16,8 @@ pub(super) struct OpenNode<'s> {
     pub(super) shape: u64,
 }
 
-/// The open spans, each before the spans in it. Neighbours are in the order of age, oldest first.
+/// The open spans, each before the spans in it. Of neighbours, those come first that are surely open, or in which a
+/// span surely is; those that may have been closed come after them. Both are in the order of age, oldest first.
 pub(super) struct OpenTree<'s> {
     pub(super) nodes: Vec<OpenNode<'s>>,
 }
@@ -36,8 +38,11 @@ impl<'s> OpenTree<'s> {
                 None => roots.push(at),
             }
         }
+        let may_have_closed: Vec<bool> = spans.iter().map(OpenSpan::may_have_closed).collect();
+        let is_doubtful = doubtful(&may_have_closed, &children);
         // The roots of each program come together, in the order of the programs.
-        roots.sort_by_key(|at| (spans[*at].program_index(), *at));
+        roots.sort_by_key(|at| (spans[*at].program_index(), is_doubtful[*at], *at));
+        children.iter_mut().for_each(|children| children.sort_by_key(|at| (is_doubtful[*at], *at)));
         let mut is_placed = vec![false; spans.len()];
         let mut order: Vec<(usize, usize)> = Vec::with_capacity(spans.len());
         // In a damaged ring a span can be its own ancestor. Such spans are in no tree of a root, so they follow.
@@ -51,15 +56,49 @@ impl<'s> OpenTree<'s> {
                 next.extend(children[at].iter().rev().map(|child| (*child, depth + 1)));
             }
         }
-        let names = order.iter().map(|(at, depth)| (spans[*at].call_site(), spans[*at].thread().is_some(), *depth));
+        let marks = |at: usize| [spans[at].thread().is_some(), may_have_closed[at]];
+        let names = order.iter().map(|(at, depth)| (spans[*at].call_site(), marks(*at), *depth));
         let shapes = shapes(names);
         let nodes = order.into_iter().zip(shapes);
         let node = |((at, depth), (inner, shape)): ((usize, usize), (usize, u64))| OpenNode {
             span: spans[at],
+            may_have_closed: may_have_closed[at],
             depth,
             inner,
             shape,
         };
         Self { nodes: nodes.map(node).collect() }
+    }
+}
+
+/// Returns, for each span, whether it and all spans in it may have been closed.
+fn doubtful(may_have_closed: &[bool], children: &[Vec<usize>]) -> Vec<bool> {
+    let mut parents = vec![None; children.len()];
+    for (at, children) in children.iter().enumerate() {
+        children.iter().for_each(|child| parents[*child] = Some(at));
+    }
+    let mut is_doubtful = may_have_closed.to_vec();
+    for at in (0..may_have_closed.len()).filter(|at| !may_have_closed[*at]) {
+        // A span that is surely open keeps its parents open. The way up ends where another child has gone it before.
+        let mut next = parents[at];
+        while let Some(parent) = next.filter(|parent| is_doubtful[*parent]) {
+            is_doubtful[parent] = false;
+            next = parents[parent];
+        }
+    }
+    is_doubtful
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_with_a_span_in_it_that_is_surely_open_is_not_doubtful() {
+        // 0 is in no span; 1 in 0; 2 in 1 and surely open; 3 in 0; 4 in itself.
+        let children = [vec![1, 3], vec![2], vec![], vec![], vec![4]];
+        let found = doubtful(&[true, true, false, true, true], &children);
+        assert_eq!(found, [false, false, false, true, true]);
+        assert_eq!(doubtful(&[true; 5], &children), [true; 5]);
     }
 }

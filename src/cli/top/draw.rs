@@ -1,8 +1,11 @@
 //! Drawing the screen into any area.
 
-use super::model::{TopDetail, TopOpen, TopRing, TopScreen, TopStats, WINDOWS};
+use super::draw_threads;
+use super::list::ListOrder as _;
+use super::model::{TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
+use super::open::{TopOpen, TopOpenSpans};
 use super::view::TopView;
-use crate::cli::format::{counted, duration, grouped, one_line, rate};
+use crate::cli::format::{counted, duration, one_line, rate};
 use crate::cli::open_spans::cut;
 use crate::cli::summary::time;
 use ratatui::buffer::Buffer;
@@ -16,17 +19,28 @@ use std::time::Duration;
 const RINGS_MAX: usize = 4;
 /// The width from which on the targets are shown.
 const WIDE: u16 = 110;
-const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+/// The width from which on threads are shown beside the open spans.
+const PANEL_FROM: u16 = 160;
+pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const STATS: [&str; 6] = ["spans/s", "self", "p50", "p90", "p99", "max"];
 const STATS_WIDTHS: [u16; 6] = [8, 8, 7, 7, 7, 7];
 
 /// Draws the screen.
 pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let warnings = warnings(screen);
-    let rings = screen.rings.len().min(RINGS_MAX) + 1 + usize::from(screen.rings.len() > RINGS_MAX);
+    let shows_threads = view.shows_threads && screen.detail.is_none();
+    let has_panel = !view.shows_threads && screen.detail.is_none() && area.width >= PANEL_FROM;
+    let mut rings = screen.rings.len().min(RINGS_MAX) + 1 + usize::from(screen.rings.len() > RINGS_MAX);
     let spans = screen.detail.as_ref().map_or(&screen.open, |detail| &detail.open);
-    let open_rows = (spans.len() + 1).min(usize::from(area.height / 3));
+    let mut open_rows = spans.first.len();
+    if has_panel {
+        open_rows = open_rows.max(screen.threads.len());
+    }
+    open_rows = (open_rows + 1).min(usize::from(area.height / 3));
+    if shows_threads {
+        (open_rows, rings) = (0, 0);
+    }
     let [head, banner, names, open, rings, keys] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(u16::from(!warnings.is_empty())),
@@ -36,16 +50,20 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
         Constraint::Length(1),
     ])
     .areas(area);
-    self::head(screen, view).render(head, buf);
+    self::head(screen, view, head.width).render(head, buf);
     Line::styled(warnings, coloured(view, BOLD, Color::Yellow)).render(banner, buf);
     match &screen.detail {
         Some(detail) => {
             self::detail(detail, names, buf);
-            self::open(&detail.open, detail.open_count, view, open, buf);
+            self::open(&detail.open, view, open, buf);
         }
+        None if shows_threads => draw_threads::list(screen, view, names, buf),
         None => {
             self::names(screen, view, names, buf);
-            self::open(&screen.open, screen.open_count, view, open, buf);
+            let panel = Constraint::Percentage(if has_panel { 50 } else { 0 });
+            let [open, panel] = Layout::horizontal([Constraint::Fill(1), panel]).areas(open);
+            self::open(&screen.open, view, open, buf);
+            draw_threads::panel(screen, view, panel, buf);
         }
     }
     self::rings(&screen.rings, rings, buf);
@@ -60,17 +78,17 @@ pub(super) fn lines(frame: &Buffer) -> impl Iterator<Item = String> {
 }
 
 /// Returns the style with a colour, if there are colours.
-fn coloured(view: &TopView, style: Style, colour: Color) -> Style {
+pub(super) fn coloured(view: &TopView, style: Style, colour: Color) -> Style {
     if view.has_colours { style.fg(colour) } else { style }
 }
 
-fn head<'s>(screen: &TopScreen, view: &TopView) -> Line<'s> {
+/// Returns the first line. If it is too wide, the name of the program is cut.
+fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
     let errors = match screen.errors_per_second > 0.0 {
         true => coloured(view, BOLD, Color::Red),
         false => Style::new(),
     };
     let mut parts = vec![
-        Span::styled(one_line(&screen.programs), BOLD),
         Span::raw(format!("  {} events/s", low_rate(screen.events_per_second))),
         Span::raw(format!("  {} spans/s", low_rate(screen.spans_per_second))),
         Span::styled(format!("  {} errors/s", low_rate(screen.errors_per_second)), errors),
@@ -78,6 +96,8 @@ fn head<'s>(screen: &TopScreen, view: &TopView) -> Line<'s> {
     if view.is_paused {
         parts.push(Span::styled("  paused", coloured(view, BOLD, Color::Cyan)));
     }
+    let room = usize::from(width).saturating_sub(parts.iter().map(Span::width).sum());
+    parts.insert(0, Span::styled(cut(&one_line(&screen.programs), room), BOLD));
     Line::from(parts)
 }
 
@@ -99,9 +119,9 @@ fn warnings(screen: &TopScreen) -> String {
 }
 
 fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
-    let shown = view.shown(screen);
+    let shown = view.names.shown(&screen.names);
     let is_wide = area.width >= WIDE;
-    let title = format!("the last {} s, by {}", WINDOWS[1].as_secs(), view.sort.word());
+    let title = format!("the last {} s, by {}", WINDOWS[1].as_secs(), view.names.order.word());
     let mut titles = vec![Cell::from(title)];
     let mut widths = vec![Constraint::Fill(1)];
     if is_wide {
@@ -119,10 +139,14 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
         Row::new(cells)
     });
     let table = Table::new(rows, widths).header(Row::new(titles).style(DIM));
+    selectable(table, view.names.selected_row(&shown), area, buf);
+}
+
+/// Draws a table with a selected row, or with room for its mark. The table is scrolled to the row.
+pub(super) fn selectable(table: Table<'_>, selected: Option<usize>, area: Rect, buf: &mut Buffer) {
     let table = table.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED)).highlight_symbol("> ");
     let table = table.highlight_spacing(ratatui::widgets::HighlightSpacing::Always);
-    let mut state = TableState::new().with_selected(view.selected_row(&shown));
-    StatefulWidget::render(table, area, buf, &mut state);
+    StatefulWidget::render(table, area, buf, &mut TableState::new().with_selected(selected));
 }
 
 fn detail(detail: &TopDetail, area: Rect, buf: &mut Buffer) {
@@ -148,24 +172,19 @@ fn stats(stats: &TopStats, of_self: String) -> [Cell<'static>; 6] {
     [right(low_rate(stats.per_second)), right(of_self), wall(0), wall(1), wall(2), wall(3)]
 }
 
-fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
+pub(super) fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
     Cell::from(text.into().right_aligned())
 }
 
-fn open(spans: &[TopOpen], count: usize, view: &TopView, area: Rect, buf: &mut Buffer) {
-    let title = match count {
-        0 => "no open spans".to_owned(),
-        1 => "1 open span".to_owned(),
-        _ => format!("{} open spans, oldest first", grouped(count as u64)),
-    };
-    let rows = spans.iter().map(|span| {
+fn open(spans: &TopOpenSpans, view: &TopView, area: Rect, buf: &mut Buffer) {
+    let rows = spans.first.iter().map(|span| {
         let thread = span.thread.as_deref().unwrap_or("in no thread");
         let age = right(age(span));
         let old = coloured(view, Style::new(), Color::Cyan);
         Row::new([age.style(old), Cell::from(cut(&one_line(thread), 24)), Cell::from(one_line(&span.name))])
     });
     let widths = [Constraint::Length(14), Constraint::Length(24), Constraint::Fill(1)];
-    let titles = Row::new([right("age"), Cell::from("thread"), Cell::from(title)]).style(DIM);
+    let titles = Row::new([right("age"), Cell::from("thread"), Cell::from(spans.words())]).style(DIM);
     Widget::render(Table::new(rows, widths).header(titles), area, buf);
 }
 
@@ -201,12 +220,13 @@ fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
 
 fn keys<'s>(view: &TopView) -> Line<'s> {
     if view.is_typing {
-        return Line::from(format!("filter: {}▏ (Enter keeps it, Esc removes it)", view.filter));
+        return Line::from(format!("filter: {}▏ (Enter keeps it, Esc removes it)", view.filter()));
     }
-    let filter = if view.filter.is_empty() { String::new() } else { format!("filter: {}  ", view.filter) };
-    let keys = match view.detail.is_some() {
-        true => "q quit  p pause  Esc back",
-        false => "q quit  p pause  s sort  / filter  ↑↓ select  Enter look into it",
+    let filter = if view.filter().is_empty() { String::new() } else { format!("filter: {}  ", view.filter()) };
+    let keys = match (view.detail.is_some(), view.shows_threads) {
+        (true, _) => "q quit  p pause  t threads  Esc back",
+        (false, false) => "q quit  p pause  s sort  t threads  / filter  ↑↓ select  Enter look into it",
+        (false, true) => "q quit  p pause  s sort  t back  / filter  ↑↓ select  Enter look into its span",
     };
     Line::from(vec![Span::styled(filter, BOLD), Span::styled(keys, DIM)])
 }

@@ -1,6 +1,9 @@
 //! The screen as JSON.
 
-use super::model::{TopName, TopOpen, TopRing, TopScreen};
+use super::model::{TopRing, TopScreen};
+use super::names::TopName;
+use super::open::TopOpen;
+use super::threads::TopThread;
 use serde_json::{Value, json};
 
 /// Returns the screen as one object.
@@ -12,7 +15,9 @@ pub(super) fn object(screen: &TopScreen) -> Value {
         "events_per_s": screen.events_per_second, "spans_per_s": screen.spans_per_second,
         "errors_per_s": screen.errors_per_second,
         "names": names.into_iter().map(name).collect::<Vec<_>>(),
-        "open": screen.open.iter().map(open).collect::<Vec<_>>(), "open_spans": screen.open_count,
+        "open": screen.open.first.iter().map(open).collect::<Vec<_>>(),
+        "open_spans": screen.open.surely + screen.open.perhaps, "may_have_closed": screen.open.perhaps,
+        "threads": screen.threads.iter().map(thread).collect::<Vec<_>>(),
         "not_tracked": screen.not_tracked, "rings": screen.rings.iter().map(ring).collect::<Vec<_>>(),
         "lost": screen.lost, "ended": screen.has_ended,
     })
@@ -33,6 +38,16 @@ fn open(span: &TopOpen) -> Value {
         "id": span.id, "name": span.name, "age_ns": span.age_nanos, "thread": span.thread,
         "opened_before_window": span.is_opened_before_window, "may_have_closed": span.may_have_closed,
         "pid": span.pid,
+    })
+}
+
+fn thread(thread: &TopThread) -> Value {
+    let span = thread.innermost.as_ref();
+    json!({
+        "name": thread.name, "tid": thread.os_thread_id, "pid": thread.pid, "span": span.map(|it| &it.key.name),
+        "id": span.map(|it| it.id), "since_ns": span.map(|it| it.entered_epoch_nanos),
+        "for_ns": span.map(|it| it.nanos), "path": span.map(|it| &it.path[..]).unwrap_or_default(),
+        "certain": thread.is_certain, "seen": thread.is_seen,
     })
 }
 

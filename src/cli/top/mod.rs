@@ -3,21 +3,31 @@
 //! | file | idea |
 //! |---|---|
 //! | `model` | the screen, as plain data, made of the engine's state |
-//! | `view` | the way to show it: order, filter, selection, and the keys that change them |
+//! | `names` | the names of closed spans |
+//! | `open` | the open spans |
+//! | `threads` | the threads with the spans that they are in |
+//! | `list` | a list that the user sorts, filters and selects in |
+//! | `view` | the way to show the screen, and the keys that change it |
 //! | `draw` | drawing both into any area |
+//! | `draw_threads` | drawing the threads |
 //! | `json` | the same data as JSON |
 //! | `rings` | the rings with the past that they hold |
 //! | `meter` | the events of all rings a second |
 //! | `terminal` | the terminal, which is as before at the end |
 
 mod draw;
+mod draw_threads;
 mod json;
+mod list;
 mod meter;
 mod model;
+mod names;
+mod open;
 mod rings;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod view;
 
 use super::exit::{Exit, Failure};
@@ -41,12 +51,14 @@ use view::{TopRequest, TopView};
 const PATIENCE: Duration = Duration::from_millis(50);
 /// The shortest time between two frames, unless a key is pressed.
 const FRAME: Duration = Duration::from_millis(500);
+/// The longest time between two frames.
+const FRAME_MAX: Duration = Duration::from_secs(3);
 /// The time that `--once` watches.
 const ONCE: Duration = Duration::from_secs(1);
 /// The size of the frame that `--once` prints if stdout is no terminal.
 const PLAIN_SIZE: (u16, u16) = (120, 40);
 
-/// Show what programs do now: rates, durations, open spans, and the past that their rings hold
+/// Show what programs do now: rates, durations, open spans, threads, and the past that their rings hold
 #[derive(clap::Args)]
 pub(super) struct TopArgs {
     /// Names or paths of rings
@@ -162,7 +174,7 @@ fn watch(watched: &mut TopWatch, interrupt: &Interrupt) -> anyhow::Result<()> {
             screen = watched.screen(&view);
             terminal.draw(&screen, &view)?;
             // With a million open spans, a frame takes long. Most of the time is for reading nonetheless.
-            next_frame = Instant::now() + FRAME.max(began.elapsed() * 10);
+            next_frame = Instant::now() + (began.elapsed() * 10).clamp(FRAME, FRAME_MAX);
         }
         let mut wait = PATIENCE;
         if !watched.has_ended() {

@@ -1,7 +1,9 @@
 //! The screen of `top` as plain data.
 
+use super::names::TopName;
+use super::open::TopOpenSpans;
+use super::threads::TopThread;
 use crate::cli::open_spans::program_name;
-use crate::cli::watch::perf::thread_label;
 use eventring::live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
 use std::time::Duration;
 
@@ -10,9 +12,7 @@ pub(super) const WINDOWS: [Duration; 3] = [Duration::from_secs(1), Duration::fro
 /// The window of the rates of all spans and errors: one second.
 const SHORT: usize = 0;
 /// The window of the table of names: ten seconds.
-const TABLE: usize = 1;
-/// The number of open spans that are kept for the screen.
-const OPEN_MAX: usize = 100;
+pub(super) const TABLE: usize = 1;
 
 /// A screen: what the programs do at a moment.
 #[derive(Default)]
@@ -26,9 +26,8 @@ pub(super) struct TopScreen {
     pub(super) errors_per_second: f64,
     /// All names of spans that were closed in the window of the table.
     pub(super) names: Vec<TopName>,
-    /// The oldest open spans.
-    pub(super) open: Vec<TopOpen>,
-    pub(super) open_count: usize,
+    pub(super) open: TopOpenSpans,
+    pub(super) threads: Vec<TopThread>,
     pub(super) not_tracked: u64,
     pub(super) rings: Vec<TopRing>,
     pub(super) lost: u64,
@@ -47,14 +46,6 @@ pub(super) struct TopKey {
     pub(super) target: String,
 }
 
-/// A row of the table: the spans of one name.
-pub(super) struct TopName {
-    pub(super) key: TopKey,
-    pub(super) stats: TopStats,
-    /// The part of the self times of all names, 0 to 1.
-    pub(super) self_share: f64,
-}
-
 /// The counts and durations of a name in a window.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TopStats {
@@ -63,18 +54,6 @@ pub(super) struct TopStats {
     pub(super) self_nanos: u64,
     /// The 50th, 90th and 99th percentile, and the longest, in nanoseconds. `None` if no duration is known.
     pub(super) walls_nanos: Option<[u64; 4]>,
-}
-
-/// An open span.
-pub(super) struct TopOpen {
-    pub(super) id: u64,
-    pub(super) name: String,
-    pub(super) age_nanos: u64,
-    /// The thread that is in the span.
-    pub(super) thread: Option<String>,
-    pub(super) is_opened_before_window: bool,
-    pub(super) may_have_closed: bool,
-    pub(super) pid: u32,
 }
 
 /// A ring, or a recorder with all its shards.
@@ -92,8 +71,7 @@ pub(super) struct TopDetail {
     pub(super) key: TopKey,
     /// In the order of [`WINDOWS`].
     pub(super) windows: Vec<TopStats>,
-    pub(super) open: Vec<TopOpen>,
-    pub(super) open_count: usize,
+    pub(super) open: TopOpenSpans,
 }
 
 /// The rest of a moment: the state of the engine does not say it.
@@ -122,9 +100,9 @@ impl TopScreen {
             events_per_second: moment.events_per_second,
             spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
             errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),
-            names: names(state.series().filter(is_of_spans)),
-            open: open.iter().take(OPEN_MAX).map(TopOpen::of).collect(),
-            open_count: open.len(),
+            names: TopName::all(state.series().filter(is_of_spans)),
+            open: TopOpenSpans::of(open.iter()),
+            threads: TopThread::all(state),
             not_tracked: state.not_tracked(),
             rings: moment.rings,
             lost: state.lost(),
@@ -135,40 +113,14 @@ impl TopScreen {
     }
 }
 
-fn names<'s>(series: impl Iterator<Item = SeriesView<'s>>) -> Vec<TopName> {
-    let row = |it: SeriesView<'_>| TopName {
-        key: TopKey { kind: it.kind(), name: it.name().to_owned(), target: it.target().to_owned() },
-        stats: TopStats::of(&it.window(TABLE)),
-        self_share: 0.0,
-    };
-    let mut rows: Vec<TopName> = series.map(row).filter(|row| row.stats.count > 0).collect();
-    let all = rows.iter().map(|row| row.stats.self_nanos as f64).sum::<f64>().max(1.0);
-    rows.iter_mut().for_each(|row| row.self_share = row.stats.self_nanos as f64 / all);
-    rows
-}
-
 impl TopStats {
-    fn of(stats: &WindowStats) -> Self {
+    pub(super) fn of(stats: &WindowStats) -> Self {
         let percentiles = [0.5, 0.9, 0.99].map(|part| stats.quantile_nanos(part));
         let walls_nanos = match percentiles {
             [Some(p50), Some(p90), Some(p99)] => Some([p50, p90, p99, stats.max_nanos()]),
             _ => None,
         };
         Self { count: stats.count(), per_second: stats.per_second(), self_nanos: stats.self_nanos(), walls_nanos }
-    }
-}
-
-impl TopOpen {
-    fn of(span: &OpenSpan<'_>) -> Self {
-        Self {
-            id: span.id().get(),
-            name: span.name().into_owned(),
-            age_nanos: span.age_nanos(),
-            thread: span.thread().map(|thread| thread_label(&thread)),
-            is_opened_before_window: span.is_opened_before_window(),
-            may_have_closed: span.may_have_closed(),
-            pid: span.program().pid,
-        }
     }
 }
 
@@ -179,8 +131,7 @@ impl TopDetail {
         let is_of_name = |span: &&OpenSpan<'_>| span.name() == key.name.as_str() && span.target() == key.target;
         Self {
             windows: (0..WINDOWS.len()).map(stats).collect(),
-            open: open.iter().filter(is_of_name).take(OPEN_MAX).map(TopOpen::of).collect(),
-            open_count: open.iter().filter(is_of_name).count(),
+            open: TopOpenSpans::of(open.iter().filter(is_of_name)),
             key,
         }
     }

@@ -1,9 +1,14 @@
 //! Tests of the screen and of the keys.
 
 use super::draw::draw;
-use super::model::{TopDetail, TopKey, TopName, TopOpen, TopRing, TopScreen, TopStats};
-use super::view::{TopRequest, TopSort, TopView};
+use super::list::{ListRow as _, TopList};
+use super::model::{TopDetail, TopKey, TopRing, TopScreen, TopStats};
+use super::names::{NameOrder, TopName};
+use super::open::{TopOpen, TopOpenSpans};
+use super::threads::{ThreadOrder, TopInnermost, TopThread};
+use super::view::{TopRequest, TopView};
 use eventring::live::SeriesKind;
+use eventring::tracing::ThreadKey;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -25,9 +30,43 @@ fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {
         age_nanos,
         thread: thread.map(str::to_owned),
         is_opened_before_window: id == 1,
-        may_have_closed: id == 2,
+        may_have_closed: id == 4,
         pid: 4711,
     }
+}
+
+fn thread(id: u32, name: &str, innermost: Option<(&str, u64, &[&str])>) -> TopThread {
+    let innermost = innermost.map(|(span, nanos, path)| TopInnermost {
+        id: u64::from(id),
+        key: key(span),
+        entered_epoch_nanos: 1_767_000_000_000_000_000 - nanos,
+        nanos,
+        path: path.iter().map(|name| (*name).to_owned()).collect(),
+    });
+    TopThread {
+        key: (usize::from(id >= 50), ThreadKey { recorder: 0, thread_id: id }),
+        name: name.to_owned(),
+        program: if id >= 50 { "bank (pid 4712)" } else { "shop (pid 4711)" }.to_owned(),
+        pid: if id >= 50 { 4712 } else { 4711 },
+        os_thread_id: Some(4711 + id),
+        innermost,
+        is_certain: ![3, 5, 6].contains(&id),
+        is_seen: id != 6,
+    }
+}
+
+fn threads() -> Vec<TopThread> {
+    let long = "a thread with a long \u{1b}[31mname";
+    let mut threads = vec![
+        thread(1, "main", None),
+        thread(2, "worker-1", Some(("db.query", 3_210_000_000, &["request", "service"]))),
+        thread(3, "worker-2", Some(("db.query", 7_200_000_000_000, &["request"]))),
+        thread(4, long, Some(("a span with a long name, I am afraid", 5_000_000, &["job"; 40]))),
+        thread(5, "lost", None),
+        thread(6, "old", None),
+    ];
+    threads.extend((10..40).map(|n| thread(n, &format!("pool-{n}"), Some(("job", u64::from(n) * 1_000_000, &[])))));
+    threads
 }
 
 fn screen() -> TopScreen {
@@ -45,12 +84,17 @@ fn screen() -> TopScreen {
         spans_per_second: 401_234.0,
         errors_per_second: 0.4,
         names,
-        open: vec![
-            open(1, "service", 7_200_000_000_000, None),
-            open(2, "transfer", 3_210_000_000, Some("worker-1")),
-            open(3, "a span with a long name that does not fit into eighty columns, I am afraid", 5_000_000, None),
-        ],
-        open_count: 3,
+        open: TopOpenSpans {
+            first: vec![
+                open(1, "service", 7_200_000_000_000, None),
+                open(2, "transfer", 3_210_000_000, Some("worker-1")),
+                open(3, "a span with a long name that does not fit into eighty columns, I am afraid", 5_000_000, None),
+                open(4, "lost", 3_600_000_000_000, None),
+            ],
+            surely: 3,
+            perhaps: 1,
+        },
+        threads: threads(),
         rings: (0..6)
             .map(|n| TopRing {
                 name: format!("shop-{n}"),
@@ -77,9 +121,25 @@ fn press(view: &mut TopView, screen: &TopScreen, code: KeyCode) -> TopRequest {
 
 #[test]
 fn a_screen_of_80_by_24_and_one_of_200_by_50_have_all_parts() {
-    let view = TopView { selected: Some(key("request")), ..TopView::default() };
+    let names = TopList { selected: Some(key("request")), ..TopList::default() };
+    let view = TopView { names, ..TopView::default() };
     insta::assert_snapshot!("80x24", drawn(&screen(), &view, (80, 24)).backend());
     insta::assert_snapshot!("200x50", drawn(&screen(), &view, (200, 50)).backend());
+}
+
+#[test]
+fn the_threads_fill_a_screen_with_the_longest_time_in_a_span_first() {
+    let view = TopView { shows_threads: true, ..TopView::default() };
+    insta::assert_snapshot!("threads_80x24", drawn(&screen(), &view, (80, 24)).backend());
+    // The list is scrolled to the thread that is selected.
+    let pool = (0, ThreadKey { recorder: 0, thread_id: 11 });
+    let view = TopView { threads: TopList { selected: Some(pool), ..TopList::default() }, ..view };
+    let text = drawn(&screen(), &view, (80, 24)).backend().to_string();
+    assert!(text.contains("> ") && text.contains("pool-11") && !text.contains("pool-39"), "{text}");
+    // With several programs, the program is shown.
+    let mut screen = screen();
+    screen.threads.push(thread(50, "teller", Some(("transfer", 1_000_000_000, &["day"]))));
+    insta::assert_snapshot!("threads_200x50", drawn(&screen, &view, (200, 50)).backend());
 }
 
 #[test]
@@ -87,8 +147,7 @@ fn a_name_is_shown_with_its_windows_and_its_open_spans() {
     let detail = TopDetail {
         key: key("transfer"),
         windows: vec![TopStats::default(), stats(10, 5_000_000, 400_000), stats(61, 30_000_000, 450_000)],
-        open: vec![open(2, "transfer", 3_210_000_000, Some("worker-1"))],
-        open_count: 1,
+        open: TopOpenSpans { first: vec![open(2, "transfer", 3_210_000_000, Some("worker-1"))], surely: 1, perhaps: 0 },
     };
     let view = TopView { detail: Some(key("transfer")), is_paused: true, ..TopView::default() };
     let screen = TopScreen { detail: Some(detail), has_ended: true, ..screen() };
@@ -100,9 +159,10 @@ fn any_area_can_be_drawn_and_colours_are_there_only_if_they_may_be() {
     for size in [(1, 1), (3, 50), (200, 2), (20, 10)] {
         drawn(&screen(), &TopView::default(), size);
         drawn(&TopScreen::default(), &TopView::default(), size);
+        drawn(&screen(), &TopView { shows_threads: true, ..TopView::default() }, size);
     }
-    for has_colours in [false, true] {
-        let view = TopView { has_colours, ..TopView::default() };
+    for (has_colours, shows_threads) in [(false, false), (false, true), (true, false), (true, true)] {
+        let view = TopView { has_colours, shows_threads, ..TopView::default() };
         let terminal = drawn(&screen(), &view, (80, 24));
         let mut cells = terminal.backend().buffer().content().iter();
         let found = cells.any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
@@ -114,38 +174,38 @@ fn any_area_can_be_drawn_and_colours_are_there_only_if_they_may_be() {
 fn the_keys_sort_filter_select_and_look_into_a_name() {
     let screen = screen();
     let mut view = TopView::default();
-    let first = |view: &TopView| view.shown(&screen)[0].key.name.clone();
+    let first = |view: &TopView| view.names.shown(&screen.names)[0].key.name.clone();
     let mut orders = Vec::new();
     for _ in 0..4 {
-        orders.push((view.sort, first(&view)));
+        orders.push((view.names.order, first(&view)));
         assert_eq!(press(&mut view, &screen, KeyCode::Char('s')), TopRequest::Draw);
     }
     let expected = [
-        (TopSort::SelfTime, "db.query"),
-        (TopSort::Rate, "db.query"),
-        (TopSort::P99, "request"),
-        (TopSort::Name, "a\u{1b}[31mred"),
+        (NameOrder::SelfTime, "db.query"),
+        (NameOrder::Rate, "db.query"),
+        (NameOrder::P99, "request"),
+        (NameOrder::Name, "a\u{1b}[31mred"),
     ];
     assert_eq!(orders, expected.map(|(sort, name)| (sort, name.to_owned())));
 
     for letter in "/QUE".chars() {
         press(&mut view, &screen, KeyCode::Char(letter));
     }
-    assert!(view.is_typing && view.filter == "QUE");
+    assert!(view.is_typing && view.filter() == "QUE");
     press(&mut view, &screen, KeyCode::Enter);
-    assert_eq!(view.shown(&screen).len(), 2, "request and db.query");
+    assert_eq!(view.names.shown(&screen.names).len(), 2, "request and db.query");
 
     for _ in 0..5 {
         press(&mut view, &screen, KeyCode::Down);
     }
-    assert_eq!(view.selected, Some(key("request")));
+    assert_eq!(view.names.selected, Some(key("request")));
     press(&mut view, &screen, KeyCode::Up);
     assert_eq!(press(&mut view, &screen, KeyCode::Enter), TopRequest::Look);
     assert_eq!(view.detail, Some(key("db.query")));
     assert_eq!(press(&mut view, &screen, KeyCode::Esc), TopRequest::Look);
-    assert_eq!((&view.detail, view.filter.as_str()), (&None, "QUE"));
+    assert_eq!((&view.detail, view.filter()), (&None, "QUE"));
     press(&mut view, &screen, KeyCode::Esc);
-    assert_eq!(view.filter, "");
+    assert_eq!(view.filter(), "");
 
     assert_eq!(press(&mut view, &screen, KeyCode::Char('p')), TopRequest::Draw);
     assert!(view.is_paused);
@@ -156,5 +216,58 @@ fn the_keys_sort_filter_select_and_look_into_a_name() {
     // Nothing is shown, so nothing can be selected.
     let empty = TopScreen::default();
     press(&mut view, &empty, KeyCode::Down);
-    assert_eq!((press(&mut view, &empty, KeyCode::Enter), view.detail), (TopRequest::Look, None));
+    assert_eq!((press(&mut view, &empty, KeyCode::Enter), view.detail), (TopRequest::Draw, None));
+}
+
+#[test]
+fn the_threads_have_an_order_a_filter_and_a_selection_of_their_own() {
+    let screen = screen();
+    let mut view = TopView::default();
+    let first = |view: &TopView| view.threads.shown(&screen.threads)[0].name.clone();
+    assert_eq!(press(&mut view, &screen, KeyCode::Char('t')), TopRequest::Draw);
+    assert!(view.shows_threads);
+    let mut orders = Vec::new();
+    for _ in 0..3 {
+        orders.push((view.threads.order, first(&view)));
+        press(&mut view, &screen, KeyCode::Char('s'));
+    }
+    let name = screen.threads[3].name.as_str();
+    // The thread that may have left its span is not first, though its time is the longest.
+    let expected = [(ThreadOrder::Time, "worker-1"), (ThreadOrder::Thread, name), (ThreadOrder::Span, name)];
+    assert_eq!(orders, expected.map(|(order, name)| (order, name.to_owned())));
+    let words = |name: &str| screen.threads.iter().find(|row| row.name == name).unwrap().span_words().to_owned();
+    assert_eq!(["main", "lost", "old"].map(words), ["in no span", "in no known span", "no record seen"]);
+    let last: Vec<&str> = view.threads.shown(&screen.threads).iter().rev().take(3).map(|row| &*row.name).collect();
+    assert_eq!(last, ["old", "lost", "main"]);
+
+    // The filter finds threads, spans, and parents.
+    for (filter, found) in [("WORKER", 2), ("query", 2), ("service", 1), ("pool-3", 10), ("no span", 1)] {
+        press(&mut view, &screen, KeyCode::Char('/'));
+        for letter in filter.chars() {
+            press(&mut view, &screen, KeyCode::Char(letter));
+        }
+        press(&mut view, &screen, KeyCode::Enter);
+        assert_eq!((filter, view.threads.shown(&screen.threads).len()), (filter, found));
+        press(&mut view, &screen, KeyCode::Esc);
+        assert!(view.shows_threads && view.filter().is_empty());
+    }
+    press(&mut view, &screen, KeyCode::Down);
+    press(&mut view, &screen, KeyCode::Down);
+    let second = view.threads.shown(&screen.threads)[1].key();
+    assert_eq!((view.threads.selected, &view.names.selected), (Some(second), &None));
+    press(&mut view, &screen, KeyCode::Up);
+    assert_eq!(press(&mut view, &screen, KeyCode::Enter), TopRequest::Look);
+    assert_eq!(view.detail, Some(key("db.query")));
+    // The name was looked into from the threads, so they are there again.
+    assert_eq!((press(&mut view, &screen, KeyCode::Esc), view.shows_threads), (TopRequest::Look, true));
+    assert_eq!((press(&mut view, &screen, KeyCode::Esc), view.shows_threads), (TopRequest::Draw, false));
+
+    // From a name, the key leads to the threads.
+    press(&mut view, &screen, KeyCode::Enter);
+    assert_eq!((press(&mut view, &screen, KeyCode::Char('t')), view.shows_threads), (TopRequest::Look, true));
+    assert_eq!((press(&mut view, &screen, KeyCode::Char('t')), view.shows_threads), (TopRequest::Draw, false));
+    // A thread in no span has no name to look into.
+    let idle = TopScreen { threads: vec![thread(1, "main", None)], ..TopScreen::default() };
+    press(&mut view, &idle, KeyCode::Char('t'));
+    assert_eq!((press(&mut view, &idle, KeyCode::Enter), &view.detail), (TopRequest::Draw, &None));
 }

@@ -1,61 +1,21 @@
 //! The way to show the screen, and the keys that change it.
 
-use super::model::{TopKey, TopName, TopScreen};
+use super::list::{ListOrder as _, ListRow, TopList};
+use super::model::{TopKey, TopScreen};
+use super::names::TopName;
+use super::threads::TopThread;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use std::cmp::Ordering;
 
-/// The order of the names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum TopSort {
-    #[default]
-    SelfTime,
-    Rate,
-    P99,
-    Name,
-}
-
-impl TopSort {
-    fn next(self) -> Self {
-        match self {
-            Self::SelfTime => Self::Rate,
-            Self::Rate => Self::P99,
-            Self::P99 => Self::Name,
-            Self::Name => Self::SelfTime,
-        }
-    }
-
-    /// Returns the word for people.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::SelfTime => "self time",
-            Self::Rate => "rate",
-            Self::P99 => "p99",
-            Self::Name => "name",
-        }
-    }
-
-    fn compare(self, a: &TopName, b: &TopName) -> Ordering {
-        let p99 = |row: &TopName| row.stats.walls_nanos.map(|walls| walls[2]);
-        let larger_first = match self {
-            Self::SelfTime => b.stats.self_nanos.cmp(&a.stats.self_nanos),
-            Self::Rate => b.stats.count.cmp(&a.stats.count),
-            Self::P99 => p99(b).cmp(&p99(a)),
-            Self::Name => Ordering::Equal,
-        };
-        larger_first.then_with(|| (&a.key.name, &a.key.target).cmp(&(&b.key.name, &b.key.target)))
-    }
-}
-
-/// A way to show a screen: order, filter and selection.
+/// A way to show a screen: the list that is shown, and its order, filter and selection.
 #[derive(Default)]
 pub(super) struct TopView {
-    pub(super) sort: TopSort,
-    /// Only names that contain this text are shown.
-    pub(super) filter: String,
+    pub(super) names: TopList<TopName>,
+    pub(super) threads: TopList<TopThread>,
+    /// True if the threads are shown in place of the names.
+    pub(super) shows_threads: bool,
     /// True while the user types the filter.
     pub(super) is_typing: bool,
     pub(super) is_paused: bool,
-    pub(super) selected: Option<TopKey>,
     /// The name that the user looks into.
     pub(super) detail: Option<TopKey>,
     pub(super) has_colours: bool,
@@ -72,20 +32,13 @@ pub(super) enum TopRequest {
 }
 
 impl TopView {
-    /// Returns the names that are shown, in their order.
-    pub(super) fn shown<'s>(&self, screen: &'s TopScreen) -> Vec<&'s TopName> {
-        let filter = self.filter.to_lowercase();
-        let contains = |text: &str| text.to_lowercase().contains(&filter);
-        let matches = |row: &&TopName| contains(&row.key.name) || contains(&row.key.target);
-        let mut rows: Vec<&TopName> = screen.names.iter().filter(matches).collect();
-        rows.sort_by(|a, b| self.sort.compare(a, b));
-        rows
+    /// Returns the filter of the list that is shown.
+    pub(super) fn filter(&self) -> &str {
+        if self.shows_threads { &self.threads.filter } else { &self.names.filter }
     }
 
-    /// Returns the place of the selected name among those that are shown.
-    pub(super) fn selected_row(&self, shown: &[&TopName]) -> Option<usize> {
-        let selected = self.selected.as_ref()?;
-        shown.iter().position(|row| row.key == *selected)
+    fn filter_mut(&mut self) -> &mut String {
+        if self.shows_threads { &mut self.threads.filter } else { &mut self.names.filter }
     }
 
     /// Takes a key that was pressed while this screen was shown.
@@ -107,25 +60,48 @@ impl TopView {
                 // What happened in the pause is shown at once.
                 return if self.is_paused { TopRequest::Draw } else { TopRequest::Look };
             }
-            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('t') => {
+                let was_in_detail = self.detail.take().is_some();
+                self.shows_threads = was_in_detail || !self.shows_threads;
+                return if was_in_detail { TopRequest::Look } else { TopRequest::Draw };
+            }
+            KeyCode::Enter if self.detail.is_none() => return self.look_into(screen),
+            KeyCode::Esc => return self.go_back(),
+            // The other keys are about the list, which is not shown now.
+            _ if self.detail.is_some() => {}
+            KeyCode::Char('s') if self.shows_threads => self.threads.order = self.threads.order.next(),
+            KeyCode::Char('s') => self.names.order = self.names.order.next(),
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Up => self.select(screen, -1),
             KeyCode::Down => self.select(screen, 1),
             KeyCode::PageUp => self.select(screen, -10),
             KeyCode::PageDown => self.select(screen, 10),
-            KeyCode::Enter if self.detail.is_none() => {
-                let shown = self.shown(screen);
-                let row = shown.get(self.selected_row(&shown).unwrap_or(0));
-                self.detail = row.map(|row| row.key.clone());
-                self.selected = self.detail.clone().or(self.selected.take());
-                return TopRequest::Look;
-            }
-            KeyCode::Esc if self.detail.is_some() => {
-                self.detail = None;
-                return TopRequest::Look;
-            }
-            KeyCode::Esc => self.filter.clear(),
             _ => {}
+        }
+        TopRequest::Draw
+    }
+
+    /// Looks into the selected name, or into the span of the selected thread.
+    fn look_into(&mut self, screen: &TopScreen) -> TopRequest {
+        if self.shows_threads {
+            let row = self.threads.chosen(&screen.threads);
+            self.threads.selected = row.map(ListRow::key);
+            self.detail = row.and_then(|row| Some(row.innermost.as_ref()?.key.clone()));
+        } else {
+            self.detail = self.names.chosen(&screen.names).map(ListRow::key);
+            self.names.selected = self.detail.clone().or(self.names.selected.take());
+        }
+        if self.detail.is_some() { TopRequest::Look } else { TopRequest::Draw }
+    }
+
+    /// Takes the last step back: leaves the name, removes the filter, or leaves the threads.
+    fn go_back(&mut self) -> TopRequest {
+        if self.detail.take().is_some() {
+            return TopRequest::Look;
+        }
+        match self.filter().is_empty() {
+            true => self.shows_threads = false,
+            false => self.filter_mut().clear(),
         }
         TopRequest::Draw
     }
@@ -135,22 +111,18 @@ impl TopView {
             KeyCode::Enter => self.is_typing = false,
             KeyCode::Esc => {
                 self.is_typing = false;
-                self.filter.clear();
+                self.filter_mut().clear();
             }
-            KeyCode::Backspace => {
-                self.filter.pop();
-            }
-            KeyCode::Char(letter) => self.filter.push(letter),
+            KeyCode::Backspace => drop(self.filter_mut().pop()),
+            KeyCode::Char(letter) => self.filter_mut().push(letter),
             _ => {}
         }
     }
 
-    fn select(&mut self, screen: &TopScreen, rows: isize) {
-        let shown = self.shown(screen);
-        let at = match self.selected_row(&shown) {
-            Some(at) => at.saturating_add_signed(rows).min(shown.len() - 1),
-            None => 0,
-        };
-        self.selected = shown.get(at).map(|row| row.key.clone());
+    fn select(&mut self, screen: &TopScreen, by: isize) {
+        match self.shows_threads {
+            true => self.threads.select(&screen.threads, by),
+            false => self.names.select(&screen.names, by),
+        }
     }
 }

@@ -49,6 +49,11 @@ impl SpanReplay {
         self.gaps > 0
     }
 
+    /// Returns the threads that have recorded and that have not ended, in no order.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = ThreadKey> {
+        self.losses.known_threads()
+    }
+
     /// Notes that the stream has reached this time, in nanoseconds since the epoch, even if it has no event then.
     pub(crate) fn advance(&mut self, epoch_nanos: u64) {
         self.now_epoch_nanos = self.now_epoch_nanos.max(epoch_nanos);

@@ -78,6 +78,12 @@ impl RingLosses {
         self.rings_of_threads.remove(&thread);
     }
 
+    /// Returns the threads that have recorded.
+    #[cfg(feature = "live")]
+    pub(super) fn known_threads(&self) -> impl Iterator<Item = ThreadKey> {
+        self.rings_of_threads.keys().copied()
+    }
+
     /// Returns the number of threads that have recorded.
     #[cfg(feature = "capture")]
     pub(crate) fn threads(&self) -> usize {

@@ -1,0 +1,68 @@
+//! Open spans as plain data.
+
+use crate::cli::format::{counted, grouped};
+use crate::cli::watch::perf::thread_label;
+use eventring::live::OpenSpan;
+
+/// The number of open spans that are kept for the screen.
+const OPEN_MAX: usize = 100;
+
+/// An open span.
+pub(super) struct TopOpen {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) age_nanos: u64,
+    /// The thread that is in the span.
+    pub(super) thread: Option<String>,
+    pub(super) is_opened_before_window: bool,
+    pub(super) may_have_closed: bool,
+    pub(super) pid: u32,
+}
+
+/// The first of some open spans, and the counts of all.
+#[derive(Default)]
+pub(super) struct TopOpenSpans {
+    /// The surely open spans, oldest first, and then those that may have been closed, oldest first.
+    pub(super) first: Vec<TopOpen>,
+    /// The number of spans that are surely open.
+    pub(super) surely: usize,
+    /// The number of spans that may have been closed.
+    pub(super) perhaps: usize,
+}
+
+impl TopOpenSpans {
+    /// Keeps the first of these spans, which come oldest first.
+    pub(super) fn of<'s>(spans: impl Iterator<Item = &'s OpenSpan<'s>>) -> Self {
+        let (perhaps, surely): (Vec<_>, Vec<_>) = spans.partition(|span| span.may_have_closed());
+        let first = surely.iter().chain(&perhaps).take(OPEN_MAX).map(|span| TopOpen::of(span)).collect();
+        Self { first, surely: surely.len(), perhaps: perhaps.len() }
+    }
+
+    /// Returns the counts in words.
+    pub(super) fn words(&self) -> String {
+        let perhaps = grouped(self.perhaps as u64);
+        match (self.surely, self.perhaps) {
+            (0, 0) => "no open spans".to_owned(),
+            (1, 0) => "1 open span".to_owned(),
+            (surely, 0) => format!("{} open spans, oldest first", grouped(surely as u64)),
+            (0, count) => format!("perhaps {}", counted(count as u64, "open span", "open spans")),
+            (surely, _) => {
+                format!("{} and perhaps {perhaps} more", counted(surely as u64, "open span", "open spans"))
+            }
+        }
+    }
+}
+
+impl TopOpen {
+    fn of(span: &OpenSpan<'_>) -> Self {
+        Self {
+            id: span.id().get(),
+            name: span.name().into_owned(),
+            age_nanos: span.age_nanos(),
+            thread: span.thread().map(|thread| thread_label(&thread)),
+            is_opened_before_window: span.is_opened_before_window(),
+            may_have_closed: span.may_have_closed(),
+            pid: span.program().pid,
+        }
+    }
+}
