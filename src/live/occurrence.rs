@@ -4,7 +4,7 @@ use super::condition::{Operand, RateOf, Subject};
 use super::fields::LiveFields;
 use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
-use super::sight::{Sight, span_name};
+use super::sight::{ClosedSpan, Sight, span_name};
 use super::state::LiveState;
 use super::tables::LiveProgram;
 use crate::schema::Value;
@@ -26,6 +26,8 @@ enum What<'a> {
     Seen(&'a Sight<'a>),
     /// A span that has reached an age and is still open.
     Open(&'a OpenSpan<'a>),
+    /// A span that reached an age while it was open, and was closed before a tick came.
+    Outgrown(&'a ClosedSpan<'a>),
     /// A signal that the watching program got.
     Signal,
 }
@@ -43,6 +45,11 @@ impl<'a> Occurrence<'a> {
         Self { what: What::Open(span), state }
     }
 
+    /// Makes the occurrence that a span had reached an age before it was closed.
+    pub(super) fn of_outgrown(span: &'a ClosedSpan<'a>, state: LiveState<'a>) -> Self {
+        Self { what: What::Outgrown(span), state }
+    }
+
     /// Makes the occurrence that the watching program got a signal.
     #[must_use]
     pub fn of_signal(state: LiveState<'a>) -> Self {
@@ -53,7 +60,7 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn epoch_nanos(&self) -> u64 {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => span.epoch_nanos(),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.epoch_nanos(),
             What::Seen(Sight::LogRecord(record)) => record.epoch_nanos(),
             What::Seen(Sight::TypedEvent(event)) => event.epoch_nanos(),
             What::Seen(Sight::Marker(mark)) => mark.epoch_nanos(),
@@ -66,7 +73,7 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => span.name(),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.name(),
             What::Open(span) => span.name(),
             What::Seen(Sight::LogRecord(record)) => match record.span() {
                 Some(span) => span_name(span),
@@ -84,7 +91,7 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn span(&self) -> Option<&'a Span> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.span()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.span()),
             What::Open(span) => Some(span.span()),
             What::Seen(Sight::LogRecord(record)) => record.span(),
             What::Seen(Sight::TypedEvent(event)) => event.span(),
@@ -103,7 +110,7 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn program(&self) -> Option<&'a LiveProgram> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.program()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.program()),
             What::Open(span) => Some(span.program()),
             What::Seen(Sight::LogRecord(record)) => Some(record.program()),
             What::Seen(Sight::TypedEvent(event)) => Some(event.program()),
@@ -115,7 +122,7 @@ impl<'a> Occurrence<'a> {
 
     fn fields(&self) -> Option<LiveFields<'a>> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.fields()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
             What::Open(span) => Some(span.fields()),
             What::Seen(Sight::LogRecord(record)) => Some(record.fields()),
             _ => None,
@@ -142,7 +149,7 @@ impl Subject for Occurrence<'_> {
         if test(&span_name(span)) {
             return true;
         }
-        if matches!(self.what, What::Open(_) | What::Seen(Sight::SpanClosed(_))) {
+        if matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Sight::SpanClosed(_))) {
             return false;
         }
         // In a damaged ring a span can be its own ancestor.
@@ -165,7 +172,7 @@ impl Subject for Occurrence<'_> {
 
     fn target(&self) -> Option<&str> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.target()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.target()),
             What::Open(span) => Some(span.target()),
             What::Seen(Sight::LogRecord(record)) => Some(record.target()),
             _ => None,
@@ -175,7 +182,7 @@ impl Subject for Occurrence<'_> {
     fn thread_name(&self, take: &mut dyn FnMut(&str)) {
         let mut named = |thread: &Thread| thread.name.as_deref().into_iter().for_each(&mut *take);
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => span.thread().into_iter().for_each(named),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.thread().into_iter().for_each(named),
             What::Open(span) => span.thread().iter().for_each(|thread| named(thread)),
             What::Seen(Sight::LogRecord(record)) => named(&record.thread()),
             _ => {}
@@ -199,6 +206,7 @@ impl Subject for Occurrence<'_> {
     fn open_nanos(&self) -> Option<u64> {
         match self.what {
             What::Open(span) => Some(span.age_nanos()),
+            What::Outgrown(span) => Some(span.wall_nanos()),
             _ => None,
         }
     }
@@ -280,6 +288,7 @@ impl fmt::Display for Occurrence<'_> {
         match self.what {
             What::Seen(Sight::SpanClosed(span)) => write!(f, "span `{name}` took {:.1} ms", millis(span.wall_nanos())),
             What::Open(span) => write!(f, "span `{name}` is open for {:.1} ms", millis(span.age_nanos())),
+            What::Outgrown(span) => write!(f, "span `{name}` was open for {:.1} ms", millis(span.wall_nanos())),
             What::Seen(Sight::LogRecord(record)) => {
                 let level = record.level().name().unwrap_or("record");
                 write!(f, "{level} {}", record.message())
