@@ -44,7 +44,7 @@ pub(super) struct LiveCounts {
 pub(super) struct ProcessSpans {
     pub(super) replay: SpanReplay,
     pub(super) order: SpanOrder,
-    self_times: SelfTimes,
+    pub(super) self_times: SelfTimes,
     /// The time of the last event, in nanoseconds since the epoch.
     pub(super) last_nanos: u64,
     pub(super) has_ended: bool,
@@ -277,10 +277,13 @@ impl LiveCore {
         }
     }
 
-    /// If there is little room left for open spans, gives up those whose close may have been lost.
+    /// Forgets what nobody will ask for. If there is little room left for open spans, gives up those whose close may
+    /// have been lost.
     pub(super) fn make_room(&mut self) {
         let is_due = self.now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
         for ProcessSpans { replay, self_times, .. } in &mut self.processes {
+            replay.forget_old();
+            self_times.forget_old(replay);
             if is_due && replay.len() >= self.open_spans_max / 10 * 9 {
                 self.lost_spans_nanos = self.now_nanos;
                 for span in replay.take_lost(self.now_nanos) {

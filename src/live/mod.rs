@@ -53,6 +53,8 @@
 //! | `state` | questions about the present |
 
 mod ages;
+#[cfg(test)]
+mod bounds_tests;
 mod captured;
 mod condition;
 mod conditions;

@@ -72,7 +72,7 @@ impl LiveTables {
             schema_hash: info.schema_hash,
             schema_text: text.as_deref(),
         });
-        self.catalogs.resize_with(rings.recorders().len(), Catalog::new);
+        self.catalogs.resize_with(rings.recorders().len(), Catalog::live);
         let name = reader.path().and_then(Path::file_name).or(reader.name().map(Path::as_os_str));
         self.ring_names.push(name.unwrap_or("ring".as_ref()).to_string_lossy().into_owned());
         self.learn(index as u32, all);
@@ -134,7 +134,7 @@ impl LiveTables {
         });
         Self {
             rings: Arc::new(rings),
-            catalogs: vec![Catalog::new()],
+            catalogs: vec![Catalog::live()],
             ring_names: vec!["ring".to_owned()],
             programs: vec![LiveProgram { pid: 1, name: "program".to_owned() }],
             writers: vec![None],
