@@ -1,6 +1,6 @@
 //! Whatever a ring holds, the memory of the engine is bounded by its options, and what does not fit is counted.
 
-use super::fixture::StreamFixture;
+use super::fixture::{START, StreamFixture};
 use super::options::LiveOptions;
 use super::sight::Sight;
 use super::state::LiveState;
@@ -8,7 +8,6 @@ use crate::schema::perf::{PerfEvent, PerfExt};
 use std::collections::HashSet;
 
 const MILLI: u64 = 1_000_000;
-const START: u64 = 1_000 * MILLI;
 const SPANS_MAX: usize = 1000;
 
 fn stream() -> StreamFixture {

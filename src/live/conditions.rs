@@ -14,8 +14,8 @@ pub struct ConditionSet {
     conditions: Vec<Condition>,
     /// The ages at which open spans may fulfil a condition.
     ages: Vec<SpanAge>,
-    /// For each condition, true if it says something of rates or percentiles.
-    has_rates: Vec<bool>,
+    /// For each condition, what it says of rates and percentiles.
+    rates: Vec<RateTerms>,
     /// For each condition, true if it held at the last tick.
     held: Vec<bool>,
     /// The time of the last tick in nanoseconds since the epoch.
@@ -33,9 +33,9 @@ impl ConditionSet {
             }
         }
         let ages = named.into_iter().map(|(nanos, conditions)| SpanAge::new(nanos, conditions)).collect();
-        let has_rates = conditions.iter().map(|condition| !condition.rates().is_empty()).collect();
+        let rates = conditions.iter().map(RateTerms::of).collect();
         let held = vec![false; conditions.len()];
-        Self { conditions, ages, has_rates, held, last_tick_nanos: 0 }
+        Self { conditions, ages, rates, held, last_tick_nanos: 0 }
     }
 
     /// Returns the conditions.
@@ -62,7 +62,7 @@ impl ConditionSet {
     /// not tested; if its close comes nevertheless, it is tested then. In both cases it is tested as a span that is
     /// open. Each closed span is also tested as one that was closed.
     ///
-    /// Rates and percentiles are tested at each tick; a condition that holds at a tick must not hold at a later one
+    /// Rates and percentiles are tested at each tick, and never alone at other times; a condition that holds at a tick must not hold at a later one
     /// before it is fulfilled again.
     pub fn see(
         &mut self,
@@ -70,39 +70,39 @@ impl ConditionSet {
         state: LiveState<'_>,
         fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>),
     ) {
-        let Self { conditions, ages, .. } = self;
+        let Self { conditions, ages, rates, .. } = self;
         match sight {
             Sight::Tick => return self.tick(state, fulfilled),
             Sight::SpanClosed(span) => {
                 for age in ages.iter_mut() {
                     if age.close(span) {
                         let occurrence = Occurrence::of_outgrown(span, state);
-                        test(conditions, &age.conditions, &occurrence, fulfilled);
+                        test((conditions, rates), &age.conditions, &occurrence, fulfilled);
                     }
                 }
             }
             _ => {}
         }
         let occurrence = Occurrence::of(sight, state);
-        for (index, condition) in conditions.iter().enumerate() {
-            if condition.holds(&occurrence) {
+        for (index, (condition, rates)) in conditions.iter().zip(rates).enumerate() {
+            if rates.allow(condition, &occurrence) {
                 fulfilled(index, condition, &occurrence);
             }
         }
     }
 
     fn tick(&mut self, state: LiveState<'_>, fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>)) {
-        let Self { conditions, ages, .. } = self;
+        let Self { conditions, ages, rates, .. } = self;
         for age in ages {
             let named = std::mem::take(&mut age.conditions);
             age.tick(state, self.last_tick_nanos, |span| {
-                test(conditions, &named, &Occurrence::of_open(span, state), fulfilled);
+                test((conditions, rates), &named, &Occurrence::of_open(span, state), fulfilled);
             });
             age.conditions = named;
         }
         let occurrence = Occurrence::of(&Sight::Tick, state);
         for (index, condition) in conditions.iter().enumerate() {
-            if self.has_rates[index] {
+            if self.rates[index] != RateTerms::None {
                 let holds = condition.holds(&occurrence);
                 if holds && !self.held[index] {
                     fulfilled(index, condition, &occurrence);
@@ -116,21 +116,51 @@ impl ConditionSet {
     /// Tests the conditions on a signal that the program got.
     pub fn signal(&self, state: LiveState<'_>, fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>)) {
         let occurrence = Occurrence::of_signal(state);
-        for (index, condition) in self.conditions.iter().enumerate().filter(|(_, it)| it.holds(&occurrence)) {
-            fulfilled(index, condition, &occurrence);
+        for (index, (condition, rates)) in self.conditions.iter().zip(&self.rates).enumerate() {
+            if rates.allow(condition, &occurrence) {
+                fulfilled(index, condition, &occurrence);
+            }
+        }
+    }
+}
+
+/// The part that rates and percentiles have in a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RateTerms {
+    None,
+    Some,
+    Only,
+}
+
+impl RateTerms {
+    fn of(condition: &Condition) -> Self {
+        match condition.rates().is_empty() {
+            true => Self::None,
+            false if condition.has_only_rates() => Self::Only,
+            false => Self::Some,
+        }
+    }
+
+    /// Returns true if an occurrence that is no tick fulfils the condition. A rate that has passed its limit fulfils it
+    /// at a tick, once, and not again with all that happens while it lasts.
+    fn allow(self, condition: &Condition, occurrence: &Occurrence<'_>) -> bool {
+        match self {
+            Self::None => condition.holds(occurrence),
+            Self::Some => occurrence.fulfils(condition),
+            Self::Only => false,
         }
     }
 }
 
 /// Tests some of the conditions on an occurrence.
 fn test(
-    conditions: &[Condition],
+    (conditions, rates): (&[Condition], &[RateTerms]),
     indices: &[usize],
     occurrence: &Occurrence<'_>,
     fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>),
 ) {
     for index in indices {
-        if conditions[*index].holds(occurrence) {
+        if rates[*index].allow(&conditions[*index], occurrence) {
             fulfilled(*index, &conditions[*index], occurrence);
         }
     }
@@ -138,13 +168,13 @@ fn test(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::StreamFixture;
+    use super::super::fixture::{START, StreamFixture};
     use super::*;
     use crate::schema::perf::{PerfEvent, PerfExt};
     use proptest::prelude::*;
 
     const MILLI: u64 = 1_000_000;
-    const START: u64 = 1_000 * MILLI;
+
     const NAMES: [&str; 2] = ["query", "page"];
 
     /// Fulfilments: the index of the condition, and the name and the id of the span.
@@ -202,6 +232,31 @@ mod tests {
         stream.push(at(250), PerfEvent::SpanClose, PerfExt::of_span(1, 1), &[], &mut noting(&mut set, &mut fired));
         stream.end(&mut noting(&mut set, &mut fired));
         assert_eq!(fired, [(0, 1)]);
+    }
+
+    #[test]
+    fn a_rate_fires_at_one_tick_and_not_with_what_happens_while_it_lasts() {
+        let texts =
+            ["rate(span=query,1s)<3/s", "rate(span=query,1s)<3/s or dur>50ms", "dur>50ms rate(span=query,1s)<3/s"];
+        let mut set = set(&texts);
+        let mut stream = StreamFixture::new(&set.options(LiveOptions::new()));
+        NAMES.iter().zip(1..).for_each(|(name, id)| stream.call_site(id, name));
+        let mut fired: Vec<(usize, String)> = Vec::new();
+        let mut see = |sight: &Sight<'_>, state: LiveState<'_>| {
+            set.see(sight, state, &mut |index, _, occurrence| fired.push((index, occurrence.to_string())));
+        };
+        // In the first two seconds, there are ten spans a second. Then there are only spans of another name.
+        for milli in (0..5000).step_by(100) {
+            let (id, call_site) = (milli + 1, if milli < 2000 { 1 } else { 2 });
+            let length = if milli == 4000 { 60 } else { 1 };
+            let nanos = START + milli * MILLI;
+            stream.push(nanos, PerfEvent::SpanNew, PerfExt::of_span(id, call_site), &[], &mut see);
+            let closed = nanos + length * MILLI;
+            stream.push(closed, PerfEvent::SpanClose, PerfExt::of_span(id, call_site), &[], &mut see);
+            stream.tick(nanos + 80 * MILLI, &mut see);
+        }
+        let (rate, long) = ("a rate or percentile passed its limit".to_owned(), "span `page` took 60.0 ms".to_owned());
+        assert_eq!(fired, [(0, rate.clone()), (1, rate), (1, long.clone()), (2, long)]);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::reader::{Descriptor, GapCause, PayloadRead};
 use crate::recording::EntryContent;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView};
 
+/// The time of the first event, in nanoseconds since the epoch.
+pub(super) const START: u64 = 1_000_000_000;
+
 /// A stream of one perf ring.
 pub(super) struct StreamFixture {
     pub(super) tables: LiveTables,
@@ -68,13 +71,13 @@ impl StreamFixture {
             line: 0,
             field_names: vec!["n".into()],
         };
-        self.quiet(1, PerfEvent::CallSite, PerfExt::of_span(0, id), &view.encode());
+        self.quiet(START, PerfEvent::CallSite, PerfExt::of_span(0, id), &view.encode());
     }
 
     /// Takes the description of a thread.
     pub(super) fn thread(&mut self, id: u32, name: &str) {
         let ext = PerfExt { thread_id: id, ..PerfExt::of_span(0, 0) };
-        self.quiet(1, PerfEvent::ThreadStarted, ext, &ThreadView::encode(1, id, name));
+        self.quiet(START, PerfEvent::ThreadStarted, ext, &ThreadView::encode(START, id, name));
     }
 
     /// Takes the loss of an event.

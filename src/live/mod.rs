@@ -62,6 +62,8 @@ mod core;
 mod fields;
 #[cfg(test)]
 mod fixture;
+#[cfg(all(test, target_os = "linux"))]
+mod memory_tests;
 mod occurrence;
 mod open;
 mod options;

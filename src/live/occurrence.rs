@@ -1,6 +1,6 @@
 //! Occurrences, on which conditions are tested: what the engine saw, and what it knows besides.
 
-use super::condition::{Operand, RateOf, Subject};
+use super::condition::{Condition, Operand, RateOf, Subject};
 use super::fields::LiveFields;
 use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
@@ -19,6 +19,8 @@ use std::time::Duration;
 pub struct Occurrence<'a> {
     what: What<'a>,
     state: LiveState<'a>,
+    /// True if rates and percentiles are not looked at.
+    lacks_rates: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,24 +38,32 @@ impl<'a> Occurrence<'a> {
     /// Makes the occurrence of what was seen.
     #[must_use]
     pub fn of(sight: &'a Sight<'a>, state: LiveState<'a>) -> Self {
-        Self { what: What::Seen(sight), state }
+        Self { what: What::Seen(sight), state, lacks_rates: false }
     }
 
     /// Makes the occurrence that a span has reached an age.
     #[must_use]
     pub fn of_open(span: &'a OpenSpan<'a>, state: LiveState<'a>) -> Self {
-        Self { what: What::Open(span), state }
+        Self { what: What::Open(span), state, lacks_rates: false }
     }
 
     /// Makes the occurrence that a span had reached an age before it was closed.
     pub(super) fn of_outgrown(span: &'a ClosedSpan<'a>, state: LiveState<'a>) -> Self {
-        Self { what: What::Outgrown(span), state }
+        Self { what: What::Outgrown(span), state, lacks_rates: false }
+    }
+
+    /// Returns true if a condition holds because of what happened, and not only because of rates that last.
+    pub(super) fn fulfils(&self, condition: &Condition) -> bool {
+        let state = self.state;
+        condition.holds(self)
+            && (!condition.holds(&Occurrence::of(&Sight::Tick, state))
+                || condition.holds(&Occurrence { lacks_rates: true, ..*self }))
     }
 
     /// Makes the occurrence that the watching program got a signal.
     #[must_use]
     pub fn of_signal(state: LiveState<'a>) -> Self {
-        Self { what: What::Signal, state }
+        Self { what: What::Signal, state, lacks_rates: false }
     }
 
     /// Returns the time in nanoseconds since the epoch.
@@ -231,11 +241,13 @@ impl Subject for Occurrence<'_> {
     }
 
     fn per_second(&self, of: &RateOf, window: Duration) -> Option<f64> {
-        Some(self.state.stats_of(window, |series| is_meant(of, series))?.per_second())
+        let state = (!self.lacks_rates).then_some(self.state)?;
+        Some(state.stats_of(window, |series| is_meant(of, series))?.per_second())
     }
 
     fn quantile_nanos(&self, of: &RateOf, window: Duration, part: f64) -> Option<u64> {
-        self.state.stats_of(window, |series| is_meant(of, series))?.quantile_nanos(part)
+        let state = (!self.lacks_rates).then_some(self.state)?;
+        state.stats_of(window, |series| is_meant(of, series))?.quantile_nanos(part)
     }
 }
 
