@@ -22,8 +22,8 @@ const THREADS: u64 = 4;
 const DEPTH: u64 = 6;
 const SLOT_BYTES: u64 = 16;
 
-/// What the program notes of a span in a file, which stays after its death. While a span is being created or closed,
-/// nobody can say whether it is open.
+/// States of a span that the program notes in a file, which stays after its death. While a span is being created or
+/// closed, nobody can say whether it is open.
 const GONE: u64 = 0;
 const BEGINNING: u64 = 1;
 const OPEN: u64 = 2;
@@ -75,7 +75,7 @@ fn work() -> ! {
     }
 }
 
-/// What the program had noted when it died.
+/// Notes of the program at its death.
 #[derive(Debug)]
 struct Truth {
     open: BTreeSet<u64>,

@@ -159,7 +159,7 @@ fn beats() {
     until("second", second, parent_is_gone());
 }
 
-/// Watches [`beats`] with a condition that the second part fulfils, and with the same of a name that is always the same.
+/// Watches [`beats`] with a condition that the second part fulfils, and with the same of a name that never changes.
 fn fires_in_the_second_part(test: &str, condition: &str, control: &str) {
     let directory = directory();
     let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));

@@ -62,8 +62,8 @@ impl ConditionSet {
     /// not tested; if its close comes nevertheless, it is tested then. In both cases it is tested as a span that is
     /// open. Each closed span is also tested as one that was closed.
     ///
-    /// Rates and percentiles are tested at each tick, and never alone at other times; a condition that holds at a tick must not hold at a later one
-    /// before it is fulfilled again.
+    /// Rates and percentiles are tested at each tick; a condition that holds at a tick must not hold at a later one
+    /// before it is fulfilled again. At other times they count only together with what happens.
     pub fn see(
         &mut self,
         sight: &Sight<'_>,
