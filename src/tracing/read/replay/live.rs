@@ -116,7 +116,8 @@ impl SpanReplay {
     ) -> bool {
         let Some(live) = &mut self.live else { return false };
         let is_full = self.spans.len() >= live.spans_max;
-        let unknown = span.filter(|id| !self.spans.contains_key(id));
+        let may_be_refused = is_full || live.refused.count() > 0;
+        let unknown = span.filter(|id| may_be_refused && !self.spans.contains_key(id));
         let nanos = record.epoch_nanos();
         match (event, unknown) {
             (PerfEvent::SpanNew, Some(id)) if is_full => {
