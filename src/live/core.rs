@@ -7,9 +7,9 @@ use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight}
 use super::state::LiveState;
 use super::tables::LiveTables;
 use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
-use crate::recording::{EntryContent, RecordingEntry, SelfTimes};
+use crate::recording::{EntryContent, RecordingEntry, SelfTimes, ShardOrigin};
 use crate::schema::perf::{CallSiteLevel, PerfEvent};
-use crate::tracing::{GRACE_NANOS, RawRecord, Span, SpanReplay, SpanStep};
+use crate::tracing::{GRACE_NANOS, RawRecord, Span, SpanReplay, SpanStep, ThreadKey};
 
 /// The pause between two searches for spans whose close was lost, in nanoseconds.
 const LOST_PAUSE_NANOS: u64 = 10_000_000_000;
@@ -44,7 +44,7 @@ pub(super) struct LiveCounts {
 pub(super) struct ProcessSpans {
     pub(super) replay: SpanReplay,
     pub(super) order: SpanOrder,
-    self_times: SelfTimes,
+    pub(super) self_times: SelfTimes,
     /// The time of the last event, in nanoseconds since the epoch.
     pub(super) last_nanos: u64,
     pub(super) has_ended: bool,
@@ -83,6 +83,31 @@ impl LiveCore {
         };
         self.processes.resize_with(tables.programs.len().max(self.processes.len()), new);
         self.has_lost_first.resize(tables.len().max(self.has_lost_first.len()), false);
+    }
+
+    /// Takes the next event of a perf ring. Calls `see` with what it shows.
+    #[inline]
+    pub(super) fn take_perf<S>(
+        &mut self,
+        tables: &mut LiveTables,
+        ring: u32,
+        shard: ShardOrigin,
+        event: (&Descriptor, PayloadRead<'_>),
+        see: &mut S,
+    ) where
+        S: FnMut(&Sight<'_>, LiveState<'_>),
+    {
+        let record = RawRecord::new(&mut tables.catalogs[shard.recorder_index], shard.shard, event.0, event.1);
+        let catalog = &tables.catalogs[shard.recorder_index];
+        let content = EntryContent::Perf { recorder: shard.recorder, record, catalog };
+        let entry = tables.entry(ring, content);
+        self.take(tables, &entry, see);
+        if record.event == Some(PerfEvent::ThreadEnded) {
+            let thread = ThreadKey { recorder: shard.recorder, thread_id: record.ext.thread_id };
+            if self.processes[entry.process_index].replay.stack(thread).is_empty() {
+                tables.catalogs[shard.recorder_index].forget_thread(thread.thread_id);
+            }
+        }
     }
 
     /// Takes the next event or loss. Calls `see` with what it shows.
@@ -209,7 +234,8 @@ impl LiveCore {
         while let Some(span) = self.processes[process_index].replay.take_closed() {
             let self_nanos = self.processes[process_index].self_times.take(&span, 0);
             self.count(&span, self_nanos);
-            let seen = ClosedSpan { span: &span, self_nanos, program: &tables.programs[process_index] };
+            let program = &tables.programs[process_index];
+            let seen = ClosedSpan { span: &span, self_nanos, program, process_index };
             see(&Sight::SpanClosed(seen), LiveState { tables, core: self });
             self.processes[process_index].replay.recycle(span);
         }
@@ -251,10 +277,13 @@ impl LiveCore {
         }
     }
 
-    /// If there is little room left for open spans, gives up those whose close may have been lost.
+    /// Forgets what nobody will ask for. If there is little room left for open spans, gives up those whose close may
+    /// have been lost.
     pub(super) fn make_room(&mut self) {
         let is_due = self.now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
         for ProcessSpans { replay, self_times, .. } in &mut self.processes {
+            replay.forget_old();
+            self_times.forget_old(replay);
             if is_due && replay.len() >= self.open_spans_max / 10 * 9 {
                 self.lost_spans_nanos = self.now_nanos;
                 for span in replay.take_lost(self.now_nanos) {

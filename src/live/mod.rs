@@ -40,6 +40,7 @@
 //! | `condition/` | expressions that say when something has happened that a watcher waits for |
 //! | `occurrence` | what conditions are tested on |
 //! | `conditions` | conditions that are tested on all that happens |
+//! | `ages` | the ages at which open spans are tested |
 //! | `captured` | the state at a time of a capture |
 //! | `tables` | the rings, the programs, and the names of call sites and threads |
 //! | `core` | the effect of each event on the state |
@@ -52,11 +53,18 @@
 //! | `window` | the last seconds |
 //! | `state` | questions about the present |
 
+mod ages;
+#[cfg(test)]
+mod bounds_tests;
 mod captured;
 mod condition;
 mod conditions;
 mod core;
 mod fields;
+#[cfg(test)]
+mod fixture;
+#[cfg(all(test, target_os = "linux"))]
+mod memory_tests;
 mod occurrence;
 mod open;
 mod options;

@@ -1,10 +1,10 @@
 //! Occurrences, on which conditions are tested: what the engine saw, and what it knows besides.
 
-use super::condition::{Operand, RateOf, Subject};
+use super::condition::{Condition, Operand, RateOf, Subject};
 use super::fields::LiveFields;
 use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
-use super::sight::{Sight, span_name};
+use super::sight::{ClosedSpan, Sight, span_name};
 use super::state::LiveState;
 use super::tables::LiveProgram;
 use crate::schema::Value;
@@ -19,6 +19,8 @@ use std::time::Duration;
 pub struct Occurrence<'a> {
     what: What<'a>,
     state: LiveState<'a>,
+    /// True if rates and percentiles are not looked at.
+    lacks_rates: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,8 @@ enum What<'a> {
     Seen(&'a Sight<'a>),
     /// A span that has reached an age and is still open.
     Open(&'a OpenSpan<'a>),
+    /// A span that reached an age while it was open, and was closed before a tick came.
+    Outgrown(&'a ClosedSpan<'a>),
     /// A signal that the watching program got.
     Signal,
 }
@@ -34,26 +38,39 @@ impl<'a> Occurrence<'a> {
     /// Makes the occurrence of what was seen.
     #[must_use]
     pub fn of(sight: &'a Sight<'a>, state: LiveState<'a>) -> Self {
-        Self { what: What::Seen(sight), state }
+        Self { what: What::Seen(sight), state, lacks_rates: false }
     }
 
     /// Makes the occurrence that a span has reached an age.
     #[must_use]
     pub fn of_open(span: &'a OpenSpan<'a>, state: LiveState<'a>) -> Self {
-        Self { what: What::Open(span), state }
+        Self { what: What::Open(span), state, lacks_rates: false }
+    }
+
+    /// Makes the occurrence that a span had reached an age before it was closed.
+    pub(super) fn of_outgrown(span: &'a ClosedSpan<'a>, state: LiveState<'a>) -> Self {
+        Self { what: What::Outgrown(span), state, lacks_rates: false }
+    }
+
+    /// Returns true if a condition holds because of what happened, and not only because of rates that last.
+    pub(super) fn fulfils(&self, condition: &Condition) -> bool {
+        let state = self.state;
+        condition.holds(self)
+            && (!condition.holds(&Occurrence::of(&Sight::Tick, state))
+                || condition.holds(&Occurrence { lacks_rates: true, ..*self }))
     }
 
     /// Makes the occurrence that the watching program got a signal.
     #[must_use]
     pub fn of_signal(state: LiveState<'a>) -> Self {
-        Self { what: What::Signal, state }
+        Self { what: What::Signal, state, lacks_rates: false }
     }
 
     /// Returns the time in nanoseconds since the epoch.
     #[must_use]
     pub fn epoch_nanos(&self) -> u64 {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => span.epoch_nanos(),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.epoch_nanos(),
             What::Seen(Sight::LogRecord(record)) => record.epoch_nanos(),
             What::Seen(Sight::TypedEvent(event)) => event.epoch_nanos(),
             What::Seen(Sight::Marker(mark)) => mark.epoch_nanos(),
@@ -66,7 +83,7 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => span.name(),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.name(),
             What::Open(span) => span.name(),
             What::Seen(Sight::LogRecord(record)) => match record.span() {
                 Some(span) => span_name(span),
@@ -84,7 +101,7 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn span(&self) -> Option<&'a Span> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.span()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.span()),
             What::Open(span) => Some(span.span()),
             What::Seen(Sight::LogRecord(record)) => record.span(),
             What::Seen(Sight::TypedEvent(event)) => event.span(),
@@ -103,7 +120,7 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn program(&self) -> Option<&'a LiveProgram> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.program()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.program()),
             What::Open(span) => Some(span.program()),
             What::Seen(Sight::LogRecord(record)) => Some(record.program()),
             What::Seen(Sight::TypedEvent(event)) => Some(event.program()),
@@ -115,7 +132,7 @@ impl<'a> Occurrence<'a> {
 
     fn fields(&self) -> Option<LiveFields<'a>> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.fields()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
             What::Open(span) => Some(span.fields()),
             What::Seen(Sight::LogRecord(record)) => Some(record.fields()),
             _ => None,
@@ -142,7 +159,7 @@ impl Subject for Occurrence<'_> {
         if test(&span_name(span)) {
             return true;
         }
-        if matches!(self.what, What::Open(_) | What::Seen(Sight::SpanClosed(_))) {
+        if matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Sight::SpanClosed(_))) {
             return false;
         }
         // In a damaged ring a span can be its own ancestor.
@@ -165,7 +182,7 @@ impl Subject for Occurrence<'_> {
 
     fn target(&self) -> Option<&str> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.target()),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.target()),
             What::Open(span) => Some(span.target()),
             What::Seen(Sight::LogRecord(record)) => Some(record.target()),
             _ => None,
@@ -175,7 +192,7 @@ impl Subject for Occurrence<'_> {
     fn thread_name(&self, take: &mut dyn FnMut(&str)) {
         let mut named = |thread: &Thread| thread.name.as_deref().into_iter().for_each(&mut *take);
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => span.thread().into_iter().for_each(named),
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.thread().into_iter().for_each(named),
             What::Open(span) => span.thread().iter().for_each(|thread| named(thread)),
             What::Seen(Sight::LogRecord(record)) => named(&record.thread()),
             _ => {}
@@ -199,6 +216,7 @@ impl Subject for Occurrence<'_> {
     fn open_nanos(&self) -> Option<u64> {
         match self.what {
             What::Open(span) => Some(span.age_nanos()),
+            What::Outgrown(span) => Some(span.wall_nanos()),
             _ => None,
         }
     }
@@ -223,11 +241,13 @@ impl Subject for Occurrence<'_> {
     }
 
     fn per_second(&self, of: &RateOf, window: Duration) -> Option<f64> {
-        Some(self.state.stats_of(window, |series| is_meant(of, series))?.per_second())
+        let state = (!self.lacks_rates).then_some(self.state)?;
+        Some(state.stats_of(window, |series| is_meant(of, series))?.per_second())
     }
 
     fn quantile_nanos(&self, of: &RateOf, window: Duration, part: f64) -> Option<u64> {
-        self.state.stats_of(window, |series| is_meant(of, series))?.quantile_nanos(part)
+        let state = (!self.lacks_rates).then_some(self.state)?;
+        state.stats_of(window, |series| is_meant(of, series))?.quantile_nanos(part)
     }
 }
 
@@ -280,6 +300,7 @@ impl fmt::Display for Occurrence<'_> {
         match self.what {
             What::Seen(Sight::SpanClosed(span)) => write!(f, "span `{name}` took {:.1} ms", millis(span.wall_nanos())),
             What::Open(span) => write!(f, "span `{name}` is open for {:.1} ms", millis(span.age_nanos())),
+            What::Outgrown(span) => write!(f, "span `{name}` was open for {:.1} ms", millis(span.wall_nanos())),
             What::Seen(Sight::LogRecord(record)) => {
                 let level = record.level().name().unwrap_or("record");
                 write!(f, "{level} {}", record.message())

@@ -1,6 +1,6 @@
 //! The open spans in the order of their beginnings.
 
-use crate::tracing::{SpanId, SpanReplay};
+use crate::tracing::{IdMap, SpanId, SpanReplay};
 use std::collections::VecDeque;
 
 /// The number of spans up to which closed spans stay in the list.
@@ -35,9 +35,21 @@ impl SpanOrder {
         }
     }
 
-    /// Removes the spans that the replay does not have any more.
+    /// Removes the spans that the replay does not have any more, and those that are in the list twice.
     fn remove_closed(&mut self, replay: &SpanReplay) {
         self.spans.retain(|(_, id)| replay.get(*id).is_some_and(|span| span.is_open()));
+        if self.spans.len() > replay.len() {
+            // A span that was given up and then seen again is in the list twice. The later place is the right one.
+            let mut last: IdMap<SpanId, usize> = IdMap::default();
+            last.extend(self.spans.iter().enumerate().map(|(at, (_, id))| (*id, at)));
+            let mut at = 0..;
+            self.spans.retain(|(_, id)| last.get(id).copied() == at.next());
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.spans.len()
     }
 
     /// Returns the spans, oldest first. Some of them may be closed.

@@ -7,9 +7,7 @@ use super::state::LiveState;
 use super::tables::LiveTables;
 use crate::clock::Clock;
 use crate::reader::{Gap, Reader, RingItem, RingSet, RingState, Seek, SetRing, WaitStrategy};
-use crate::recording::{EntryContent, RecordingEntry};
-use crate::schema::perf::PerfEvent;
-use crate::tracing::{RawRecord, ThreadKey};
+use crate::recording::EntryContent;
 use std::time::{Duration, Instant};
 
 /// The time between two ticks.
@@ -181,28 +179,18 @@ impl Live {
         match item {
             RingItem::Gap { ring, gap: Gap { first_seqno, count, cause } } => {
                 let content = EntryContent::Gap { first_seqno, count, cause };
-                let entry = entry(&self.tables, ring as u32, content);
+                let entry = self.tables.entry(ring as u32, content);
                 self.core.take(&self.tables, &entry, see);
             }
             RingItem::Event { ring, event } => {
                 let ring = ring as u32;
                 let Some(shard) = self.tables.know(ring, &event, self.set.rings()) else {
                     let content = EntryContent::Typed { descriptor: &event, payload: self.set.payload() };
-                    let entry = entry(&self.tables, ring, content);
+                    let entry = self.tables.entry(ring, content);
                     return self.core.take(&self.tables, &entry, see);
                 };
-                let catalog = &mut self.tables.catalogs[shard.recorder_index];
-                let record = RawRecord::new(catalog, shard.shard, &event, self.set.payload());
-                let catalog = &self.tables.catalogs[shard.recorder_index];
-                let content = EntryContent::Perf { recorder: shard.recorder, record, catalog };
-                let entry = entry(&self.tables, ring, content);
-                self.core.take(&self.tables, &entry, see);
-                if record.event == Some(PerfEvent::ThreadEnded) {
-                    let thread = ThreadKey { recorder: shard.recorder, thread_id: record.ext.thread_id };
-                    if self.core.processes[entry.process_index].replay.stack(thread).is_empty() {
-                        self.tables.catalogs[shard.recorder_index].forget_thread(thread.thread_id);
-                    }
-                }
+                let payload = self.set.payload();
+                self.core.take_perf(&mut self.tables, ring, shard, (&event, payload), see);
             }
         }
     }
@@ -274,11 +262,6 @@ fn states(tables: &LiveTables, rings: &[SetRing], process_index: usize) -> impl 
     let of_process = rings.iter().zip(0..tables.len() as u32);
     let of_process = of_process.filter(move |(_, ring)| tables.rings.origin(*ring).process_index == process_index);
     of_process.filter_map(|(ring, _)| ring.reader()).map(|reader| reader.state())
-}
-
-fn entry<'e>(tables: &LiveTables, ring: u32, content: EntryContent<'e>) -> RecordingEntry<'e> {
-    let origin = tables.rings.origin(ring);
-    RecordingEntry { ring, process: origin.process, process_index: origin.process_index, content }
 }
 
 impl std::fmt::Debug for Live {

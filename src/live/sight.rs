@@ -39,6 +39,7 @@ pub struct ClosedSpan<'a> {
     pub(super) span: &'a Span,
     pub(super) self_nanos: Option<u64>,
     pub(super) program: &'a LiveProgram,
+    pub(super) process_index: usize,
 }
 
 impl<'a> ClosedSpan<'a> {

@@ -6,6 +6,7 @@ use super::series::{SeriesKind, SeriesView};
 use super::tables::{LiveProgram, LiveTables};
 use super::threads::LiveThread;
 use super::window::WindowStats;
+use crate::tracing::Catalog;
 use std::time::Duration;
 
 /// The present of the programs, as far as their events show it.
@@ -67,13 +68,33 @@ impl<'s> LiveState<'s> {
         }
     }
 
-    /// Returns how many open spans are not kept, because there was no room for them
-    /// ([`LiveOptions::open_spans_max`](super::LiveOptions::open_spans_max)), and how many were given up to make room,
-    /// because their close may have been lost.
+    /// Returns how many open spans are not kept now, because there was no room for them
+    /// ([`LiveOptions::open_spans_max`](super::LiveOptions::open_spans_max)).
+    ///
+    /// Without losses, the number is exact. After a loss, spans whose close may be among the lost events are not
+    /// counted any more, so the number may be too low: a span counts again when a record shows that it is open.
     #[must_use]
     pub fn not_tracked(&self) -> u64 {
-        let not_tracked = self.core.processes.iter().map(|process| process.replay.not_tracked());
-        not_tracked.fold(self.core.counts.given_up, u64::saturating_add)
+        self.core.processes.iter().map(|process| process.replay.not_tracked()).fold(0, u64::saturating_add)
+    }
+
+    /// Returns how many spans the engine has given up since it began: it does not know whether they are open, because
+    /// their close may be among lost events. It gives up spans for which it has no room ([`Self::not_tracked`]), and
+    /// others if there is little room left.
+    #[must_use]
+    pub fn spans_given_up(&self) -> u64 {
+        let forgotten = self.core.processes.iter().map(|process| process.replay.forgotten_spans());
+        forgotten.fold(self.core.counts.given_up, u64::saturating_add)
+    }
+
+    /// Returns how many descriptions of call sites and threads, and how many enters of spans, found no room since the
+    /// engine began. This happens only if a ring is damaged, or if a program has more than 65,536 threads in spans.
+    /// Spans of such call sites and threads have no names.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        let enters = self.core.processes.iter().map(|process| process.replay.refused_enters());
+        let descriptions = self.tables.catalogs.iter().map(Catalog::refused);
+        enters.chain(descriptions).fold(0, u64::saturating_add)
     }
 
     /// Returns the counts and durations by name.

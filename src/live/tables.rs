@@ -2,7 +2,7 @@
 
 use crate::capture::{CaptureFile, CapturedRing};
 use crate::reader::{Descriptor, SetRing, WriterInfo};
-use crate::recording::{NewRing, RecordedRings, ShardOrigin};
+use crate::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, ShardOrigin};
 use crate::schema::EventType;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::tracing::{Catalog, Thread, ThreadKey};
@@ -72,7 +72,7 @@ impl LiveTables {
             schema_hash: info.schema_hash,
             schema_text: text.as_deref(),
         });
-        self.catalogs.resize_with(rings.recorders().len(), Catalog::new);
+        self.catalogs.resize_with(rings.recorders().len(), Catalog::live);
         let name = reader.path().and_then(Path::file_name).or(reader.name().map(Path::as_os_str));
         self.ring_names.push(name.unwrap_or("ring".as_ref()).to_string_lossy().into_owned());
         self.learn(index as u32, all);
@@ -114,6 +114,31 @@ impl LiveTables {
             self.learn(ring, all);
         }
         Some(shard)
+    }
+
+    pub(super) fn entry<'e>(&self, ring: u32, content: EntryContent<'e>) -> RecordingEntry<'e> {
+        let origin = self.rings.origin(ring);
+        RecordingEntry { ring, process: origin.process, process_index: origin.process_index, content }
+    }
+
+    /// Makes the tables of one perf ring of one program, for tests.
+    #[cfg(test)]
+    pub(super) fn of_one_perf_ring() -> Self {
+        let mut rings = RecordedRings::default();
+        rings.add(&NewRing {
+            process: 0,
+            shard: Some((0, 0)),
+            content_type: PerfEvent::CONTENT_TYPE,
+            schema_hash: PerfEvent::schema_hash(),
+            schema_text: None,
+        });
+        Self {
+            rings: Arc::new(rings),
+            catalogs: vec![Catalog::live()],
+            ring_names: vec!["ring".to_owned()],
+            programs: vec![LiveProgram { pid: 1, name: "program".to_owned() }],
+            writers: vec![None],
+        }
     }
 
     pub(super) fn ring_name(&self, ring: u32) -> &str {

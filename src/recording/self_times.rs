@@ -5,6 +5,10 @@
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep};
 
+/// The number of parents that are kept although nobody may ask for them.
+#[cfg(feature = "live")]
+const OLD_MAX: usize = 4096;
+
 /// The children of each span that is not over and has had children. One such map is for one process.
 #[derive(Default)]
 pub(crate) struct SelfTimes {
@@ -57,6 +61,21 @@ impl SelfTimes {
         let end_nanos = closed_nanos.or((!span.is_end_lost).then_some(last_nanos))?;
         let covered_nanos = children.map_or(0, |children| children.covered_until(end_nanos));
         Some(end_nanos.saturating_sub(start_nanos).saturating_sub(covered_nanos))
+    }
+
+    /// Forgets the parents at which nobody will ask any more: neither they nor any child of theirs is in the replay.
+    /// There are such parents if the close of a child was lost, or if a ring is damaged.
+    #[cfg(feature = "live")]
+    pub(crate) fn forget_old(&mut self, replay: &SpanReplay) {
+        if self.parents.len() > 4 * replay.len() + OLD_MAX {
+            let parents: std::collections::HashSet<SpanId> = replay.spans().filter_map(|span| span.parent).collect();
+            self.parents.retain(|parent, _| replay.get(*parent).is_some() || parents.contains(parent));
+        }
+    }
+
+    #[cfg(all(test, feature = "live"))]
+    pub(crate) fn len(&self) -> usize {
+        self.parents.len()
     }
 
     pub(crate) fn kept_bytes(&self) -> u64 {

@@ -93,6 +93,13 @@ impl Condition {
         ages
     }
 
+    /// Returns true if all terms are rates and percentiles. Such a condition says nothing of what happens.
+    pub(super) fn has_only_rates(&self) -> bool {
+        let mut has_others = false;
+        self.root.each_term(&mut |term| has_others |= !matches!(term, Term::Rate { .. } | Term::Percentile { .. }));
+        !has_others
+    }
+
     /// Returns the rates and percentiles that the condition needs, with their windows.
     #[must_use]
     pub fn rates(&self) -> Vec<(RateOf, Duration)> {

@@ -1,5 +1,7 @@
 //! The call sites and threads of a recorder. A reader learns them from the recorder's tables and from events.
 
+#[cfg(feature = "live")]
+use super::catalog_room::CatalogRoom;
 use super::id_map::IdMap;
 use crate::reader::Reader;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
@@ -58,6 +60,9 @@ pub struct Catalog {
     threads: IdMap<u32, Arc<Thread>>,
     call_site_table: TableRead,
     thread_table: TableRead,
+    /// The room for descriptions; `None` if it is not bounded.
+    #[cfg(feature = "live")]
+    room: Option<CatalogRoom>,
 }
 
 /// The state of reading a table.
@@ -158,6 +163,12 @@ impl Catalog {
             line: (view.line != 0).then_some(view.line),
             field_names: view.field_names.iter().map(|name| Arc::from(&**name)).collect(),
         };
+        #[cfg(feature = "live")]
+        if let Some(room) = &mut self.room
+            && !room.takes(&mut self.threads, self.call_sites.get(&id), &call_site)
+        {
+            return true;
+        }
         self.call_sites.insert(id, Arc::new(call_site));
         true
     }
@@ -172,6 +183,13 @@ impl Catalog {
             name: (!view.name.is_empty()).then(|| view.name.clone().into_owned()),
             started_epoch_nanos: Some(view.header.started_epoch_nanos),
         };
+        #[cfg(feature = "live")]
+        if let Some(room) = &mut self.room {
+            let known = self.threads.get(&id).cloned();
+            if !room.takes(&mut self.threads, known.as_ref(), &thread) {
+                return true;
+            }
+        }
         self.threads.insert(id, Arc::new(thread));
         true
     }
@@ -211,10 +229,28 @@ impl Catalog {
         self.threads.get(&id)
     }
 
-    /// Forgets a thread that has ended.
+    /// Creates an empty catalog for a reader that goes on without end. Its memory is bounded, whatever the rings hold:
+    /// what does not fit is left out, and so is another description of an id that has one.
+    #[cfg(feature = "live")]
+    pub(crate) fn live() -> Self {
+        Self { room: Some(CatalogRoom::default()), ..Self::default() }
+    }
+
+    /// Returns how many descriptions were left out.
+    #[cfg(feature = "live")]
+    pub(crate) fn refused(&self) -> u64 {
+        self.room.as_ref().map_or(0, CatalogRoom::refused)
+    }
+
+    /// Forgets a thread that has ended. If spans still have its description, it is forgotten after them.
     #[cfg(feature = "live")]
     pub(crate) fn forget_thread(&mut self, id: u32) {
-        self.threads.remove(&id);
+        match &mut self.room {
+            Some(room) => room.forget(&mut self.threads, id),
+            None => {
+                self.threads.remove(&id);
+            }
+        }
     }
 
     /// Returns true if the call site is known.

@@ -1,6 +1,8 @@
 //! Reading of perf rings: decodes events, merges shards into one stream, and replays spans.
 
 mod catalog;
+#[cfg(feature = "live")]
+mod catalog_room;
 mod decode;
 mod id_map;
 mod log_record;

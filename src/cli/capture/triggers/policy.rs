@@ -100,7 +100,7 @@ impl Policy {
             || bytes_max.is_some_and(|bytes| self.written_bytes >= bytes)
     }
 
-    /// Counts an occurrence for which there was no room among those that wait for their files.
+    /// Counts an occurrence that fired, and gets no file after all.
     pub(super) fn suppress(&mut self) {
         self.counts.fired -= 1;
         self.counts.suppressed += 1;

@@ -69,6 +69,7 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         overwrite: args.force,
         before: args.triggers.before,
         after: args.triggers.after,
+        bytes_max: args.triggers.limits().bytes_max,
         action: args.triggers.exec.as_deref().map(Action::new),
         is_over: &is_over,
         waiting: &waiting,
@@ -210,7 +211,9 @@ impl<'a> Watch<'a> {
             self.show();
             let is_late = self.args.duration.is_some_and(|time| self.started.elapsed() >= time);
             let has_ended = progress == LiveProgress::Ended && self.ring_out.is_none();
-            let is_long_gone = rings.program.as_mut().is_some_and(Program::is_long_gone);
+            // On a busy machine, its last events may still have to be read.
+            let has_read_all = progress != LiveProgress::Behind;
+            let is_long_gone = has_read_all && rings.program.as_mut().is_some_and(Program::is_long_gone);
             if interrupt.came() || is_late || has_ended || is_long_gone {
                 return has_ended;
             }
@@ -259,6 +262,7 @@ impl<'a> Watch<'a> {
                 self.bar.suspend(|| report_problem(true, &message));
                 self.failure.get_or_insert(error);
             }
+            WriterMessage::Suppressed => self.judge.policy.suppress(),
             WriterMessage::ActionFailed(message) => self.bar.suspend(|| report_problem(false, &message)),
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct FileWriter<'w> {
     pub(super) before: Duration,
     pub(super) after: Duration,
     pub(super) action: Option<Action>,
+    /// The size of all files from which on no other is begun.
+    pub(super) bytes_max: Option<u64>,
     /// A value if nothing more will be recorded, or if the user does not want to wait.
     pub(super) is_over: &'w OnceLock<()>,
     /// The shots that wait, oldest first.
@@ -68,6 +70,8 @@ impl WaitingShots {
 pub(super) enum WriterMessage {
     Written(Box<WrittenFile>),
     Failed(Box<Shot>, anyhow::Error),
+    /// An occurrence gets no file, because the files before it have reached the largest size of all.
+    Suppressed,
     /// A command could not be started, or some have failed.
     ActionFailed(String),
 }
@@ -75,11 +79,17 @@ pub(super) enum WriterMessage {
 impl FileWriter<'_> {
     /// Writes a file for each shot, until no more come.
     pub(super) fn run(mut self, shots: &Receiver<Shot>, tell: &Sender<WriterMessage>) {
-        let mut number = 0;
+        let (mut number, mut bytes) = (0, 0_u64);
         for shot in shots {
+            if self.bytes_max.is_some_and(|max| bytes >= max) {
+                self.waiting.done();
+                let _ = tell.send(WriterMessage::Suppressed);
+                continue;
+            }
             self.rolling.hold(self.waiting.oldest_nanos(self.before));
             let told = match self.write(&shot, &mut number) {
                 Ok(written) => {
+                    bytes = bytes.saturating_add(written.cut.bytes);
                     self.act(&written, tell);
                     WriterMessage::Written(Box::new(written))
                 }

@@ -4,6 +4,7 @@
 //! of the many spans at which nobody looks cost little. It also keeps spans that were opened before the window, that
 //! is, before the oldest events that the rings still had: a record that names such a span shows that it exists.
 
+use super::refused::RefusedSpans;
 use super::span_record::SpanRecord;
 use super::{SpanReplay, ThreadKey};
 use crate::schema::perf::{PerfEvent, RawFields};
@@ -14,6 +15,10 @@ use crate::tracing::{Fields, FieldsProblem, Span, SpanId};
 const FIELD_BYTES_PER_SPAN: u64 = 512;
 /// The number of slices that may be open for each span that may be.
 const SLICES_PER_SPAN: usize = 4;
+/// The number of threads that may be in spans.
+const THREADS_MAX: usize = 1 << 16;
+/// The number of pairs of a thread and a ring to which it has recorded that are kept for threads that are in no span.
+const LINKS_MAX: usize = 1 << 17;
 /// The bytes of fields from which on values that were recorded again are looked for, and removed.
 const COMPACT_BYTES: usize = 4 << 10;
 /// The number of buffers that are kept for the fields of later spans.
@@ -25,9 +30,9 @@ const BUFFER_BYTES_MAX: usize = 1 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct LiveLimits {
     spans_max: usize,
-    /// The number of spans that began when there was no room for another, and that were not closed since. If the close
-    /// of such a span was lost, the number stays too high.
-    not_tracked: u64,
+    refused: RefusedSpans,
+    /// The number of enters for which there was no room.
+    refused_enters: u64,
     /// The memory of the fields of closed spans, for later spans.
     buffers: Vec<Vec<u8>>,
 }
@@ -35,13 +40,44 @@ pub(super) struct LiveLimits {
 impl SpanReplay {
     /// Creates a replay that keeps at most `spans_max` spans.
     pub(crate) fn live(spans_max: usize) -> Self {
-        let limits = LiveLimits { spans_max, not_tracked: 0, buffers: Vec::new() };
+        let limits = LiveLimits { spans_max, refused: RefusedSpans::default(), refused_enters: 0, buffers: Vec::new() };
         Self { live: Some(limits), ..Self::new().without_slices() }
     }
 
     /// Returns how many open spans are not kept because there was no room for them.
     pub(crate) fn not_tracked(&self) -> u64 {
-        self.live.as_ref().map_or(0, |live| live.not_tracked)
+        self.live.as_ref().map_or(0, |live| live.refused.count())
+    }
+
+    /// Returns how many of the spans without room were forgotten, because their close may have been lost.
+    pub(crate) fn forgotten_spans(&self) -> u64 {
+        self.live.as_ref().map_or(0, |live| live.refused.forgotten())
+    }
+
+    /// Returns how many enters were left out because there was no room for them.
+    pub(crate) fn refused_enters(&self) -> u64 {
+        self.live.as_ref().map_or(0, |live| live.refused_enters)
+    }
+
+    /// Forgets what is of no use any more. A reader of a live stream calls this from time to time.
+    pub(crate) fn forget_old(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.refused.forget_lost(self.losses.of_process(self.now_epoch_nanos), self.gaps);
+        }
+        let stacks = &self.stacks;
+        self.losses.keep_in_bounds(LINKS_MAX, |thread| !stacks.of(thread).is_empty());
+    }
+
+    /// Returns the number of links of threads to rings, and the number of stacks.
+    #[cfg(test)]
+    pub(crate) fn thread_counts(&self) -> (usize, usize) {
+        (self.losses.links(), self.stacks.threads())
+    }
+
+    /// Returns the number of closes after which spans wait for late records.
+    #[cfg(test)]
+    pub(crate) fn closing_count(&self) -> usize {
+        self.closing.len()
     }
 
     /// Returns true if events of the process were lost. Without losses, each open span has a creation.
@@ -85,23 +121,37 @@ impl SpanReplay {
     ) -> bool {
         let Some(live) = &mut self.live else { return false };
         let is_full = self.spans.len() >= live.spans_max;
-        let is_unknown = |id: SpanId| (is_full || live.not_tracked > 0) && !self.spans.contains_key(&id);
-        match (event, span) {
-            (PerfEvent::SpanNew, Some(id)) if is_full && is_unknown(id) => {
-                live.not_tracked += 1;
+        let may_be_refused = is_full || live.refused.count() > 0;
+        let unknown = span.filter(|id| may_be_refused && !self.spans.contains_key(id));
+        let nanos = record.epoch_nanos();
+        match (event, unknown) {
+            (PerfEvent::SpanNew, Some(id)) if is_full => {
+                live.refused.add(id, nanos, live.spans_max);
                 // Its parent exists, whether there is room for the child or not.
-                self.happen(record.related(), thread, record.epoch_nanos());
+                self.happen(record.related(), thread, nanos);
                 true
             }
-            (PerfEvent::SpanClose, Some(id)) if is_unknown(id) => {
-                live.not_tracked = live.not_tracked.saturating_sub(1);
+            (PerfEvent::SpanClose, Some(id)) => live.refused.close(id) || is_full,
+            (PerfEvent::SpanRecord | PerfEvent::SpanEnter, Some(id)) if is_full || live.refused.may_have(id) => {
+                // The span is open. After a loss, it may be one that was forgotten.
+                if !live.refused.see(id, nanos) && self.gaps > 0 && !live.refused.may_have(id) {
+                    live.refused.add(id, nanos, live.spans_max);
+                }
                 true
             }
-            (PerfEvent::SpanRecord | PerfEvent::SpanEnter | PerfEvent::SpanExit, Some(id)) if is_unknown(id) => true,
-            (PerfEvent::SpanEnter, _) => self.stacks.open() >= live.spans_max.saturating_mul(SLICES_PER_SPAN),
+            (PerfEvent::SpanExit, Some(id)) if is_full || live.refused.may_have(id) => {
+                live.refused.see(id, nanos);
+                true
+            }
+            (PerfEvent::SpanEnter, _) => {
+                let is_refused = self.stacks.open() >= live.spans_max.saturating_mul(SLICES_PER_SPAN)
+                    || !self.stacks.has_room(thread, THREADS_MAX);
+                live.refused_enters += u64::from(is_refused);
+                is_refused
+            }
             // The spans that a span follows from are not kept: there may be any number of them.
-            (PerfEvent::SpanFollowsFrom, id) => {
-                self.happen(id, thread, record.epoch_nanos());
+            (PerfEvent::SpanFollowsFrom, _) => {
+                self.happen(span, thread, nanos);
                 true
             }
             (PerfEvent::ThreadEnded, _) => {
@@ -117,8 +167,9 @@ impl SpanReplay {
     /// Notes that a record names a span. If the span is not known and events were lost, its creation may be one of
     /// them: the span was opened before the window.
     pub(super) fn note_named(&mut self, span: Option<SpanId>, epoch_nanos: u64) {
-        let (Some(live), Some(id)) = (&self.live, span) else { return };
-        if self.gaps > 0 && live.not_tracked == 0 && self.spans.len() < live.spans_max {
+        let (Some(live), Some(id)) = (&mut self.live, span) else { return };
+        let is_refused = live.refused.see(id, epoch_nanos) || live.refused.may_have(id);
+        if self.gaps > 0 && !is_refused && self.spans.len() < live.spans_max {
             self.span(id, epoch_nanos, || None);
         }
     }

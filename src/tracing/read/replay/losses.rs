@@ -14,6 +14,11 @@ pub(crate) struct RingLosses {
     indices: IdMap<RingKey, usize>,
     /// The rings to which each thread has recorded. For most threads this is one ring.
     rings_of_threads: IdMap<ThreadKey, Vec<RingKey>>,
+    /// The number of all rings in `rings_of_threads`.
+    links: usize,
+    /// True if threads that may not have ended were forgotten. Then any ring may have lost events of a thread that is
+    /// not known.
+    has_forgotten: bool,
     /// The ring of the last record, as an index. The next record often has the same one.
     last: usize,
 }
@@ -59,6 +64,7 @@ impl RingLosses {
             let rings = self.rings_of_threads.entry(thread).or_default();
             if !rings.contains(&ring) {
                 rings.push(ring);
+                self.links += 1;
             }
         }
         let ring = &mut self.rings[index].1;
@@ -75,7 +81,28 @@ impl RingLosses {
     /// do not bring it back.
     #[cfg(feature = "live")]
     pub(super) fn forget_thread(&mut self, thread: ThreadKey) {
-        self.rings_of_threads.remove(&thread);
+        self.links -= self.rings_of_threads.remove(&thread).map_or(0, |rings| rings.len());
+    }
+
+    #[cfg(all(test, feature = "live"))]
+    pub(super) fn links(&self) -> usize {
+        self.links
+    }
+
+    /// If more than `links_max` pairs of a thread and a ring are kept, forgets the threads for which `is_needed`
+    /// returns false. If the others are too many, too, forgets all.
+    #[cfg(feature = "live")]
+    pub(super) fn keep_in_bounds(&mut self, links_max: usize, is_needed: impl Fn(ThreadKey) -> bool) {
+        if self.links <= links_max {
+            return;
+        }
+        self.has_forgotten = true;
+        self.rings_of_threads.retain(|thread, _| is_needed(*thread));
+        self.links = self.rings_of_threads.values().map(Vec::len).sum();
+        if self.links > links_max / 2 {
+            self.rings_of_threads = IdMap::default();
+            self.links = 0;
+        }
     }
 
     /// Returns the threads that have recorded.
@@ -117,6 +144,27 @@ impl RingLosses {
         let Some(ring) = ring.filter(has_records) else {
             return true;
         };
-        self.rings_of_threads.get(&thread).is_some_and(|rings| rings.contains(&ring))
+        self.rings_of_threads.get(&thread).map_or(self.has_forgotten, |rings| rings.contains(&ring))
+    }
+}
+
+#[cfg(all(test, feature = "live"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_was_forgotten_may_have_recorded_the_lost_events_of_any_ring() {
+        let thread = |thread_id| ThreadKey { recorder: 0, thread_id };
+        let mut losses = RingLosses::default();
+        losses.record((0, 1), thread(100), 1);
+        (0..20).for_each(|id| losses.record((0, 0), thread(id), 2));
+        let concerned = |losses: &RingLosses| [1, 2].map(|id| losses.concerns(Some((0, 1)), thread(id)));
+        losses.keep_in_bounds(21, |_| false);
+        assert_eq!(concerned(&losses), [false, false]);
+        losses.keep_in_bounds(20, |kept| kept == thread(2));
+        assert_eq!((concerned(&losses), losses.links()), ([true, false], 1));
+        (0..20).for_each(|id| losses.record((0, 0), thread(id), 3));
+        losses.keep_in_bounds(10, |_| true);
+        assert_eq!((concerned(&losses), losses.links()), ([true, true], 0));
     }
 }

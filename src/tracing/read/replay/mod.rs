@@ -9,6 +9,7 @@
 //! | `open` | the open spans and slices |
 //! | `kept` | an estimate of the memory that a replay takes |
 //! | `live` | the replay of a stream without end, in bounded memory |
+//! | `refused` | the open spans for which such a replay has no room |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
@@ -18,6 +19,8 @@ mod kept;
 mod live;
 mod losses;
 mod open;
+#[cfg(feature = "live")]
+mod refused;
 mod span_record;
 mod stacks;
 
@@ -301,7 +304,8 @@ impl SpanReplay {
     fn close(&mut self, id: SpanId, recorder: u32, record: &impl SpanRecord) -> SpanStep {
         let is_lossy = self.gaps > 0;
         let span = self.span(id, record.epoch_nanos(), || record.known_call_site());
-        span.closed = Some(moment(record));
+        // In a damaged ring, a span can be closed again and again.
+        let is_first = span.closed.replace(moment(record)).is_none();
         let cut = if is_lossy && span.open_slices > 0 { self.stacks.take_all(recorder, id) } else { Vec::new() };
         if !cut.is_empty()
             && let Some(span) = self.spans.get_mut(&id)
@@ -311,7 +315,9 @@ impl SpanReplay {
             span.more_bytes += bytes;
             self.more_bytes += bytes;
         }
-        self.closing.push_back((record.epoch_nanos(), id));
+        if is_first {
+            self.closing.push_back((record.epoch_nanos(), id));
+        }
         SpanStep::Closed { span: id, cut }
     }
 

@@ -22,6 +22,12 @@ impl SpanReplay {
         self.spans.is_empty()
     }
 
+    /// Returns the spans that were not taken, in no order.
+    #[cfg(feature = "live")]
+    pub(crate) fn spans(&self) -> impl Iterator<Item = &Span> {
+        self.spans.values()
+    }
+
     /// Returns the spans that have not been closed, in no order.
     pub fn open_spans(&self) -> impl Iterator<Item = &Span> {
         self.spans.values().filter(|span| span.is_open())

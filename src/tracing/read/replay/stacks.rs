@@ -4,6 +4,9 @@ use crate::tracing::SpanId;
 use crate::tracing::read::id_map::IdMap;
 use std::collections::{HashMap, HashSet};
 
+/// The number of slices for which an empty stack may keep memory.
+const SPARE_SLICES: usize = 64;
+
 /// Key of a thread: its recorder and its id there. A thread that records to two recorders has two keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ThreadKey {
@@ -53,6 +56,9 @@ pub(super) struct SpanStacks {
     next_id: u64,
     /// The number of slices on all stacks.
     open: usize,
+    /// The id of the next slice when the threads without slices were last removed.
+    #[cfg(feature = "live")]
+    cleared_at: u64,
 }
 
 /// The span stack of one thread, innermost last.
@@ -74,6 +80,24 @@ impl SpanStacks {
         stack.slices.push(slice);
         stack.covered_nanos.push(0);
         slice
+    }
+
+    #[cfg(all(test, feature = "live"))]
+    pub(super) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Returns true if the thread may enter a span: at most `threads_max` threads have stacks. Stacks without slices
+    /// make room for others.
+    #[cfg(feature = "live")]
+    pub(super) fn has_room(&mut self, thread: ThreadKey, threads_max: usize) -> bool {
+        let is_full = |stacks: &Self| stacks.threads.len() >= threads_max && !stacks.threads.contains_key(&thread);
+        if is_full(self) && self.next_id - self.cleared_at >= threads_max as u64 / 2 {
+            // The work is little for each enter, even if no stack can be removed.
+            self.cleared_at = self.next_id;
+            self.threads.retain(|_, stack| !stack.slices.is_empty());
+        }
+        !is_full(self)
     }
 
     /// Takes the innermost slice of `span` from the stack of the thread. Returns `None` if the stack has no slice of
@@ -176,6 +200,11 @@ impl ThreadStack {
     fn take(&mut self, span: SpanId) -> Option<TakenSlice> {
         let at = self.slices.iter().rposition(|slice| slice.span == span)?;
         let nests = at + 1 == self.slices.len();
-        Some(TakenSlice { slice: self.slices.remove(at), nests, covered_nanos: self.covered_nanos.remove(at) })
+        let taken = TakenSlice { slice: self.slices.remove(at), nests, covered_nanos: self.covered_nanos.remove(at) };
+        if self.slices.capacity() > 4 * self.slices.len() + SPARE_SLICES {
+            self.slices.shrink_to(2 * self.slices.len());
+            self.covered_nanos.shrink_to(2 * self.slices.len());
+        }
+        Some(taken)
     }
 }
