@@ -142,7 +142,9 @@ impl TraceBuilder<'_> {
             }
             SpanStep::SliceEnded(taken) => {
                 self.show_span(process, taken.slice.span, replay)?;
-                self.end_slice(process, &taken.slice, nanos, Args::default())
+                let mut args = Args::default();
+                args.push_instructions(taken.instructions);
+                self.end_slice(process, &taken.slice, nanos, args)
             }
             SpanStep::Closed { span, cut } => {
                 self.show_span(process, *span, replay)?;
