@@ -31,7 +31,7 @@ use tracks::TrackKey;
 pub(super) fn draw(
     recording: &CaptureRecording<'_>,
     outline: &Outline,
-    ExportOptions { view, names }: ExportOptions,
+    ExportOptions { view, names, .. }: ExportOptions,
     writer: &mut dyn TraceWriter,
 ) -> Result<(), CaptureError> {
     let mut builder = TraceBuilder {
