@@ -75,10 +75,8 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
     let rings = RefCell::new(ProgramRings::new(started, rings_directory));
     let temporary = directory.path().join("icount.evc");
     let output = args.output.as_deref().unwrap_or(&temporary);
-    let captured = match rings.borrow_mut().wait_for_first(&interrupt) {
-        true => Some(capture(&rings, output, args.force, &interrupt)?),
-        false => None,
-    };
+    let is_recording = rings.borrow_mut().wait_for_first(&interrupt);
+    let captured = if is_recording { Some(capture(&rings, output, args.force, &interrupt)?) } else { None };
     let code = rings.borrow_mut().program.wait();
     if interrupt.came() {
         return Err(Failure::new(Exit::Failed, "interrupted; nothing was counted").into());

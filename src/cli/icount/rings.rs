@@ -80,7 +80,9 @@ impl ProgramRings {
         // If the program has ended by now, the look below finds all rings that it has made.
         let has_ended = self.program.has_ended();
         let files = directories::files(std::slice::from_ref(&self.directory), false).unwrap_or_default();
-        for file in files {
+        let is_whole =
+            |file: &PathBuf| file.metadata().is_ok_and(|metadata| !directories::is_unfinished(file, &metadata));
+        for file in files.into_iter().filter(is_whole) {
             // A file that is not a ring yet is one at the next look. A later ring of the same name is another file.
             let Ok(ring) = Reader::open(&file) else { continue };
             let info = ring.info();
