@@ -6,7 +6,7 @@ use super::output;
 use super::paint::WARNING;
 use super::saved::{SavedArgs, stdout_twice};
 use eventring::capture::{CaptureError, CaptureFile};
-use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, export};
+use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, Weight, export};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -27,6 +27,9 @@ pub(super) struct Args {
     /// Names of spans in traces and stacks: the name, or the target and the name
     #[arg(long = "names", value_name = "NAMES", default_value = "name")]
     span_names: Names,
+    /// Numbers of folded stacks: times in nanoseconds, or instructions, if they were counted
+    #[arg(long, value_name = "WEIGHT", default_value = "time")]
+    weight: Weight,
     /// Where to write; `-` for stdout [default: the input's name with the extension of the format; folded and jsonl:
     /// stdout]
     #[arg(short, long, value_name = "FILE")]
@@ -110,7 +113,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<ExportSummary, CaptureError> {
-    export(capture, args.format, ExportOptions::from(args.view).names(args.span_names), out)
+    export(capture, args.format, ExportOptions::from(args.view).names(args.span_names).weight(args.weight), out)
 }
 
 fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result<()> {

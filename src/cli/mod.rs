@@ -16,6 +16,8 @@ mod exit;
 mod export;
 mod format;
 mod history;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod icount;
 mod info;
 mod interrupt;
 mod list;
@@ -62,6 +64,8 @@ enum Verb {
     Capture(capture::Args),
     Export(export::Args),
     Summary(summary::Args),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Icount(icount::IcountArgs),
     Open(open_spans::OpenArgs),
     Top(top::TopArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -96,6 +100,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::Capture(args) => capture::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Summary(args) => summary::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Icount(args) => icount::run(args),
         Verb::Open(args) => open_spans::run(args),
         Verb::Top(args) => top::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

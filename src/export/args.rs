@@ -2,7 +2,7 @@
 
 use crate::schema::Value;
 use crate::schema::perf::{Cut, FieldValue};
-use crate::tracing::{Field, FieldsProblem};
+use crate::tracing::{Field, FieldsProblem, SpanInstructions};
 use serde_json::{Map, Number, json};
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -82,6 +82,14 @@ impl Args {
             };
             self.push(FIELDS_LOST, ArgValue::Bool(true));
             self.push("problem", ArgValue::Text(text.into()));
+        }
+    }
+
+    /// Adds the instructions of a span or slice, if they were counted.
+    pub(super) fn push_instructions(&mut self, instructions: Option<SpanInstructions>) {
+        if let Some(SpanInstructions { all, own, .. }) = instructions {
+            self.push("instructions", ArgValue::Uint(all));
+            self.push("self_instructions", ArgValue::Uint(own));
         }
     }
 

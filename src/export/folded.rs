@@ -1,10 +1,10 @@
 //! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
-//! 1234`.
+//! 1234`. The number may also be that of the instructions.
 
 use super::pass::{self, Pass};
 use super::recording::CaptureRecording;
 use super::stacks::{StackId, Stacks};
-use super::{ExportOptions, ExportSummary, View};
+use super::{ExportOptions, ExportSummary, View, Weight};
 use crate::capture::CaptureError;
 use crate::reader::GapCause;
 use crate::recording::SelfTimes;
@@ -13,16 +13,16 @@ use crate::schema::perf::PerfEvent;
 use crate::tracing::{IdMap, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 use std::io::{self, Write};
 
-/// Writes the stacks, sorted. In span view, the self time of a span is the time in which it existed and none of its
+/// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in which it existed and none of its
 /// children did. In thread view, it is the time in which the span was the innermost span of a thread. An open span
 /// lasts until the end of the recording.
 pub(super) fn write(
     recording: &CaptureRecording<'_>,
-    ExportOptions { view, names }: ExportOptions,
+    ExportOptions { view, names, weight }: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
-    let mut folder = SpanFolder { recording, view, stacks: Stacks::new(names), processes };
+    let mut folder = SpanFolder { recording, view, weight, stacks: Stacks::new(names), processes };
     let end = pass::run(recording, &mut folder)?;
     let last_nanos = end.last_nanos;
     for (process_index, (process, replay)) in folder.processes.iter_mut().zip(&end.replays).enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn write(
     };
     let programs: Vec<&str> = recording.processes().iter().map(program).collect();
     let lines = folder.stacks.lines(&programs);
-    lines.iter().try_for_each(|(stack, nanos)| writeln!(out, "{stack} {nanos}")).map_err(pass::write_error)?;
+    lines.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}")).map_err(pass::write_error)?;
     Ok(counts)
 }
 
@@ -52,6 +52,7 @@ const PARENTS_MAX: u32 = 16;
 struct SpanFolder<'r> {
     recording: &'r CaptureRecording<'r>,
     view: View,
+    weight: Weight,
     stacks: Stacks,
     processes: Vec<FoldedProcess>,
 }
@@ -152,9 +153,13 @@ impl SpanFolder<'_> {
             View::Span => process.self_times.take(span, last_nanos).unwrap_or(0),
             View::Thread => folded.nanos,
         };
-        if nanos > 0 {
+        let weight = match self.weight {
+            Weight::Time => nanos,
+            Weight::Instructions => span.instructions.map_or(0, |instructions| instructions.own),
+        };
+        if weight > 0 {
             let stack = folded.stack.unwrap_or_else(|| self.stacks.of(process_index, None, span));
-            self.stacks.add(stack, nanos);
+            self.stacks.add(stack, weight);
         }
     }
 }

@@ -12,7 +12,9 @@ use crate::recording::PerDescription;
 use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::decode_event;
 use crate::schema::perf::PerfEvent;
-use crate::tracing::{CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanReplay, SpanStep, Thread};
+use crate::tracing::{
+    CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanInstructions, SpanReplay, SpanStep, Thread,
+};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -158,6 +160,10 @@ impl LineWriter<'_> {
         text.member("end_ns", &span.closed.as_ref().map(|closed| closed.epoch_nanos))?;
         text.member("duration_ns", &span.wall_nanos())?;
         text.member("busy_ns", &busy)?;
+        if let Some(SpanInstructions { all, own, .. }) = &span.instructions {
+            text.member("instructions", all)?;
+            text.member("self_instructions", own)?;
+        }
         text.member("open", &(span.is_open() && !span.is_end_lost))?;
         text.member("end_lost", &span.is_end_lost)?;
         text.member("last_seen_ns", &span.is_end_lost.then_some(span.last_seen_epoch_nanos))?;
@@ -249,6 +255,9 @@ impl LineWriter<'_> {
             self.text.member("code", &record.descriptor.event_type)?;
         } else {
             self.text.member("span", &record.span().map(SpanId::get))?;
+            if let Some(count) = record.instructions() {
+                self.text.member("instructions", &count)?;
+            }
             self.content(record, catalog)?;
         }
         self.text.end();

@@ -52,7 +52,7 @@ mod walls;
 
 pub use names::Names;
 pub use payloads::PayloadLosses;
-pub use summary::{SpanSummary, Summary, summarize};
+pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};
 
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use outline::Outline;
@@ -121,6 +121,18 @@ pub enum View {
     Span,
 }
 
+/// The number behind each line of folded stacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[non_exhaustive]
+pub enum Weight {
+    /// The self time in nanoseconds
+    #[default]
+    Time,
+    /// The instructions that the program executed while a thread was in the span, and in no span inside it
+    Instructions,
+}
+
 /// The way in which an export shows a capture. A [`View`] alone is options, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -129,6 +141,8 @@ pub struct ExportOptions {
     pub view: View,
     /// The names of spans in traces and stacks.
     pub names: Names,
+    /// The numbers of folded stacks.
+    pub weight: Weight,
 }
 
 impl ExportOptions {
@@ -136,6 +150,12 @@ impl ExportOptions {
     #[must_use]
     pub fn names(self, names: Names) -> Self {
         Self { names, ..self }
+    }
+
+    /// Sets the numbers of folded stacks.
+    #[must_use]
+    pub fn weight(self, weight: Weight) -> Self {
+        Self { weight, ..self }
     }
 }
 

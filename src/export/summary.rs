@@ -8,7 +8,7 @@ use crate::capture::{CaptureError, CaptureFile};
 use crate::recording::PerDescription;
 use crate::recording::SelfTimes;
 use crate::recording::{EntryContent, RecordingEntry};
-use crate::tracing::{CallSite, Span, SpanReplay, SpanStep};
+use crate::tracing::{CallSite, Span, SpanInstructions, SpanReplay, SpanStep};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
@@ -65,6 +65,34 @@ pub struct SpanSummary {
     pub p99_nanos: u64,
     /// The longest duration.
     pub max_nanos: u64,
+    /// The instructions that the program executed in these spans; `None` if they were counted in none of them.
+    pub instructions: Option<InstructionSummary>,
+}
+
+/// The instructions that the program executed in all spans of one name and target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct InstructionSummary {
+    /// The number of spans in which they were counted.
+    pub spans: u64,
+    /// The sum over these spans.
+    pub all: u64,
+    /// The part of the sum that was executed while the thread was in no span inside these.
+    pub own: u64,
+    /// The smallest number of one span.
+    pub min: u64,
+    /// The largest number of one span.
+    pub max: u64,
+}
+
+impl InstructionSummary {
+    fn add(&mut self, span: &SpanInstructions) {
+        self.min = if self.spans == 0 { span.all } else { self.min.min(span.all) };
+        self.max = self.max.max(span.all);
+        self.spans += 1;
+        self.all = self.all.saturating_add(span.all);
+        self.own = self.own.saturating_add(span.own);
+    }
 }
 
 /// Counts the spans of a capture and measures their times. All numbers are exact, percentiles too. The capture is read
@@ -101,7 +129,7 @@ impl Summary {
     }
 
     /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
-    /// "p90_ns", "p99_ns", "max_ns"}, …], "lost", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed",
+    /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed",
     /// "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -109,11 +137,18 @@ impl Summary {
             .spans
             .iter()
             .map(|span| {
-                json!({
+                let mut object = json!({
                     "name": span.name, "target": span.target, "count": span.count, "total_ns": span.total_nanos,
                     "self_ns": span.self_nanos, "busy_ns": span.busy_nanos, "p50_ns": span.p50_nanos,
                     "p90_ns": span.p90_nanos, "p99_ns": span.p99_nanos, "max_ns": span.max_nanos,
-                })
+                });
+                if let Some(counted) = &span.instructions {
+                    object["instructions"] = json!({
+                        "spans": counted.spans, "all": counted.all, "self": counted.own, "min": counted.min,
+                        "max": counted.max,
+                    });
+                }
+                object
             })
             .collect();
         json!({
@@ -157,7 +192,12 @@ impl SpanCounter {
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.groups.of(span);
         match (span.wall_nanos(), span.is_open()) {
-            (Some(wall), _) => *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos),
+            (Some(wall), _) => {
+                *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos);
+                if let Some(instructions) = &span.instructions {
+                    group.summary.instructions.get_or_insert_default().add(instructions);
+                }
+            }
             (None, true) if span.is_end_lost => group.summary.end_lost += 1,
             (None, true) => group.summary.open += 1,
             (None, false) => group.summary.incomplete += 1,

@@ -58,10 +58,10 @@ pub(crate) use system::nameless_memory;
 pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, lock_state,
 };
+#[cfg(feature = "tracing")]
+pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name};
 #[cfg(feature = "capture")]
 pub(crate) use system::{boottime_nanos, monotonic_nanos, open_for_reading, read_exact_at};
-#[cfg(feature = "tracing")]
-pub(crate) use system::{current_thread_id, current_thread_name};
 pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_parts};
 
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]

@@ -2,6 +2,7 @@
 
 use super::core::PerfCore;
 use super::fields::FieldLimits;
+use super::instruction_count::InstructionSource;
 use super::memory_plan::{DEFAULT_SHARDS_BYTES, DEFAULT_SHIFTS, MemoryPlan, ShardCount};
 use super::recorder::PerfRecorder;
 use super::redact::RedactedFields;
@@ -32,6 +33,7 @@ pub struct PerfRecorderBuilder {
     tables_shift: u32,
     limits: FieldLimits,
     redacted: RedactedFields,
+    instructions: Option<InstructionSource>,
 }
 
 impl PerfRecorderBuilder {
@@ -43,6 +45,7 @@ impl PerfRecorderBuilder {
             tables_shift: DEFAULT_TABLES_SHIFT,
             limits: FieldLimits::default(),
             redacted: RedactedFields::default(),
+            instructions: None,
         }
     }
 
@@ -216,6 +219,14 @@ impl PerfRecorderBuilder {
         self
     }
 
+    /// Sets where the counts of executed instructions come from, which the events of spans carry. Default:
+    /// [`InstructionSource::Plugin`]. The setting is one for the whole process. A later [`Self::build`] of any recorder
+    /// may change it for threads that have not recorded yet.
+    pub fn instructions(mut self, source: InstructionSource) -> Self {
+        self.instructions = Some(source);
+        self
+    }
+
     /// Makes shard 0 with its tables.
     ///
     /// # Errors
@@ -231,6 +242,9 @@ impl PerfRecorderBuilder {
         let geometry = shard0.geometry();
         let shifts = [geometry.descriptor_capacity(), geometry.payload_buf_bytes()].map(u64::trailing_zeros);
         let tables = Tables::new(&shard0);
+        if let Some(source) = self.instructions {
+            source.choose();
+        }
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
         Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, self.limits.checked(), self.redacted)))
     }

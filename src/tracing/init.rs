@@ -4,6 +4,7 @@ use super::builder::PerfRecorderBuilder;
 use super::filter::TargetFilter;
 use super::filter_handle::FilterHandle;
 use super::global::PERF;
+use super::instruction_count::InstructionSource;
 use super::layer::RecorderLayer;
 use super::recorder::PerfRecorder;
 use super::redact::is_field_name;
@@ -25,6 +26,9 @@ pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
 /// Environment variable with the names of fields whose values must not be recorded, separated by commas. Every
 /// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`PerfRecorderBuilder::redact_fields`].
 pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
+/// Environment variable with the source of instruction counts: `plugin` (the default), `hardware` or `off`. Every
+/// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`InstructionSource`].
+pub const INSTRUCTIONS_VARIABLE: &str = "EVENTRING_INSTRUCTIONS";
 
 /// The recording of the whole process, as [`init`] has begun it. It continues until the process ends, even if this
 /// value is dropped.
@@ -75,9 +79,10 @@ impl Recording {
 /// `<name-or-path>:<descriptor-shift>:<payload-shift>`, see [`PerfRecorderBuilder::config`]. Without a size, all rings
 /// together take at most 64 MiB.
 ///
-/// Two environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
+/// Three environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
 /// events; without it, everything at level INFO or a more important level is recorded. `EVENTRING_REDACT`
-/// (`password,token`) names fields whose values are left out.
+/// (`password,token`) names fields whose values are left out. `EVENTRING_INSTRUCTIONS` (`hardware`) is the source of
+/// instruction counts, see [`InstructionSource`].
 ///
 /// ```no_run
 /// eventring::tracing::init("my-app");
@@ -219,7 +224,20 @@ fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, Se
     if let Some(name) = redacted.split(',').map(str::trim).find(|name| !name.is_empty() && !is_field_name(name)) {
         return Err(SetupError(SetupCause::Redact(name.to_owned())));
     }
-    Ok(PerfRecorder::builder().config(config).keep_from_env().redact_fields(redacted.split(',')))
+    let builder = PerfRecorder::builder().config(config).keep_from_env().redact_fields(redacted.split(','));
+    Ok(match set_and_not_empty(INSTRUCTIONS_VARIABLE) {
+        Some(source) => builder.instructions(instruction_source(&source)?),
+        None => builder,
+    })
+}
+
+fn instruction_source(source: &OsStr) -> Result<InstructionSource, SetupError> {
+    match source.to_str() {
+        Some("off") => Ok(InstructionSource::Off),
+        Some("plugin") => Ok(InstructionSource::Plugin),
+        Some("hardware") => Ok(InstructionSource::Hardware),
+        _ => Err(SetupError(SetupCause::Instructions(source.to_string_lossy().into_owned()))),
+    }
 }
 
 fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {

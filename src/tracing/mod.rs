@@ -48,6 +48,7 @@ mod filter;
 mod filter_handle;
 mod global;
 mod init;
+mod instruction_count;
 mod layer;
 mod memory_plan;
 mod open_spans;
@@ -78,15 +79,17 @@ pub use filter::{FilterError, TargetFilter};
 pub use filter_handle::FilterHandle;
 pub use global::PERF;
 pub use init::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, init, try_init, try_init_from_env, try_init_with,
+    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
+    try_init_from_env, try_init_with,
 };
+pub use instruction_count::InstructionSource;
 pub use layer::RecorderLayer;
 #[cfg(feature = "capture")]
 pub(crate) use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent, PerfItem,
-    PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
-    TypedEvent, decode_record,
+    PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanInstructions, SpanReplay, SpanSlice, SpanTree,
+    Thread, ThreadKey, TypedEvent, decode_record,
 };
 #[cfg(feature = "export")]
 pub(crate) use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};

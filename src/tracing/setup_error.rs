@@ -1,7 +1,7 @@
 //! The error of the set-up of a process.
 
 use super::filter::FilterError;
-use super::init::{FILTER_VARIABLE, REDACT_VARIABLE};
+use super::init::{FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE};
 use crate::recorder::{RecorderError, RecorderErrorKind};
 use std::fmt;
 
@@ -17,6 +17,8 @@ pub(super) enum SetupCause {
     Filter(FilterError),
     /// A name of a redacted field that no field can have.
     Redact(String),
+    /// An unknown source of instruction counts.
+    Instructions(String),
 }
 
 /// The kinds of [`SetupError`].
@@ -35,6 +37,8 @@ pub enum SetupErrorKind {
     Filter,
     /// An invalid name of a field that is not to be recorded.
     Redact,
+    /// An unknown source of instruction counts.
+    Instructions,
 }
 
 impl SetupError {
@@ -50,6 +54,7 @@ impl SetupError {
             SetupCause::Rings(_) => SetupErrorKind::Recorder,
             SetupCause::Filter(_) => SetupErrorKind::Filter,
             SetupCause::Redact(_) => SetupErrorKind::Redact,
+            SetupCause::Instructions(_) => SetupErrorKind::Instructions,
         }
     }
 }
@@ -66,6 +71,11 @@ impl fmt::Display for SetupError {
             ),
             SetupCause::Rings(error) => error.fmt(f),
             SetupCause::Filter(error) => write!(f, "{error} (from the environment variable {FILTER_VARIABLE})"),
+            SetupCause::Instructions(source) => write!(
+                f,
+                "count instructions: found `{source}`, expected `off`, `plugin` or `hardware`; write one of these (from the environment variable \
+                 {INSTRUCTIONS_VARIABLE})"
+            ),
             SetupCause::Redact(name) => write!(
                 f,
                 "redact fields: found `{name}`, which no field can be named, expected names of fields, separated by commas; write \
@@ -82,7 +92,7 @@ impl std::error::Error for SetupError {
         match &self.0 {
             SetupCause::Rings(error) => Some(error),
             SetupCause::Filter(error) => Some(error),
-            SetupCause::Subscriber | SetupCause::Recorder | SetupCause::Redact(_) => None,
+            SetupCause::Subscriber | SetupCause::Recorder | SetupCause::Redact(_) | SetupCause::Instructions(_) => None,
         }
     }
 }

@@ -90,6 +90,7 @@ impl Sink {
     /// Records that a thread exits a span. `entry` is the entry that the exit removed from the span stack; `None` if
     /// there was no entry. If the enter was recorded, the exit is recorded even while recording is switched off.
     pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {
+        let ext = PerfExt { related: thread.instructions(), ..ext };
         if entry.is_some_and(|entry| entry.is_recorded()) {
             self.record_end(thread, PerfEvent::SpanExit, ext);
         } else {

@@ -2,6 +2,7 @@
 
 use super::core::PerfCore;
 use super::end_of_thread;
+use super::instruction_count::Counting;
 use super::shards::Assignment;
 use super::span_slab::{FreeList, ID_BITS};
 use super::span_stack::{Popped, SpanEntry, SpanStack};
@@ -47,6 +48,8 @@ pub(super) struct ThreadState {
     cached_rings: [Cell<CachedRing>; CACHED_RINGS],
     /// True inside [`Self::assign_ring`].
     is_assigning: Cell<bool>,
+    /// Whether the program's instructions on this thread are counted.
+    pub(super) counting: Cell<Counting>,
     /// Depth to which the formatting of values is nested at present. A value's `Debug` code may record an event,
     /// which formats other values.
     pub(super) formatting_depth: Cell<u32>,
@@ -91,6 +94,7 @@ impl ThreadState {
             last_ring: Cell::new(NO_RING),
             cached_rings: [const { Cell::new(NO_RING) }; CACHED_RINGS],
             is_assigning: Cell::new(false),
+            counting: Cell::new(Counting::Unknown),
             formatting_depth: Cell::new(0),
             span_stack: SpanStack::new(),
             free_list: FreeList::new(),
@@ -174,8 +178,9 @@ impl ThreadState {
 
     fn set_last_ring(&self, cached: CachedRing) {
         // A thread that has begun to end does not cache its ring here, so it takes the slow paths. The fast paths
-        // would put cells into its free list, which must stay empty.
-        if !self.free_list.has_ended() {
+        // would put cells into its free list, which must stay empty. Nor does a thread that counts instructions: only
+        // slow paths count.
+        if !self.free_list.has_ended() && self.counting.get() == Counting::No {
             self.last_ring.set(cached);
         }
     }

@@ -5,6 +5,7 @@ mod program;
 mod report;
 mod triggers;
 
+pub(super) use program::Program;
 pub(super) use report::{report_payload_losses, report_problem, report_table_losses};
 
 use crate::cli::advice;
@@ -22,7 +23,6 @@ use eventring::capture::{
 };
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use indicatif::{ProgressBar, ProgressStyle};
-use program::Program;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A program that the capture has started.
-pub(super) struct Program {
+pub(in crate::cli) struct Program {
     child: Child,
     name: String,
     started_epoch_nanos: u64,
@@ -30,7 +30,16 @@ impl Program {
     /// Starts the program. Sets `EVENTRING_KEEP` for it unless the user has set this variable. So the program's rings
     /// stay when the program ends, and the capture cannot miss them. With `spares_stdout`, the program's output goes
     /// to stderr, because stdout is for the capture's own output.
-    pub(super) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
+    pub(in crate::cli) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
+        Self::start_with(command, spares_stdout, &[])
+    }
+
+    /// Starts the program as [`Self::start`] does, and sets environment variables for it.
+    pub(in crate::cli) fn start_with(
+        command: &[OsString],
+        spares_stdout: bool,
+        variables: &[(&str, OsString)],
+    ) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
             return Err(Failure::new(Exit::Usage, "no program is named after `--`; name it there, with its arguments"));
         };
@@ -45,7 +54,7 @@ impl Program {
         };
         let keeps_for_us = std::env::var_os(KEEP_VARIABLE).is_none_or(|value| value.is_empty());
         let mut command = Command::new(program);
-        command.args(arguments);
+        command.args(arguments).envs(variables.iter().cloned());
         if keeps_for_us {
             command.env(KEEP_VARIABLE, "1");
         }
@@ -59,7 +68,7 @@ impl Program {
     }
 
     /// Asks whether the program has ended.
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub(in crate::cli) fn has_ended(&mut self) -> bool {
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
         {
@@ -68,14 +77,24 @@ impl Program {
         self.ended.is_some()
     }
 
+    /// Waits until the program has ended. Returns its exit code as a shell reports it.
+    pub(in crate::cli) fn wait(&mut self) -> i32 {
+        if self.ended.is_none()
+            && let Ok(status) = self.child.wait()
+        {
+            self.ended = Some((status, Instant::now()));
+        }
+        self.exit_code().unwrap_or(1)
+    }
+
     /// Returns true if the program ended more than [`LINGER`] ago. The capture ends then, even if another process
     /// still writes to the program's rings.
-    pub(super) fn is_long_gone(&mut self) -> bool {
+    pub(in crate::cli) fn is_long_gone(&mut self) -> bool {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
     /// Returns the program's exit code as a shell reports it, or `None` if the program still runs.
-    pub(super) fn exit_code(&mut self) -> Option<i32> {
+    pub(in crate::cli) fn exit_code(&mut self) -> Option<i32> {
         self.has_ended();
         let (status, _) = self.ended?;
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
@@ -83,19 +102,19 @@ impl Program {
 
     /// Returns true if the ring was made after the program was started. An older ring belongs to an earlier run of the
     /// program.
-    pub(super) fn is_creator_of(&self, reader: &Reader) -> bool {
+    pub(in crate::cli) fn is_creator_of(&self, reader: &Reader) -> bool {
         let created = reader.info().extension.map(|extension| extension.created_epoch_nanos);
         created.is_none_or(|created| created >= self.started_epoch_nanos)
     }
 
     /// Returns a text that says how the program has ended, or `None` while it runs.
-    pub(super) fn end_in_words(&mut self) -> Option<String> {
+    pub(in crate::cli) fn end_in_words(&mut self) -> Option<String> {
         let code = self.exit_code()?;
         Some(format!("{} has ended with exit code {code}", self.name))
     }
 
     /// Returns the paths of the rings in these directories that the program's own process has made.
-    pub(super) fn ring_names_in(&self, directories: &[PathBuf]) -> Vec<String> {
+    pub(in crate::cli) fn ring_names_in(&self, directories: &[PathBuf]) -> Vec<String> {
         let rings = self.rings_in(directories, |_| false);
         // A user names all shards of a recorder by the name of shard 0, so only shard 0 is listed.
         let is_named = |ring: &Reader| ring.info().extension.is_none_or(|extension| extension.shard_index == 0);
@@ -105,7 +124,7 @@ impl Program {
     /// Removes the files of rings that stayed only because the capture has set `EVENTRING_KEEP`. These are the captured
     /// rings, other rings of the processes that have written the captured rings, and rings of the program's own
     /// process. The function searches `directories` and the directories of the captured rings.
-    pub(super) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
+    pub(in crate::cli) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;
         }

@@ -31,7 +31,7 @@ use tracks::TrackKey;
 pub(super) fn draw(
     recording: &CaptureRecording<'_>,
     outline: &Outline,
-    ExportOptions { view, names }: ExportOptions,
+    ExportOptions { view, names, .. }: ExportOptions,
     writer: &mut dyn TraceWriter,
 ) -> Result<(), CaptureError> {
     let mut builder = TraceBuilder {
@@ -142,7 +142,9 @@ impl TraceBuilder<'_> {
             }
             SpanStep::SliceEnded(taken) => {
                 self.show_span(process, taken.slice.span, replay)?;
-                self.end_slice(process, &taken.slice, nanos, Args::default())
+                let mut args = Args::default();
+                args.push_instructions(taken.instructions);
+                self.end_slice(process, &taken.slice, nanos, args)
             }
             SpanStep::Closed { span, cut } => {
                 self.show_span(process, *span, replay)?;

@@ -84,6 +84,7 @@ impl TraceBuilder<'_> {
         let busy_nanos = self.outline.processes[process_index].busy_nanos.get(&number).copied();
         let counted = || replay.get(id).map_or(0, |span| span.counted_busy_nanos());
         args.push("busy_ns", ArgValue::Uint(busy_nanos.unwrap_or_else(counted)));
+        args.push_instructions(replay.get(id).and_then(|span| span.instructions));
         self.writer.end(track, slice, end_nanos, &args)
     }
 

@@ -20,7 +20,7 @@ pub mod flags {
 /// | word | bits | |
 /// |---|---|---|
 /// | 0 | 0–63 | span id, 0 for none |
-/// | 1 | 0–63 | depends on the event: the parent's span id, the followed span's id, or a counter's value; else 0 |
+/// | 1 | 0–63 | depends on the event: the parent's span id, the followed span's id, a counter's value, or a count of instructions; else 0 |
 /// | 2 | 0–31 | call site id (for a span: of the call site that created it), 0 for none |
 /// | 2 | 32–63 | thread id |
 /// | 3 | 0–15 | [`flags`] |
@@ -35,7 +35,9 @@ pub struct PerfExt {
     /// The span that the event is about, or lies in; 0 for none.
     pub span_id: u64,
     /// A number with a meaning that depends on the event. SPAN_NEW: the span id of the parent, or 0 for a root.
-    /// SPAN_FOLLOWS_FROM: the id of the followed span. COUNTER: the bits of the counter's value. Otherwise 0.
+    /// SPAN_FOLLOWS_FROM: the id of the followed span. COUNTER: the bits of the counter's value. SPAN_ENTER, SPAN_EXIT
+    /// and EVENT: the number of instructions that the program has executed on this thread before the event, without
+    /// those of the recorder; 0 if they are not counted. Otherwise 0.
     pub related: u64,
     /// The id of the call site, or 0 if there is none or it is not known. For an event about a span, this is the call
     /// site that created the span.

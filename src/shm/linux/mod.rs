@@ -19,6 +19,7 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
+//! | `instructions` | counts of executed instructions |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
 //! | `handler_list` | the list that signal handlers and exit handlers go through |
@@ -36,6 +37,8 @@ mod fork_guard;
 mod handler_list;
 mod huge_pages;
 mod identity;
+#[cfg(feature = "tracing")]
+mod instructions;
 mod leftovers;
 mod liveness;
 mod lock;
@@ -69,6 +72,8 @@ pub use create::{UnpublishedFile, create};
 pub use directory::RingDirectories;
 pub use fork_guard::ForkGuard;
 pub use huge_pages::{HugePagePool, huge_page_mounts};
+#[cfg(feature = "tracing")]
+pub(crate) use instructions::InstructionCounter;
 pub(crate) use leftovers::remove_dead_parts;
 pub use liveness::writer_liveness;
 pub use lock::lock_state;

@@ -135,6 +135,7 @@ where
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(core) = self.sink.recording() else { return };
         thread::with(|thread| {
+            let _paused = thread.pause_count();
             let call_site_id = core.call_site_id(attributes.metadata());
             let ask = || context.span(id)?.parent();
             let explicit = (!attributes.is_contextual()).then(|| attributes.parent());
@@ -163,6 +164,7 @@ where
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(core) = self.sink.recording() else { return };
         thread::with(|thread| {
+            let _paused = thread.pause_count();
             let known = self.spans.get(id.into_u64());
             let Some(span) = known.or_else(|| self.adopt(core, thread, context.span(id)?)) else { return };
             let ext = PerfExt::of_span(span.span_id, span.call_site_id);
@@ -185,12 +187,14 @@ where
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let Some(core) = self.sink.recording() else { return };
         thread::with(|thread| {
+            let _paused = thread.pause_count();
             let call_site_id = core.call_site_id(event.metadata());
             let ask = || context.event_span(event);
             let explicit = (!event.is_contextual()).then(|| event.parent());
             let parent = self.parent_of(core, thread, &context, explicit, ask);
             let Some(ring) = thread.ring_of(core) else { return };
-            let ext = PerfExt { flags: parent.flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
+            let (related, flags) = (thread.instructions(), parent.flags);
+            let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::Event, ext, fields);

@@ -19,19 +19,22 @@ impl RecorderLayer {
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
+        let _paused = thread.pause_count();
         let core = self.sink.recording();
         let known = self.spans.get(id.into_u64());
         let adopt = || self.adopt(core?, thread, context.span(id)?);
         let Some(span) = known.or_else(adopt) else { return };
         thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner, core.is_some());
         if let Some(core) = core {
-            core.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id), &[]);
+            let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span.span_id, span.call_site_id) };
+            core.record(thread, PerfEvent::SpanEnter, ext, &[]);
         }
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn exit_slow(&self, thread: &ThreadState, local_id: u64) {
+        let _paused = thread.pause_count();
         let entry = thread.exit(local_id, self.owner);
         let known = entry.map(|entry| MappedSpan { span_id: entry.span_id, call_site_id: entry.call_site_id() });
         let Some(span) = known.or_else(|| self.spans.get(local_id)) else { return };
@@ -41,6 +44,7 @@ impl RecorderLayer {
     #[cold]
     #[inline(never)]
     pub(super) fn close_slow(&self, thread: &ThreadState, local_id: u64) {
+        let _paused = thread.pause_count();
         // The span is removed from the map even while recording is switched off, because the registry will give its id
         // to another span later.
         let Some(span) = self.spans.remove(local_id) else { return };

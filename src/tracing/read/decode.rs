@@ -32,6 +32,7 @@ impl RawRecord<'_> {
             seqno: self.descriptor.seqno,
             epoch_nanos: self.epoch_nanos(),
             thread: catalog.thread(self.ext.thread_id),
+            instructions: self.instructions(),
             content: self.content(catalog).unwrap_or(PerfContent::Unknown { event_type, content_ext }),
         }
     }

@@ -27,6 +27,6 @@ pub(crate) use replay::RingLosses;
 #[cfg(feature = "export")]
 pub(crate) use replay::{GRACE_NANOS, SpanStep, TakenSlice};
 pub use replay::{OpenSlice, SpanChange, SpanReplay, ThreadKey};
-pub use span::{Moment, Span, SpanSlice};
+pub use span::{Moment, Span, SpanInstructions, SpanSlice};
 pub use stream::{PerfItem, PerfReader, PerfSource, TypedEvent};
 pub use tree::SpanTree;

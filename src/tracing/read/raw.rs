@@ -38,7 +38,21 @@ impl<'p> RawRecord<'p> {
     /// Returns the parent of a new span, or the span that a span follows from.
     #[inline]
     pub(crate) fn related(&self) -> Option<SpanId> {
-        SpanId::new(self.ext.related)
+        match self.event {
+            Some(PerfEvent::SpanNew | PerfEvent::SpanFollowsFrom) => SpanId::new(self.ext.related),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of instructions that the program had executed on the thread, if the event says so.
+    #[inline]
+    pub(crate) fn instructions(&self) -> Option<u64> {
+        match self.event {
+            Some(PerfEvent::SpanEnter | PerfEvent::SpanExit | PerfEvent::Event) => {
+                Some(self.ext.related).filter(|count| *count > 0)
+            }
+            _ => None,
+        }
     }
 
     /// Returns the time of the event in nanoseconds since the epoch.

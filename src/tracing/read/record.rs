@@ -45,6 +45,9 @@ pub struct PerfRecord {
     pub epoch_nanos: u64,
     /// The thread that recorded the event.
     pub thread: Arc<Thread>,
+    /// The number of instructions that the program had executed on the thread, without those of the recorder. `None` if
+    /// the event is no enter, exit or log record, or if the instructions were not counted.
+    pub instructions: Option<u64>,
     /// The content of the event.
     pub content: PerfContent,
 }

@@ -47,8 +47,13 @@ pub struct Span {
     pub is_busy_known: bool,
     /// The number of the span in its replay, counted from 1 in the order in which the spans were first seen.
     pub number: u64,
+    /// The instructions that the program executed in the span. `None` if they were not counted in one of its slices, or
+    /// if the count of a slice was lost.
+    pub instructions: Option<SpanInstructions>,
     /// The number of losses that the replay had seen when the span was created.
     pub(super) gaps_before: u64,
+    /// True if the instructions of a slice that has ended are not known.
+    pub(super) has_uncounted_slice: bool,
     /// The number of slices that have not ended.
     pub(super) open_slices: u32,
     /// The sum of the times of ended slices, counted by the replay. It is there even if the replay drops slices.
@@ -60,6 +65,17 @@ pub struct Span {
     /// The fields as they lie in the ring, if the replay keeps them undecoded. `fields` then has no values.
     #[cfg(feature = "live")]
     pub(super) raw_fields: Vec<u8>,
+}
+
+/// The instructions that a program executed in a span: the sum over all slices that have ended, on all threads. The
+/// instructions of the recorder are not among them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SpanInstructions {
+    /// All instructions, also those of spans that the thread entered inside this one.
+    pub all: u64,
+    /// The instructions while the thread was in no other span inside this one.
+    pub own: u64,
 }
 
 /// A time on a thread.
@@ -138,7 +154,9 @@ impl Span {
             is_end_lost: false,
             is_busy_known: true,
             number,
+            instructions: None,
             gaps_before: 0,
+            has_uncounted_slice: false,
             open_slices: 0,
             counted_busy_nanos: 0,
             cut_slices: Vec::new(),
@@ -196,8 +214,27 @@ impl Span {
         match taken.copied().or_else(cut) {
             Some(taken) => {
                 self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(epoch_nanos));
+                self.count_instructions(&taken);
             }
-            None => self.may_have_losses = true,
+            None => {
+                self.may_have_losses = true;
+                self.instructions = None;
+                self.has_uncounted_slice = true;
+            }
+        }
+    }
+
+    fn count_instructions(&mut self, taken: &TakenSlice) {
+        let sum = self.instructions.unwrap_or_default();
+        match taken.instructions {
+            Some(slice) if !self.has_uncounted_slice => {
+                let (all, own) = (sum.all.saturating_add(slice.all), sum.own.saturating_add(slice.own));
+                self.instructions = Some(SpanInstructions { all, own });
+            }
+            _ => {
+                self.instructions = None;
+                self.has_uncounted_slice = true;
+            }
         }
     }
 
@@ -211,6 +248,8 @@ impl Span {
     /// Notes that a slice ends with the close of the span.
     pub(super) fn cut_slice(&mut self, taken: &TakenSlice) {
         self.open_slices = self.open_slices.saturating_sub(1);
+        self.instructions = None;
+        self.has_uncounted_slice = true;
         self.cut_slices.push(*taken);
         if let Some(slice) = self.slices.iter_mut().rev().find(|slice| slice.id == Some(taken.slice.id)) {
             slice.nests = taken.nests;

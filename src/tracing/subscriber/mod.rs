@@ -200,6 +200,7 @@ impl Subscriber for RecorderSubscriber {
         let (Some(core), Some(span_id)) = (self.recording(), recorded(span)) else { return };
         let ext = PerfExt::of_span(span_id, SPAN_SLAB.call_site_id(span_id));
         thread::with(|thread| {
+            let _paused = thread.pause_count();
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {

@@ -16,6 +16,7 @@ use tracing_core::subscriber::Subscriber as _;
 impl RecorderSubscriber {
     #[inline(never)]
     pub(super) fn new_span_slow(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
+        let _paused = thread.pause_count();
         let Some(core) = self.recording() else { return id_of(UNRECORDED) };
         if attributes.fields().is_empty() {
             return self.encoded_span(thread, attributes, EncodedFields::NONE);
@@ -74,6 +75,7 @@ impl RecorderSubscriber {
 
     #[inline(never)]
     pub(super) fn event_slow(&self, thread: &ThreadState, event: &Event<'_>) {
+        let _paused = thread.pause_count();
         let Some(core) = self.recording() else { return };
         // The next two calls come before `encode_fields`, because they may record other events, and `encode_fields`
         // takes the time of this event. The first call records the call site if it is new. The second call records the
@@ -99,26 +101,30 @@ impl RecorderSubscriber {
         let Some(core) = self.recording() else { return };
         let Some(ring) = thread.ring_of(core) else { return };
         let parent = self.parent_of(thread, event.is_contextual(), event.parent());
-        let ext =
-            PerfExt { flags: parent.flags, ..PerfExt::of_span(parent.span_id, core.call_site_id(event.metadata())) };
+        let call_site_id = core.call_site_id(event.metadata());
+        let (related, flags) = (thread.instructions(), parent.flags);
+        let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
         record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn enter_slow(&self, thread: &ThreadState, span: &Id) {
+        let _paused = thread.pause_count();
         let Some(span_id) = recorded(span) else { return };
         let call_site_id = SPAN_SLAB.call_site_id(span_id);
         let core = self.recording();
         thread.enter(span_id, span_id, call_site_id, self.owner, core.is_some());
         if let Some(core) = core {
-            core.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id), &[]);
+            let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span_id, call_site_id) };
+            core.record(thread, PerfEvent::SpanEnter, ext, &[]);
         }
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn exit_slow(&self, thread: &ThreadState, span: &Id) {
+        let _paused = thread.pause_count();
         let Some(span_id) = recorded(span) else { return };
         let entry = thread.exit(span_id, self.owner);
         let call_site_id = entry.map_or_else(|| SPAN_SLAB.call_site_id(span_id), |entry| entry.call_site_id());
@@ -127,6 +133,7 @@ impl RecorderSubscriber {
 
     #[inline(never)]
     pub(super) fn close_slow(&self, thread: &ThreadState, span_id: u64) -> bool {
+        let _paused = thread.pause_count();
         end_of_thread::register();
         match SPAN_SLAB.drop_handle(&thread.free_list, span_id) {
             Dropped::Last(call_site_id) => {

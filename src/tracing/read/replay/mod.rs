@@ -270,7 +270,7 @@ impl SpanReplay {
     }
 
     fn enter(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
-        let slice = self.stacks.enter(thread, id, record.epoch_nanos());
+        let slice = self.stacks.enter(thread, id, record.epoch_nanos(), record.instructions());
         let drops_slices = self.drops_slices;
         let span = self.span(id, record.epoch_nanos(), || record.known_call_site());
         span.open_slices += 1;
@@ -287,7 +287,7 @@ impl SpanReplay {
     fn exit(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_slices, nanos) = (self.drops_slices, record.epoch_nanos());
         let is_entered_twice = self.span(id, nanos, || record.known_call_site()).open_slices > 1;
-        let taken = self.stacks.exit(thread, id, nanos, is_entered_twice);
+        let taken = self.stacks.exit(thread, id, nanos, record.instructions(), is_entered_twice);
         let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
         span.count_slice(thread, taken.as_ref(), nanos);
         if !drops_slices && span.end_slice(thread, taken.as_ref(), nanos, || record.thread()) {

@@ -15,6 +15,8 @@ pub(super) trait SpanRecord {
     fn span(&self) -> Option<SpanId>;
     /// Returns the parent of a new span, or the span that a span follows from.
     fn related(&self) -> Option<SpanId>;
+    /// Returns the number of instructions that the program had executed on the thread at an enter or exit.
+    fn instructions(&self) -> Option<u64>;
     fn flags(&self) -> u16;
     fn thread(&self) -> Arc<Thread>;
     /// Returns the call site. It may be one whose description is not known.
@@ -58,6 +60,11 @@ impl SpanRecord for NamedRecord<'_> {
     #[inline]
     fn related(&self) -> Option<SpanId> {
         self.record.related()
+    }
+
+    #[inline]
+    fn instructions(&self) -> Option<u64> {
+        self.record.instructions()
     }
 
     #[inline]
@@ -125,6 +132,10 @@ impl SpanRecord for PerfRecord {
             PerfContent::SpanFollowsFrom { follows, .. } => Some(*follows),
             _ => None,
         }
+    }
+
+    fn instructions(&self) -> Option<u64> {
+        self.instructions
     }
 
     fn flags(&self) -> u16 {

@@ -1,7 +1,7 @@
 //! The span stack of each thread: the spans that the thread is in, innermost last.
 
-use crate::tracing::SpanId;
 use crate::tracing::read::id_map::IdMap;
+use crate::tracing::{SpanId, SpanInstructions};
 use std::collections::{HashMap, HashSet};
 
 /// The number of slices for which an empty stack may keep memory.
@@ -40,6 +40,9 @@ pub(crate) struct TakenSlice {
     pub(crate) nests: bool,
     /// The part of the slice that counts for slices of the same span inside it: the thread had entered the span again.
     pub(super) covered_nanos: u64,
+    /// The instructions that the program executed in the slice, without those that slices of the same span inside it
+    /// have counted. `None` if they are not known.
+    pub(crate) instructions: Option<SpanInstructions>,
 }
 
 impl TakenSlice {
@@ -65,20 +68,39 @@ pub(super) struct SpanStacks {
 #[derive(Clone, Debug, Default)]
 struct ThreadStack {
     slices: Vec<OpenSlice>,
-    /// For each slice, its [`TakenSlice::covered_nanos`] so far.
-    covered_nanos: Vec<u64>,
+    /// For each slice, what is known of the slices inside it.
+    inside: Vec<InnerSlices>,
+}
+
+/// Sums over the slices inside a slice.
+#[derive(Clone, Copy, Debug, Default)]
+struct InnerSlices {
+    /// The slice's [`TakenSlice::covered_nanos`] so far.
+    covered_nanos: u64,
+    /// The thread's count of instructions when the slice began.
+    entered_at: Option<u64>,
+    /// The instructions of slices directly inside this slice. `None` if those of one slice are not known.
+    instructions: Option<u64>,
+    /// The instructions of slices of the same span inside this slice.
+    covered_instructions: u64,
 }
 
 impl SpanStacks {
-    /// Puts a slice on the stack of its thread.
-    pub(super) fn enter(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) -> OpenSlice {
+    /// Puts a slice on the stack of its thread. `instructions` is the thread's count of instructions.
+    pub(super) fn enter(
+        &mut self,
+        thread: ThreadKey,
+        span: SpanId,
+        epoch_nanos: u64,
+        instructions: Option<u64>,
+    ) -> OpenSlice {
         let (entered_epoch_nanos, last_seen_epoch_nanos) = (epoch_nanos, epoch_nanos);
         let slice = OpenSlice { id: self.next_id, span, thread, entered_epoch_nanos, last_seen_epoch_nanos };
         self.next_id += 1;
         self.open += 1;
         let stack = self.threads.entry(thread).or_default();
         stack.slices.push(slice);
-        stack.covered_nanos.push(0);
+        stack.inside.push(InnerSlices { entered_at: instructions, instructions: Some(0), ..InnerSlices::default() });
         slice
     }
 
@@ -107,14 +129,25 @@ impl SpanStacks {
         thread: ThreadKey,
         span: SpanId,
         epoch_nanos: u64,
+        instructions: Option<u64>,
         is_entered_twice: bool,
     ) -> Option<TakenSlice> {
         let stack = self.threads.get_mut(&thread)?;
-        let taken = stack.take(span)?;
+        let (at, mut taken, inside) = stack.take(span)?;
         self.open -= 1;
+        let whole = inside.entered_at.zip(instructions).and_then(|(entered, exited)| exited.checked_sub(entered));
+        if let Some(outer) = at.checked_sub(1).and_then(|below| stack.inside.get_mut(below)) {
+            outer.instructions = outer.instructions.zip(whole).and_then(|(inner, whole)| inner.checked_add(whole));
+        }
+        taken.instructions = whole.map(|whole| SpanInstructions {
+            all: whole.saturating_sub(inside.covered_instructions),
+            own: whole.saturating_sub(inside.instructions.unwrap_or(0)),
+        });
         if is_entered_twice && let Some(outer) = stack.slices.iter().rposition(|slice| slice.span == span) {
             let nanos = epoch_nanos.saturating_sub(taken.slice.entered_epoch_nanos);
-            stack.covered_nanos[outer] = stack.covered_nanos[outer].saturating_add(nanos);
+            let outer = &mut stack.inside[outer];
+            outer.covered_nanos = outer.covered_nanos.saturating_add(nanos);
+            outer.covered_instructions = outer.covered_instructions.saturating_add(whole.unwrap_or(0));
         }
         Some(taken)
     }
@@ -124,7 +157,7 @@ impl SpanStacks {
     pub(super) fn take_all(&mut self, recorder: u32, span: SpanId) -> Vec<TakenSlice> {
         let mut taken = Vec::new();
         for (_, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.recorder == recorder) {
-            taken.extend(std::iter::from_fn(|| stack.take(span)));
+            taken.extend(std::iter::from_fn(|| stack.take(span)).map(|(_, taken, _)| taken));
         }
         self.open -= taken.len();
         taken.sort_unstable_by_key(|taken| taken.slice.id);
@@ -138,7 +171,7 @@ impl SpanStacks {
             let mut keep = keeps.iter();
             stack.slices.retain(|_| *keep.next().unwrap_or(&true));
             let mut keep = keeps.iter();
-            stack.covered_nanos.retain(|_| *keep.next().unwrap_or(&true));
+            stack.inside.retain(|_| *keep.next().unwrap_or(&true));
         }
         self.open = self.threads.values().map(|stack| stack.slices.len()).sum();
     }
@@ -186,10 +219,10 @@ impl SpanStacks {
     pub(super) fn open_times(&self, epoch_nanos: u64, mut add: impl FnMut(SpanId, u64)) {
         for stack in self.threads.values() {
             let mut nanos: HashMap<SpanId, u64> = HashMap::new();
-            for (slice, covered_nanos) in stack.slices.iter().zip(&stack.covered_nanos) {
+            for (slice, inside) in stack.slices.iter().zip(&stack.inside) {
                 let since = || epoch_nanos.saturating_sub(slice.entered_epoch_nanos);
                 let rest = nanos.entry(slice.span).or_insert_with(since);
-                *rest = rest.saturating_sub(*covered_nanos);
+                *rest = rest.saturating_sub(inside.covered_nanos);
             }
             nanos.into_iter().for_each(|(span, nanos)| add(span, nanos));
         }
@@ -197,14 +230,15 @@ impl SpanStacks {
 }
 
 impl ThreadStack {
-    fn take(&mut self, span: SpanId) -> Option<TakenSlice> {
+    /// Takes the innermost slice of `span`, and returns its place, too.
+    fn take(&mut self, span: SpanId) -> Option<(usize, TakenSlice, InnerSlices)> {
         let at = self.slices.iter().rposition(|slice| slice.span == span)?;
         let nests = at + 1 == self.slices.len();
-        let taken = TakenSlice { slice: self.slices.remove(at), nests, covered_nanos: self.covered_nanos.remove(at) };
+        let (slice, inside) = (self.slices.remove(at), self.inside.remove(at));
         if self.slices.capacity() > 4 * self.slices.len() + SPARE_SLICES {
             self.slices.shrink_to(2 * self.slices.len());
-            self.covered_nanos.shrink_to(2 * self.slices.len());
+            self.inside.shrink_to(2 * self.slices.len());
         }
-        Some(taken)
+        Some((at, TakenSlice { slice, nests, covered_nanos: inside.covered_nanos, instructions: None }, inside))
     }
 }

@@ -10,7 +10,7 @@ fn id(id: u64) -> SpanId {
 }
 
 fn record(epoch_nanos: u64, thread: u32, content: PerfContent) -> PerfRecord {
-    PerfRecord { shard: 0, seqno: 1, epoch_nanos, thread: Catalog::new().thread(thread), content }
+    PerfRecord { shard: 0, seqno: 1, epoch_nanos, thread: Catalog::new().thread(thread), instructions: None, content }
 }
 
 fn new(span: u64, parent: u64) -> PerfContent {

@@ -1,0 +1,79 @@
+//! The result, and the reasons why there is none.
+
+use super::qemu::Qemu;
+use crate::cli::exit::{Exit, Failure};
+use eventring::capture::CaptureSummary;
+use eventring::export::{InstructionSummary, SpanSummary, Summary};
+use std::path::Path;
+
+/// The instructions of a program and of its spans.
+pub(super) struct InstructionCount {
+    /// The spans whose instructions were counted, those with the most first.
+    pub(super) spans: Vec<(SpanSummary, InstructionSummary)>,
+    /// The instructions of the whole run, with those of the recorder.
+    pub(super) total: u64,
+    /// Events that were lost.
+    pub(super) lost: u64,
+    /// Spans that were open at the end, or whose instructions are not known.
+    pub(super) not_counted: u64,
+}
+
+impl InstructionCount {
+    pub(super) fn new(summary: Summary, captured: &CaptureSummary, total: u64) -> Result<Self, Failure> {
+        let not_counted = summary.spans.iter().map(|span| {
+            let counted = span.instructions.map_or(0, |counted| counted.spans);
+            span.count.saturating_sub(counted) + span.open + span.end_lost + span.incomplete
+        });
+        let not_counted = not_counted.fold(0, u64::saturating_add);
+        let mut spans: Vec<(SpanSummary, InstructionSummary)> =
+            summary.spans.into_iter().filter_map(|span| Some((span.clone(), span.instructions?))).collect();
+        spans.sort_by(|(a, of_a), (b, of_b)| {
+            of_b.all.cmp(&of_a.all).then_with(|| (&a.name, &a.target).cmp(&(&b.name, &b.target)))
+        });
+        if spans.is_empty() {
+            let message = format!(
+                "the program has executed {total} instructions, and no span was counted, expected at least one; record \
+                 spans with eventring's tracing subscriber, with a filter that lets them through (EVENTRING_FILTER), and close them"
+            );
+            return Err(Failure::new(Exit::Failed, message));
+        }
+        Ok(Self { spans, total, lost: captured.stats.lost(), not_counted })
+    }
+
+    /// Returns true if all spans are counted, whole.
+    pub(super) fn is_exact(&self) -> bool {
+        self.lost == 0 && self.not_counted == 0
+    }
+}
+
+/// Returns the sum of the counts that the plugin has reported: one line for each process.
+pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failure> {
+    let lines = std::fs::read_to_string(report).unwrap_or_default();
+    let of_line = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?.get("instructions")?.as_u64();
+    let total = lines.lines().filter_map(of_line).fold(0_u64, u64::saturating_add);
+    if total > 0 {
+        return Ok(total);
+    }
+    let qemu = qemu.program.display();
+    let message = match lines.is_empty() {
+        true => format!(
+            "the run has ended with exit code {code}, and the plugin has not reported, expected a count; if QEMU has refused the \
+             plugin (see above), {qemu} is a static build: install a dynamic one (Debian 12: apt install qemu-user); a program \
+             that is killed by a signal is not counted"
+        ),
+        false => format!(
+            "the plugin has counted 0 instructions, expected more; {qemu} may be a version that it does not know"
+        ),
+    };
+    Err(Failure::new(Exit::Failed, message))
+}
+
+/// Returns the error that the program has made no rings.
+pub(super) fn no_rings(program: &Path) -> Failure {
+    let message = format!(
+        "{} has made no ring in its ring directory, expected a perf ring; start the recording with \
+         eventring::tracing::init(\"a-name\") or try_init_from_env(), with a name and no path",
+        program.display()
+    );
+    Failure::new(Exit::NotFound, message)
+}

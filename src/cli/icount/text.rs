@@ -1,0 +1,78 @@
+//! The result for people and for programs.
+
+use super::count::InstructionCount;
+use crate::cli::format::{counted, grouped, one_line};
+use crate::cli::paint::{BOLD, DIM, WARNING};
+use serde_json::{Value, json};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
+    let of_span = |(span, counted): &(eventring::export::SpanSummary, eventring::export::InstructionSummary)| {
+        json!({
+            "name": span.name, "target": span.target, "count": counted.spans, "instructions": counted.all,
+            "self_instructions": counted.own, "min": counted.min, "max": counted.max,
+        })
+    };
+    let spans: Vec<Value> = count.spans.iter().map(of_span).collect();
+    let object = json!({
+        "spans": spans, "total_instructions": count.total, "exact": count.is_exact(), "lost": count.lost,
+        "not_counted": count.not_counted,
+    });
+    writeln!(anstream::stdout(), "{object}")
+}
+
+const HEADS: [&str; 7] = ["span", "count", "instructions", "self", "each", "min", "max"];
+
+pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
+    let rows: Vec<[String; 7]> = count
+        .spans
+        .iter()
+        .map(|(span, counted)| {
+            let name = match span.target.as_str() {
+                "" => span.name.clone(),
+                target => format!("{target}::{}", span.name),
+            };
+            [
+                one_line(&name),
+                grouped(counted.spans),
+                grouped(counted.all),
+                grouped(counted.own),
+                grouped(counted.all / counted.spans.max(1)),
+                grouped(counted.min),
+                grouped(counted.max),
+            ]
+        })
+        .collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([HEADS[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    let mut out = anstream::stdout();
+    write!(out, "{BOLD}{:<1$}{BOLD:#}", HEADS[0], widths[0])?;
+    for (head, width) in HEADS.iter().zip(&widths).skip(1) {
+        write!(out, "  {BOLD}{head:>width$}{BOLD:#}")?;
+    }
+    writeln!(out)?;
+    for row in &rows {
+        write!(out, "{:<1$}", row[0], widths[0])?;
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            write!(out, "  {cell:>width$}")?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
+    if count.lost > 0 {
+        let events = counted(count.lost, "event was", "events were");
+        writeln!(out, "{WARNING}{events} lost: the counts are too low; give the program larger rings{WARNING:#}")?;
+    }
+    if count.not_counted > 0 {
+        let spans = counted(count.not_counted, "span is", "spans are");
+        writeln!(out, "{WARNING}{spans} not counted: still open at the end, or not seen whole{WARNING:#}")?;
+    }
+    if let Some(kept) = kept {
+        writeln!(out, "{DIM}the capture is in {}{DIM:#}", one_line(&kept.to_string_lossy()))?;
+    }
+    out.flush()
+}
