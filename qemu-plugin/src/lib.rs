@@ -76,11 +76,15 @@ fn install(id: PluginId, info: &Info, words: &[String]) -> Result<(), String> {
     if target != "x86_64" {
         return Err(format!("the guest is {target}, expected x86_64; start an x86-64 program by qemu-x86_64"));
     }
+    let found = info.version_newest;
+    if found > qemu::NEWEST_KNOWN {
+        let known = qemu::NEWEST_KNOWN;
+        return Err(format!("found QEMU's plugin interface {found}, expected at most {known}; take an older QEMU"));
+    }
     let options = Options::parse(words)?;
-    control::check_that_answers_arrive()?;
     fork::follow()?;
     let reports = options.report.is_some();
-    let setup = Setup { options, qemu_api: info.version_newest };
+    let setup = Setup { options, qemu_api: found };
     if SETUP.set(setup).is_err() {
         return Err("the plugin is loaded twice; remove one of the -plugin options".to_owned());
     }

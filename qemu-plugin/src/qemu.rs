@@ -1,7 +1,8 @@
 //! The part of QEMU's plugin interface that the plugin uses.
 //!
 //! The functions stay undefined in the library. QEMU's executable exports the functions, and the dynamic linker finds
-//! them there when QEMU loads the library. The versions 1 and 2 of the interface have the same form of all of them.
+//! them there when QEMU loads the library. The versions 1 to 6 of the interface have the same form of all of them.
+//! Version 7 changes the callbacks.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::marker::{PhantomData, PhantomPinned};
@@ -42,6 +43,9 @@ pub type Executed = extern "C" fn(c_uint, *mut c_void);
 pub type SystemCall = extern "C" fn(PluginId, c_uint, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 /// A function that QEMU calls when the guest's process exits.
 pub type Exiting = extern "C" fn(PluginId, *mut c_void);
+
+/// The newest version of the interface whose callbacks have these forms.
+pub const NEWEST_KNOWN: i32 = 6;
 
 /// The flag of a callback that reads no registers.
 const NO_REGISTERS: c_int = 0;

@@ -113,12 +113,27 @@ fn a_report_that_cannot_be_written_is_named() {
     assert!(text(&output.stderr).contains(&message), "{}", text(&output.stderr));
 }
 
+/// Lets the stand-in for QEMU's loader install the plugin. Returns its two numbers and the plugin's message.
+fn installed(host: &Path, plugin: &Path, machine: &str, version: &str, system: &str) -> (String, String) {
+    let output = Command::new(host).arg(plugin).args([machine, version, system]).output().unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
 #[test]
 fn the_plugin_asks_for_the_version_that_the_loading_program_knows() {
     let Some(plugin) = plugin() else { return };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/host.c");
-    for (flags, version) in [(&["-rdynamic"][..], "1\n"), (&["-rdynamic", "-DNEWER"], "2\n")] {
-        let output = Command::new(compile(&source, flags)).arg(plugin).output().unwrap();
-        assert_eq!(text(&output.stdout), version, "{}", text(&output.stderr));
+    let older = compile(&source, &["-rdynamic"]);
+    let newer = compile(&source, &["-rdynamic", "-DNEWER"]);
+    assert_eq!(installed(&older, plugin, "x86_64", "1", "0"), ("1 0\n".to_owned(), String::new()));
+    for version in ["2", "6"] {
+        assert_eq!(installed(&newer, plugin, "x86_64", version, "0"), ("2 0\n".to_owned(), String::new()));
+    }
+    for (version, system, message) in [
+        ("7", "0", "found QEMU's plugin interface 7, expected at most 6; take an older QEMU"),
+        ("2", "1", "found qemu-system-x86_64, expected the user mode; start the program by qemu-x86_64"),
+    ] {
+        let expected = ("2 1\n".to_owned(), format!("eventring plugin: {message}\n"));
+        assert_eq!(installed(&newer, plugin, "x86_64", version, system), expected);
     }
 }
