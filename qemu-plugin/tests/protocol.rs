@@ -2,7 +2,7 @@
 
 mod plugin;
 
-use plugin::{MODES, assembled, compile, compiled, plugin, run, tempfile, text};
+use plugin::{MODES, assembled, compile, compiled, new_directory, plugin, run, text};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -107,7 +107,7 @@ fn a_static_qemu_says_that_it_takes_no_plugins() {
 #[test]
 fn a_report_that_cannot_be_written_is_named() {
     let Some(plugin) = plugin() else { return };
-    let directory = tempfile("no-report");
+    let directory = new_directory("no-report");
     let output = run(plugin, &format!("report={}", directory.display()), &assembled("known"));
     let message = format!("eventring plugin: cannot append to the report {}: ", directory.display());
     assert!(text(&output.stderr).contains(&message), "{}", text(&output.stderr));

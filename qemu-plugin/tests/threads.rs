@@ -2,7 +2,7 @@
 
 mod plugin;
 
-use plugin::{MODES, assembled, compiled, counts, plugin, run, tempfile, text};
+use plugin::{MODES, assembled, compiled, counts, new_directory, plugin, run, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -51,7 +51,7 @@ fn each_process_reports_its_own_instructions() {
     let Some(plugin) = plugin() else { return };
     let guest = assembled("exits");
     for mode in MODES {
-        let report = tempfile("report").join("report.json");
+        let report = new_directory("report").join("report.json");
         run(plugin, &format!("mode={mode},report={}", report.display()), &guest);
         run(plugin, &format!("mode={mode},report={}", report.display()), &guest);
         let text = fs::read_to_string(&report).unwrap();

@@ -78,7 +78,7 @@ pub fn compiled(name: &str) -> PathBuf {
 
 /// Compiles a source to a file of its own for each call, because a running program cannot be replaced.
 pub fn compile(source: &Path, flags: &[&str]) -> PathBuf {
-    let directory = tempfile(source.file_stem().unwrap().to_str().unwrap());
+    let directory = new_directory(source.file_stem().unwrap().to_str().unwrap());
     let program = directory.join("program");
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new("gcc")
@@ -96,7 +96,7 @@ pub fn compile(source: &Path, flags: &[&str]) -> PathBuf {
 }
 
 /// Makes an empty directory that no other test uses.
-pub fn tempfile(name: &str) -> PathBuf {
+pub fn new_directory(name: &str) -> PathBuf {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let directory = scratch().join(format!("{name}{}", MADE.fetch_add(1, Ordering::Relaxed)));
