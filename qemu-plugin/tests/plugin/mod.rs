@@ -43,6 +43,9 @@ fn build(name: &str, flags: &[&str]) -> PathBuf {
     let directory = scratch().join(name);
     let output = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
+        // QEMU cannot load a library with a sanitizer, and another target has another directory.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_BUILD_TARGET")
         .args(["rustc", "--lib", "--release", "--target-dir"])
         .arg(&directory)
         .arg("--")
