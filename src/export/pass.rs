@@ -90,8 +90,9 @@ pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Res
             (first_nanos, last_nanos) = (first_nanos.min(nanos), last_nanos.max(nanos));
         }
         pass.entry(&entry, &step, replay).map_err(write_error)?;
-        while let Some(span) = replay.take_closed() {
+        while let Some(span) = replay.take_closed_place() {
             pass.closed(entry.process_index, &span, replay).map_err(write_error)?;
+            replay.recycle(span);
         }
         unchecked_bytes += size_of::<RecordingEntry<'_>>() + bytes;
         if unchecked_bytes >= CHECK_BYTES {

@@ -231,7 +231,7 @@ impl LiveCore {
     where
         S: FnMut(&Sight<'_>, LiveState<'_>),
     {
-        while let Some(span) = self.processes[process_index].replay.take_closed() {
+        while let Some(span) = self.processes[process_index].replay.take_closed_place() {
             let self_nanos = self.processes[process_index].self_times.take(&span, 0);
             self.count(&span, self_nanos);
             let program = &tables.programs[process_index];

@@ -2,18 +2,29 @@
 //! stream.
 
 use super::{OpenSlice, SpanReplay};
+#[cfg(feature = "export")]
+use crate::tracing::Fields;
 use crate::tracing::{Span, SpanId};
 use std::collections::HashSet;
 
 /// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
 /// of the span at the same time, and these records may come later in the stream than the close.
 pub(crate) const GRACE_NANOS: u64 = 5_000_000;
+/// The number of places that are kept for later spans.
+#[cfg(feature = "export")]
+const FREE_MAX: usize = 4096;
 
 impl SpanReplay {
     /// Takes the next span that was closed at least 5 milliseconds before the newest record. The spans come in the
     /// order of their closes in the stream. Returns `None` if there is no such span yet. At the end of the stream,
     /// spans that were closed in its last 5 milliseconds are still in the replay; [`Self::finish`] returns them.
     pub fn take_closed(&mut self) -> Option<Span> {
+        self.take_closed_place().map(|span| *span)
+    }
+
+    /// Takes the next closed span as [`Self::take_closed`] does. [`Self::recycle`] takes it back.
+    #[inline]
+    pub(crate) fn take_closed_place(&mut self) -> Option<Box<Span>> {
         loop {
             let (closed, id) = *self.closing.front()?;
             if closed.saturating_add(GRACE_NANOS) > self.now_epoch_nanos {
@@ -29,6 +40,18 @@ impl SpanReplay {
         }
     }
 
+    /// Takes back a span that was taken, so that its memory serves a later span.
+    #[cfg(feature = "export")]
+    pub(crate) fn recycle(&mut self, mut span: Box<Span>) {
+        #[cfg(feature = "live")]
+        self.keep_buffer(std::mem::take(&mut span.raw_fields));
+        if self.free.len() < FREE_MAX {
+            // What the span has outside of itself is freed now.
+            (span.fields, span.slices) = (Fields::default(), Vec::new());
+            self.free.push(span);
+        }
+    }
+
     /// Takes the open spans whose close may have been lost, in the order of their ids. Takes only spans that were last
     /// seen before `epoch_nanos`. A reader of a live stream calls this function from time to time: otherwise a span
     /// whose close was lost would stay in the replay for ever. If a later record names a span that was taken here, the
@@ -40,7 +63,7 @@ impl SpanReplay {
         let is_lost = |span: &&Span| span.last_seen_epoch_nanos < lost_until && !entered.contains(&span.id);
         let mut lost: Vec<SpanId> = self.open_spans().filter(is_lost).map(|span| span.id).collect();
         lost.sort_unstable();
-        let mut spans: Vec<Span> = lost.iter().filter_map(|id| self.spans.remove(id)).collect();
+        let mut spans: Vec<Span> = lost.iter().filter_map(|id| self.spans.remove(id)).map(|span| *span).collect();
         let more_bytes: u64 = spans.iter().map(|span| span.more_bytes).sum();
         self.more_bytes = self.more_bytes.saturating_sub(more_bytes);
         spans.iter_mut().for_each(|span| self.resolve(span, now_epoch_nanos));
@@ -62,7 +85,7 @@ impl SpanReplay {
                 span.counted_busy_nanos = span.counted_busy_nanos.saturating_add(nanos);
             }
         });
-        let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_values().collect();
+        let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_values().map(|span| *span).collect();
         for span in &mut spans {
             if span.is_open() && entered.contains(&span.id) {
                 // A thread is still in this open span, so the span existed until the end of the recording.

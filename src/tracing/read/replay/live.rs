@@ -101,10 +101,9 @@ impl SpanReplay {
         !is_entered && self.losses.of_process(self.now_epoch_nanos) > span.last_seen_epoch_nanos
     }
 
-    /// Takes back a span that was taken, so that its memory serves a later span.
-    pub(crate) fn recycle(&mut self, span: Span) {
+    /// Keeps the memory of the fields of a span that was taken, for a later span.
+    pub(super) fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
         let Some(live) = &mut self.live else { return };
-        let mut buffer = span.raw_fields;
         if live.buffers.len() < BUFFERS_MAX && (1..=BUFFER_BYTES_MAX).contains(&buffer.capacity()) {
             buffer.clear();
             live.buffers.push(buffer);

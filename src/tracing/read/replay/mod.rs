@@ -67,7 +67,11 @@ use std::sync::Arc;
 /// still keeps a little memory for each thread that has recorded.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
-    spans: IdMap<SpanId, Span>,
+    /// The spans. Each has a place of its own: a map of spans would be so large that few of its entries stay in the
+    /// processor's caches.
+    spans: IdMap<SpanId, Box<Span>>,
+    /// The places of spans that were taken, for later spans.
+    free: Vec<Box<Span>>,
     stacks: SpanStacks,
     losses: RingLosses,
     /// The number of calls of [`Self::gap`] so far.
@@ -340,10 +344,17 @@ impl SpanReplay {
     /// creation of the span was not seen, its name comes from `call_site`.
     #[inline]
     fn span(&mut self, id: SpanId, nanos: u64, call_site: impl FnOnce() -> Option<Arc<CallSite>>) -> &mut Span {
-        let spans_seen = &mut self.spans_seen;
+        let (spans_seen, free) = (&mut self.spans_seen, &mut self.free);
         let span = self.spans.entry(id).or_insert_with(|| {
             *spans_seen += 1;
-            Span::unseen(id, *spans_seen, nanos)
+            let unseen = Span::unseen(id, *spans_seen, nanos);
+            match free.pop() {
+                Some(mut place) => {
+                    *place = unseen;
+                    place
+                }
+                None => Box::new(unseen),
+            }
         });
         span.first_seen_epoch_nanos = span.first_seen_epoch_nanos.min(nanos);
         span.see(nanos);

@@ -7,7 +7,7 @@ impl SpanReplay {
     /// Returns the span with this id. Returns `None` if no record has named the span, or if the span was taken.
     #[must_use]
     pub fn get(&self, id: SpanId) -> Option<&Span> {
-        self.spans.get(&id)
+        self.spans.get(&id).map(Box::as_ref)
     }
 
     /// Returns the number of spans that were not taken yet.
@@ -25,12 +25,12 @@ impl SpanReplay {
     /// Returns the spans that were not taken, in no order.
     #[cfg(feature = "live")]
     pub(crate) fn spans(&self) -> impl Iterator<Item = &Span> {
-        self.spans.values()
+        self.spans.values().map(Box::as_ref)
     }
 
     /// Returns the spans that have not been closed, in no order.
     pub fn open_spans(&self) -> impl Iterator<Item = &Span> {
-        self.spans.values().filter(|span| span.is_open())
+        self.spans.values().map(Box::as_ref).filter(|span| span.is_open())
     }
 
     /// Returns how many slices have begun since the replay began. The next slice gets this number as its id.
