@@ -36,7 +36,7 @@ impl SpanOrder {
     }
 
     /// Removes the spans that the replay does not have any more, and those that are in the list twice.
-    fn remove_closed(&mut self, replay: &SpanReplay) {
+    pub(super) fn remove_closed(&mut self, replay: &SpanReplay) {
         self.spans.retain(|(_, id)| replay.get(*id).is_some_and(|span| span.is_open()));
         if self.spans.len() > replay.len() {
             // A span that was given up and then seen again is in the list twice. The later place is the right one.
