@@ -68,6 +68,7 @@ mod tables;
 mod window;
 
 pub use captured::LiveCapture;
+pub(crate) use condition::{Compare, Tokens, time_nanos, write_word};
 pub use condition::{Condition, ConditionError, NamePattern, Operand, RateOf, Subject};
 pub use conditions::ConditionSet;
 pub use fields::LiveFields;
