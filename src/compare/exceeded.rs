@@ -60,7 +60,7 @@ impl Comparison {
             }
             for (span, (a, b)) in values {
                 let is_asked =
-                    !(only_significant && limit.is_of_time()) || span.is_significant(self.alpha).unwrap_or(false);
+                    !(only_significant && limit.measure.is_time()) || span.is_significant(self.alpha).unwrap_or(false);
                 if is_asked && limit.forbids(a, b) {
                     exceeded.push(ExceededLimit { limit: limit.clone(), span, a, b });
                 }

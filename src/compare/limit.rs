@@ -41,10 +41,10 @@ pub enum ChangeAmount {
 }
 
 impl ChangeLimit {
-    /// Returns true if the limit is about a time.
+    /// Returns the measure that is limited.
     #[must_use]
-    pub fn is_of_time(&self) -> bool {
-        self.measure.is_time()
+    pub fn measure(&self) -> Measure {
+        self.measure
     }
 
     /// Returns true if a change from one value to another is what the limit forbids.
@@ -83,7 +83,9 @@ impl ChangeAmount {
         }
     }
 
-    fn negative(self) -> Self {
+    /// Returns the same amount with the other sign.
+    #[must_use]
+    pub fn negative(self) -> Self {
         match self {
             Self::Relative(parts) => Self::Relative(-parts),
             Self::Nanos(nanos) => Self::Nanos(-nanos),

@@ -270,7 +270,8 @@ proptest! {
         };
         let text = format!("{} ( \"{span}\" ) {compare} {sign}{amount}", measure.name());
         let limit: ChangeLimit = text.parse().map_err(|error| TestCaseError::fail(format!("{error}")))?;
-        prop_assert_eq!(limit.to_string().parse::<ChangeLimit>().as_ref(), Ok(&limit), "{}", limit);
+        let again: ChangeLimit = limit.to_string().parse().map_err(|error| TestCaseError::fail(format!("{error}")))?;
+        prop_assert_eq!(&again, &limit, "{}", limit);
     }
 
     #[test]
