@@ -29,6 +29,11 @@ impl SideSpan<'_> {
         self.summaries.iter().flat_map(|summary| &summary.block_medians).copied().collect()
     }
 
+    /// Returns true if the blocks of all captures have two or more calls.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.summaries.iter().all(|summary| summary.count >= 2 * summary.block_medians.len() as u64)
+    }
+
     /// Returns the medians of the captures.
     pub(super) fn capture_medians(&self) -> Vec<u64> {
         self.summaries.iter().map(|summary| summary.p50_nanos).collect()

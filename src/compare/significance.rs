@@ -1,6 +1,6 @@
 //! The tests of all spans together, with one rate of false alarms.
 
-use super::rank_test::{p_value, series_p_value, smallest_p_value};
+use super::rank_test::{DurationSeries, p_value, series_p_value, smallest_p_value};
 use super::side::SideSpan;
 
 /// Tests for each span whether its durations differ. Returns the p values that [`holm`] has corrected; `None` for spans
@@ -11,9 +11,10 @@ pub(super) fn p_values(pairs: &[Option<(&SideSpan<'_>, &SideSpan<'_>)>], alpha: 
         if smallest_p_value(a.captures(), b.captures()) <= alpha / on_both as f64 {
             return Some(p_value(&a.capture_medians(), &b.capture_medians()));
         }
+        let kind = if a.has_blocks() && b.has_blocks() { DurationSeries::Blocks } else { DurationSeries::Calls };
         let (a, b) = (a.block_medians(), b.block_medians());
         // A test that cannot become significant, whatever the durations are, need not be corrected for.
-        (smallest_p_value(a.len(), b.len()) <= alpha).then(|| series_p_value(&a, &b))
+        (smallest_p_value(a.len(), b.len()) <= alpha).then(|| series_p_value(kind, &a, &b))
     };
     holm(&pairs.iter().map(|pair| pair.and_then(test)).collect::<Vec<_>>())
 }

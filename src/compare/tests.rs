@@ -24,17 +24,11 @@ impl Noise {
     /// Returns durations of about 100 µs. Neighbours have the correlation `correlation`.
     fn durations(&mut self, count: usize, correlation: f64, factor: f64) -> Vec<u64> {
         let mut state = self.normal();
-        let step = |noise: &mut Self| {
-            state = correlation * state + (1.0 - correlation * correlation).sqrt() * noise.normal();
+        let mut next = || {
+            state = correlation * state + (1.0 - correlation * correlation).sqrt() * self.normal();
             (100_000.0 * factor * (0.1 * state).exp()) as u64
         };
-        std::iter::repeat_with(|| ())
-            .take(count)
-            .map({
-                let mut step = step;
-                move |()| step(self)
-            })
-            .collect()
+        (0..count).map(|_| next()).collect()
     }
 }
 
@@ -87,14 +81,14 @@ fn pairs_without_a_change_raise_no_more_false_alarms_than_declared() {
 
 #[test]
 fn captures_of_few_calls_raise_no_more_false_alarms_than_declared() {
-    for (calls, correlation) in [(5, 0.98), (8, 0.9), (12, 0.98), (30, 0.9), (90, 0.0)] {
+    for (calls, correlation) in [(5, 0.98), (8, 0.9), (12, 0.98), (30, 0.9), (40, 0.98), (90, 0.9)] {
         let mut noise = Noise(11);
         let alarm = |_: &i32| {
             let [a, b] = [0, 1].map(|_| SpanSummary::of_durations("x", &noise.durations(calls, correlation, 1.0)));
             has_alarm(&Comparison::new(&[summary(vec![a])], &[summary(vec![b])], 0.01))
         };
-        let alarms = (0..1000).filter(alarm).count();
-        assert!(alarms <= 10, "{alarms} alarms in 1,000 pairs of {calls} calls with a correlation of {correlation}");
+        let alarms = (0..500).filter(alarm).count();
+        assert!(alarms <= 5, "{alarms} alarms in 500 pairs of {calls} calls with a correlation of {correlation}");
     }
 }
 
@@ -112,7 +106,7 @@ fn a_test_of_single_calls_would_raise_many_false_alarms() {
 
 #[test]
 fn a_span_that_is_five_percent_slower_is_the_first_of_ten() {
-    let (mut firsts, mut found) = (0, 0);
+    let mut firsts = 0;
     for seed in 0..100 {
         let mut noise = Noise(seed << 32);
         let slow = seed as usize % SPANS;
@@ -120,9 +114,27 @@ fn a_span_that_is_five_percent_slower_is_the_first_of_ten() {
         let comparison = Comparison::new(&[a], &[b], 0.01);
         let first = &comparison.spans[0];
         firsts += u32::from(first.name == format!("span {slow}") && first.change(Measure::Busy) > Some(0));
-        found += u32::from(first.is_significant(0.01) == Some(true));
     }
-    assert!(firsts >= 95 && found >= 80, "first in {firsts} of 100, significant in {found}");
+    assert!(firsts >= 95, "first in {firsts} of 100");
+}
+
+#[test]
+fn in_two_thousand_calls_a_span_that_is_five_percent_slower_is_significant() {
+    let (mut found, mut others) = (0, 0);
+    for seed in 0..20 {
+        let mut noise = Noise(seed << 32);
+        let side = |noise: &mut Noise, factor| {
+            let slow = SpanSummary::of_durations("slow", &noise.durations(2000, 0.3, factor));
+            let same = SpanSummary::of_durations("same", &noise.durations(2000, 0.3, 1.0));
+            [summary(vec![slow, same])]
+        };
+        let comparison = Comparison::new(&side(&mut noise, 1.0), &side(&mut noise, 1.05), 0.01);
+        let is_found =
+            |name| comparison.spans.iter().any(|it| it.name == name && it.is_significant(0.01) == Some(true));
+        found += u32::from(is_found("slow"));
+        others += u32::from(is_found("same"));
+    }
+    assert!(found >= 19 && others == 0, "found {found} of 20, and {others} false alarms");
 }
 
 #[test]
@@ -197,7 +209,7 @@ fn a_limit_that_cannot_be_checked_is_an_error() {
     assert!(matches!(check("busy(y)>0"), Err(LimitError::NoSuchSpan { .. })));
     assert!(matches!(check("instructions(task)>0"), Err(LimitError::NotCounted { .. })));
     assert_eq!(check("instructions(*)>0"), Ok(vec![]));
-    assert!(check("busy(y)>0").unwrap_err().to_string().contains("shop::x, shop::task"), "{:?}", check("busy(y)>0"));
+    assert!(check("busy(y)>0").unwrap_err().to_string().contains("shop::task, shop::x"));
 }
 
 #[test]
