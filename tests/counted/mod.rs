@@ -24,7 +24,7 @@ pub fn called(name: &'static str, calls: u64, instructions: u64) -> CalledSpan {
 /// Records a span `main`, with the calls of `spans` in it, and captures the ring.
 pub fn capture(directory: &TempDir, name: &str, spans: &[CalledSpan]) -> String {
     let ring = place(directory, name);
-    let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(&ring).shifts(16, 22);
+    let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(&ring).compact(true).shifts(16, 22);
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     let is_counted = spans.iter().any(|span| span.instructions > 0);
     let event = |event: PerfEvent, ext: PerfExt, payload: &[u8]| {

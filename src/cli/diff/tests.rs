@@ -65,6 +65,6 @@ fn without_instructions_there_is_one_table_of_times() {
 }
 
 #[test]
-fn captures_without_spans_are_said_to_have_none() {
+fn captures_without_spans_have_no_table() {
     assert_eq!(shown(vec![], vec![], &[], 80), "no spans\n");
 }

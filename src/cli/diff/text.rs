@@ -26,7 +26,7 @@ pub(super) fn write(
         writeln!(out)?;
     }
     if !comparison.spans.is_empty() {
-        let mut table = Table::new(["span", "count", "busy A", "B", "change", "", "p50", "p99", "sure"]);
+        let mut table = Table::new(["span", "count", "busy A", "change", "", "p50", "p99", "sure"]);
         for span in &comparison.spans {
             table.row(times(span, comparison.alpha), style(span, Measure::Busy));
         }
@@ -54,8 +54,8 @@ fn instructions(span: &ComparedSpan) -> [String; 7] {
     [one_line(&span.full_name()), count(span), a, b, change, relative, each]
 }
 
-fn times(span: &ComparedSpan, alpha: f64) -> [String; 9] {
-    let [a, b, change, relative] = cells(span, Measure::Busy, time);
+fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
+    let [a, _, change, relative] = cells(span, Measure::Busy, time);
     let of =
         |measure| if span.a.is_some() && span.b.is_some() { relative_change(span, measure) } else { String::new() };
     let sure = match span.is_significant(alpha) {
@@ -95,7 +95,8 @@ fn relative_change(span: &ComparedSpan, measure: Measure) -> String {
     percent.map_or_else(String::new, |percent| match percent {
         0.0 => "0%".into(),
         // A change that is not 0 is never shown as 0.
-        small if small.abs() < 0.005 => format!("{small:+.0e}%"),
+        tiny if tiny.abs() < 0.0001 => format!("{}<0.0001%", if tiny < 0.0 { '-' } else { '+' }),
+        small if small.abs() < 0.01 => format!("{small:+.4}%"),
         percent if percent.abs() < 10.0 => format!("{percent:+.2}%"),
         percent if percent.abs() < 1000.0 => format!("{percent:+.1}%"),
         percent => format!("{percent:+.0}%"),
