@@ -63,7 +63,7 @@ fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
         Some(false) => "no",
         None => "",
     };
-    [one_line(&span.full_name()), count(span), a, b, change, relative, of(Measure::P50), of(Measure::P99), sure.into()]
+    [one_line(&span.full_name()), count(span), a, change, relative, of(Measure::P50), of(Measure::P99), sure.into()]
 }
 
 /// Returns the values of both sides, their difference, and the difference in percent.
