@@ -12,7 +12,10 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/instruction_
 const WORKFLOW: &str = include_str!("../docs/ci/instruction-budgets.yml");
 
 fn quickstart() -> PathBuf {
-    Path::new(PROGRAM).parent().unwrap().join("examples/quickstart")
+    // `cargo test` builds the examples, unless its options select a single test.
+    let program = Path::new(PROGRAM).parent().unwrap().join("examples/quickstart");
+    assert!(program.exists(), "{} is missing; build it: cargo build --examples --features cli", program.display());
+    program
 }
 
 fn script(arguments: &[&str]) -> Run {

@@ -8,11 +8,11 @@ use std::io::{self, Write};
 const TEXT_COLUMNS_MIN: usize = 12;
 
 /// A table whose columns are as wide as their widest cell.
-pub(super) struct Table<const N: usize> {
+pub(super) struct NumberTable<const N: usize> {
     rows: Vec<([String; N], Style)>,
 }
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> NumberTable<N> {
     /// Makes a table with these headings.
     pub(super) fn new(heads: [&str; N]) -> Self {
         Self { rows: vec![(heads.map(str::to_owned), BOLD)] }

@@ -38,8 +38,8 @@ pub enum LimitError {
 const NAMES_SHOWN: usize = 5;
 
 impl Comparison {
-    /// Returns the changes that the limits forbid. With `only_significant`, limits of times forbid only changes that are
-    /// significant.
+    /// Returns the changes that the limits forbid. With `only_significant`, limits of times forbid only changes that
+    /// are significant.
     ///
     /// # Errors
     /// A limit names no span of either side, or instructions that were not counted on both sides.

@@ -93,8 +93,8 @@ impl Measure {
         self.key().ends_with("_ns")
     }
 
-    /// Returns the measure by which the sum of this measure is divided for the value of one call. Returns `None` if this
-    /// is no sum.
+    /// Returns the measure by which the sum of this measure is divided for the value of one call. Returns `None` if
+    /// this is no sum.
     pub(super) fn calls(self) -> Option<Self> {
         match self {
             Self::Total | Self::SelfTime | Self::Busy => Some(Self::Count),

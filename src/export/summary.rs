@@ -65,8 +65,8 @@ pub struct SpanSummary {
     pub p99_nanos: u64,
     /// The longest duration.
     pub max_nanos: u64,
-    /// The medians of 20 blocks of durations, fewer if there are fewer spans. A block has the durations of spans that were
-    /// closed one after the other. Blocks are in the order of time.
+    /// The medians of 20 blocks of durations, fewer if there are fewer spans. A block has the durations of spans that
+    /// were closed one after the other. Blocks are in the order of time.
     pub block_medians: Vec<u64>,
     /// The instructions that the program executed in these spans; `None` if they were counted in none of them.
     pub instructions: Option<InstructionSummary>,

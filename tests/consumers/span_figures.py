@@ -16,7 +16,7 @@ COLUMNS = {
 }
 QUERY = """
     SELECT name, target, count(*) AS count, sum(duration_ns)::UBIGINT AS total_ns,
-        sum(list_sum(list_transform(slices, s -> s.end_ns - s.start_ns)))::UBIGINT AS busy_ns,
+        sum(list_sum([s.end_ns - s.start_ns for s in slices]))::UBIGINT AS busy_ns,
         quantile_disc(duration_ns, 0.5) AS p50_ns, quantile_disc(duration_ns, 0.9) AS p90_ns,
         quantile_disc(duration_ns, 0.99) AS p99_ns, max(duration_ns) AS max_ns,
         sum(instructions)::UBIGINT AS instructions, sum(self_instructions)::UBIGINT AS self_instructions,

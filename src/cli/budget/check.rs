@@ -9,9 +9,9 @@ use eventring::__internals::compare::{ChangeAmount, Measure};
 pub(super) enum BudgetResult {
     /// The number is within the tolerance.
     Kept,
-    /// It is larger than budget and tolerance.
+    /// The number is larger than budget and tolerance.
     Exceeded,
-    /// It is less than the budget, by more than the tolerance.
+    /// The number is less than the budget, by more than the tolerance.
     Improved,
     /// The capture does not have the span.
     Missing,
@@ -47,8 +47,8 @@ impl CheckedBudgets {
     }
 }
 
-/// Compares the figures of a capture with the budgets. With `is_exact`, less than a budget and spans without a budget are
-/// failures, too.
+/// Compares the figures of a capture with the budgets. With `is_exact`, less than a budget and spans without a budget
+/// are failures, too.
 pub(super) fn check(budgets: &[Budget], figures: &FiguresByName, is_exact: bool) -> CheckedBudgets {
     let of_file = budgets.iter().map(|budget| {
         let of_span = figures.get(&budget.span);

@@ -8,11 +8,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-/// The first lines of a new file.
+/// The first lines of a new file. The tolerance keeps the comment at the beginning, whatever the first span is.
 const HEAD: &str = "\
 # What the spans of the program may cost. `eventring budget check` compares a capture with these numbers, and
-# `eventring budget update` writes those of a capture. A span, or the whole file, may have a tolerance:
-# tolerance = \"0.5%\"
+# `eventring budget update` writes those of a capture. A span may have a tolerance of its own, such as \"0.5%\".
+tolerance = 0
 ";
 /// The key of a tolerance.
 const TOLERANCE: &str = "tolerance";
@@ -57,6 +57,10 @@ impl BudgetFile {
             }
             _ => Failure::io(format_args!("cannot read {}", path.display()), &error),
         })?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
             let message = format!("{}: expected TOML: {}", path.display(), error.message());
             let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
@@ -68,11 +72,7 @@ impl BudgetFile {
     /// Opens a file. If it does not exist, makes one without spans.
     pub(super) fn open_or_new(path: &Path) -> Result<Self, Failure> {
         match path.try_exists() {
-            Ok(false) => {
-                let mut document = DocumentMut::new();
-                document.set_trailing(HEAD);
-                Ok(Self { path: path.to_owned(), document })
-            }
+            Ok(false) => Self::parse(path, HEAD),
             _ => Self::open(path),
         }
     }
@@ -127,8 +127,8 @@ impl BudgetFile {
         Ok(Budget { span: span.to_owned(), measure, number, tolerance })
     }
 
-    /// Writes the numbers of spans into the file. A span that the file has keeps its measures. Others get `measures`, as
-    /// far as they were counted.
+    /// Writes the numbers of spans into the file. A span that the file has keeps its measures. Others get `measures`,
+    /// as far as they were counted.
     pub(super) fn update(&mut self, figures: &FiguresByName, measures: &[Measure]) -> Result<BudgetUpdate, Failure> {
         // An error in the file must not be replaced by a number.
         self.budgets()?;
@@ -199,15 +199,7 @@ impl BudgetFile {
 
 impl fmt::Display for BudgetFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The comment of a new file stands at the end of an empty document.
-        match self.document.trailing().as_str() {
-            Some(HEAD) => {
-                let mut document = self.document.clone();
-                document.set_trailing("");
-                write!(f, "{HEAD}\n{}", document.to_string().trim_start())
-            }
-            _ => self.document.fmt(f),
-        }
+        self.document.fmt(f)
     }
 }
 

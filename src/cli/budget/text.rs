@@ -3,13 +3,13 @@
 use super::check::{BudgetResult, CheckedBudget, CheckedBudgets};
 use crate::cli::format::{counted, grouped, one_line};
 use crate::cli::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
-use crate::cli::table::Table;
+use crate::cli::table::NumberTable;
 use eventring::__internals::compare::Measure;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 pub(super) fn write(out: &mut impl Write, checked: &CheckedBudgets, columns: Option<usize>) -> io::Result<()> {
-    let mut table = Table::new(["span", "measure", "budget", "found", "change", "result"]);
+    let mut table = NumberTable::new(["span", "measure", "budget", "found", "change", "result"]);
     for row in &checked.rows {
         let style = match (row.has_failed, row.result) {
             (true, _) => ERROR,

@@ -3,7 +3,7 @@
 use crate::cli::format::{grouped, one_line};
 use crate::cli::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::cli::summary::time;
-use crate::cli::table::Table;
+use crate::cli::table::NumberTable;
 use anstyle::Style;
 use eventring::__internals::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ pub(super) fn write(
         writeln!(out, "{DIM}no spans{DIM:#}")?;
     }
     if comparison.has_instructions {
-        let mut table = Table::new(["span", "count", "instructions A", "B", "change", "", "each"]);
+        let mut table = NumberTable::new(["span", "count", "instructions A", "B", "change", "", "each"]);
         for span in &comparison.spans {
             table.row(instructions(span), style(span, Measure::Instructions));
         }
@@ -26,7 +26,7 @@ pub(super) fn write(
         writeln!(out)?;
     }
     if !comparison.spans.is_empty() {
-        let mut table = Table::new(["span", "count", "busy A", "change", "", "p50", "p99", "sure"]);
+        let mut table = NumberTable::new(["span", "count", "busy A", "change", "", "p50", "p99", "sure"]);
         for span in &comparison.spans {
             table.row(times(span, comparison.alpha), style(span, Measure::Busy));
         }
