@@ -90,6 +90,8 @@ mod arch;
 pub mod capture;
 #[cfg(not(any(loom, shuttle)))]
 mod clock;
+#[cfg(all(feature = "live", not(any(loom, shuttle))))]
+mod compare;
 #[cfg(all(feature = "server", target_os = "linux", not(any(loom, shuttle, eventring_unsupported))))]
 pub mod control;
 #[cfg(all(feature = "exec", not(any(loom, shuttle))))]
@@ -133,6 +135,11 @@ pub mod __internals {
     /// Clocks.
     pub mod clock {
         pub use crate::clock::*;
+    }
+    /// Comparisons of captures.
+    #[cfg(feature = "live")]
+    pub mod compare {
+        pub use crate::compare::*;
     }
     /// Live control.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]

@@ -30,10 +30,11 @@ pub(super) enum Exit {
     Unsupported = 15,
     Lost = 16,
     Unreadable = 17,
+    Exceeded = 18,
 }
 
 /// The meaning of each exit code. `docs/CLI.md` and `--help` show this table.
-const MEANINGS: [(Exit, &str); 18] = [
+const MEANINGS: [(Exit, &str); 19] = [
     (Exit::Done, "done; also if ended by Ctrl-C, or because the reader of its output has ended"),
     (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
     (Exit::Usage, "the command line is wrong"),
@@ -52,6 +53,7 @@ const MEANINGS: [(Exit, &str); 18] = [
     (Exit::Unsupported, "this system cannot do it"),
     (Exit::Lost, "with --strict: events were lost, or their payloads"),
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
+    (Exit::Exceeded, "a span has changed more than --fail-if allows, or is not within its budget"),
 ];
 
 /// Returns the table for `--help`.

@@ -4,6 +4,7 @@
 //! each error to an exit code.
 
 mod advice;
+mod budget;
 mod capture;
 mod clean;
 mod completions;
@@ -11,6 +12,7 @@ mod completions;
 mod control;
 mod decoder;
 mod demo;
+mod diff;
 mod directories;
 mod exit;
 mod export;
@@ -21,6 +23,7 @@ mod icount;
 mod info;
 mod interrupt;
 mod list;
+mod measured;
 mod open;
 mod open_spans;
 mod output;
@@ -37,6 +40,7 @@ mod snapshot;
 mod soak;
 mod state;
 mod summary;
+mod table;
 mod top;
 mod watch;
 
@@ -64,6 +68,8 @@ enum Verb {
     Capture(capture::Args),
     Export(export::Args),
     Summary(summary::Args),
+    Diff(diff::DiffArgs),
+    Budget(budget::BudgetArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Icount(icount::IcountArgs),
     Open(open_spans::OpenArgs),
@@ -100,6 +106,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::Capture(args) => capture::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Summary(args) => summary::run(args),
+        Verb::Diff(args) => diff::run(args),
+        Verb::Budget(args) => budget::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Icount(args) => icount::run(args),
         Verb::Open(args) => open_spans::run(args),

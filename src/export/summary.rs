@@ -65,6 +65,9 @@ pub struct SpanSummary {
     pub p99_nanos: u64,
     /// The longest duration.
     pub max_nanos: u64,
+    /// The medians of 20 blocks of durations, fewer if there are fewer spans. A block has the durations of spans that
+    /// were closed one after the other. Blocks are in the order of time.
+    pub block_medians: Vec<u64>,
     /// The instructions that the program executed in these spans; `None` if they were counted in none of them.
     pub instructions: Option<InstructionSummary>,
 }
@@ -129,8 +132,8 @@ impl Summary {
     }
 
     /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
-    /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed",
-    /// "omitted"}, …], "removed"}`.
+    /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost",
+    /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self
@@ -156,6 +159,16 @@ impl Summary {
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
         })
         .to_string()
+    }
+}
+
+#[cfg(test)]
+impl SpanSummary {
+    /// Returns the summary of spans with these durations, in which a thread was all the time.
+    pub(crate) fn of_durations(name: &str, durations: &[u64]) -> Self {
+        let mut group = SpanGroup::default();
+        durations.iter().for_each(|wall| _ = group.add(*wall, *wall, *wall));
+        group.finish(name.into(), "shop".into())
     }
 }
 
@@ -217,7 +230,9 @@ struct SpanGroups {
 }
 
 /// The estimated size of a group in bytes, beside its name and its durations.
-const GROUP_BYTES: u64 = 512;
+const GROUP_BYTES: u64 = 768;
+/// The number of blocks whose medians a summary has.
+const BLOCKS: usize = 20;
 
 impl SpanGroups {
     /// Returns the group of the span, and the counter of bytes.
@@ -272,8 +287,9 @@ impl SpanGroup {
     }
 
     fn finish(mut self, name: String, target: String) -> SpanSummary {
+        let block_medians = self.walls.block_medians(BLOCKS);
         // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
         let [p99_nanos, p90_nanos, p50_nanos] = [99, 90, 50].map(|percent| self.walls.percentile(percent));
-        SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, ..self.summary }
+        SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, block_medians, ..self.summary }
     }
 }

@@ -1,5 +1,8 @@
 //! The durations of many spans, for exact percentiles.
 
+/// The number in [`Walls::short`] of a duration that is in [`Walls::long`].
+const IN_LONG: u32 = u32::MAX;
+
 /// Durations. One of less than four seconds takes four bytes.
 #[derive(Default)]
 pub(super) struct Walls {
@@ -11,25 +14,52 @@ impl Walls {
     /// Adds a duration in nanoseconds. Returns the bytes that it takes.
     pub(super) fn add(&mut self, nanos: u64) -> u64 {
         match u32::try_from(nanos) {
-            Ok(nanos) => {
-                self.short.push(nanos);
+            Ok(short) if short != IN_LONG => {
+                self.short.push(short);
                 4
             }
-            Err(_) => {
+            _ => {
+                self.short.push(IN_LONG);
                 self.long.push(nanos);
-                8
+                12
             }
         }
     }
 
     /// Returns the smallest duration that `percent` of the durations do not exceed.
     pub(super) fn percentile(&mut self, percent: usize) -> u64 {
-        let rank = ((self.short.len() + self.long.len()) * percent).div_ceil(100).saturating_sub(1);
-        match rank.checked_sub(self.short.len()) {
-            Some(rank) if rank < self.long.len() => *self.long.select_nth_unstable(rank).1,
-            Some(_) => 0,
-            None => (*self.short.select_nth_unstable(rank).1).into(),
+        percentile(&mut self.short, &mut self.long, percent)
+    }
+
+    /// Divides the durations into `blocks` blocks of neighbours, or fewer if there are fewer durations, in the order in
+    /// which they were added. Returns the median of each block. It must be called before [`Self::percentile`], which
+    /// changes the order.
+    pub(super) fn block_medians(&mut self, blocks: usize) -> Vec<u64> {
+        let count = self.short.len();
+        let blocks = blocks.min(count);
+        let (mut short, mut long) = (self.short.as_mut_slice(), self.long.as_mut_slice());
+        let mut medians = Vec::with_capacity(blocks);
+        for block in 0..blocks {
+            // The sizes of blocks differ by one at most.
+            let size = count * (block + 1) / blocks - count * block / blocks;
+            let (of_block, rest) = short.split_at_mut(size);
+            let of_long = of_block.iter().filter(|nanos| **nanos == IN_LONG).count();
+            let (long_of_block, long_rest) = long.split_at_mut(of_long);
+            medians.push(percentile(of_block, long_of_block, 50));
+            (short, long) = (rest, long_rest);
         }
+        medians
+    }
+}
+
+fn percentile(short: &mut [u32], long: &mut [u64], percent: usize) -> u64 {
+    let rank = (short.len() * percent).div_ceil(100).saturating_sub(1);
+    if rank >= short.len() {
+        return 0;
+    }
+    match rank.checked_sub(short.len() - long.len()) {
+        Some(rank) => *long.select_nth_unstable(rank).1,
+        None => (*short.select_nth_unstable(rank).1).into(),
     }
 }
 
@@ -41,8 +71,21 @@ mod tests {
     fn percentiles_of_short_and_long_durations_are_exact() {
         let mut walls = Walls::default();
         assert_eq!(walls.percentile(50), 0);
-        (1..=98).rev().for_each(|nanos| assert_eq!(walls.add(nanos), 4));
-        [u64::MAX, 1 << 32].into_iter().for_each(|nanos| assert_eq!(walls.add(nanos), 8));
-        assert_eq!([99, 90, 50, 100].map(|percent| walls.percentile(percent)), [1 << 32, 90, 50, u64::MAX]);
+        (1..=97).rev().for_each(|nanos| assert_eq!(walls.add(nanos), 4));
+        [u64::MAX, 1 << 32, u64::from(u32::MAX)].into_iter().for_each(|nanos| assert_eq!(walls.add(nanos), 12));
+        let percentiles = [99, 90, 50, 100, 98].map(|percent| walls.percentile(percent));
+        assert_eq!(percentiles, [1 << 32, 90, 50, u64::MAX, u64::from(u32::MAX)]);
+    }
+
+    #[test]
+    fn blocks_are_neighbours_in_the_order_of_the_durations() {
+        let mut walls = Walls::default();
+        assert!(walls.block_medians(4).is_empty());
+        [5, 1 << 40, 3, 9, 1 << 41, 1 << 42, 1, 2].into_iter().for_each(|nanos| _ = walls.add(nanos));
+        assert_eq!(walls.block_medians(3), [5, 9, 2]);
+        let mut few = Walls::default();
+        [7, 1 << 40].into_iter().for_each(|nanos| _ = few.add(nanos));
+        assert_eq!(few.block_medians(20), [7, 1 << 40]);
+        assert_eq!(few.percentile(50), 7);
     }
 }

@@ -78,6 +78,7 @@ mod threads;
 mod window;
 
 pub use captured::LiveCapture;
+pub(crate) use condition::{Compare, Tokens, time_nanos, write_word};
 pub use condition::{Condition, ConditionError, NamePattern, Operand, RateOf, Subject};
 pub use conditions::ConditionSet;
 pub use fields::LiveFields;

@@ -30,6 +30,8 @@ pub const TARGETS: &[Target] = &[
     ("directive", directive),
     #[cfg(feature = "live")]
     ("condition", condition),
+    #[cfg(feature = "live")]
+    ("change_limit", change_limit),
 ];
 
 /// Makes a file in anonymous memory with this content.
@@ -93,6 +95,22 @@ pub fn condition(data: &[u8]) {
     // Quotation marks and parentheses may make it longer than what is accepted.
     if printed.len() <= 16 << 10 {
         assert_eq!(printed.parse::<Condition>().as_ref(), Ok(&condition), "{printed}");
+    }
+}
+
+/// Treats the bytes as the limit of a change. What a limit prints must parse to the same limit.
+#[cfg(feature = "live")]
+pub fn change_limit(data: &[u8]) {
+    use eventring::__internals::compare::ChangeLimit;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(limit) = text.parse::<ChangeLimit>() else { return };
+    for (from, to) in [(0, 0), (0, u64::MAX), (u64::MAX, 0), (1000, 1005)] {
+        _ = limit.forbids(from, to);
+    }
+    let printed = limit.to_string();
+    // Quotation marks may make it longer than what is accepted.
+    if printed.len() <= 4 << 10 {
+        assert_eq!(printed.parse::<ChangeLimit>().as_ref(), Ok(&limit), "{printed}");
     }
 }
 

@@ -17,7 +17,7 @@ pub struct ConditionError {
 
 impl ConditionError {
     /// Makes the error that something was expected at the byte `at` of the expression.
-    pub(super) fn expected(text: &str, at: usize, expected: &str) -> Self {
+    pub(crate) fn expected(text: &str, at: usize, expected: &str) -> Self {
         let rest = text.get(at..).unwrap_or("").trim_end();
         let message = match rest {
             "" => format!("the expression ends, expected {expected}"),
@@ -27,7 +27,7 @@ impl ConditionError {
     }
 
     /// Makes an error about the byte `at` of the expression.
-    pub(super) fn at(text: &str, at: usize, message: String) -> Self {
+    pub(crate) fn at(text: &str, at: usize, message: String) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |end| end + 1);
         let line = text[start..].lines().next().unwrap_or("");

@@ -35,8 +35,11 @@ mod tests;
 mod tokens;
 
 pub use fault::ConditionError;
+pub(crate) use parse::time_nanos;
 pub use pattern::NamePattern;
 pub use subject::{Operand, RateOf, Subject};
+pub(crate) use term::Compare;
+pub(crate) use tokens::{Tokens, write_word};
 
 use std::fmt;
 use std::str::FromStr;

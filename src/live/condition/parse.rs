@@ -173,9 +173,14 @@ fn field(tokens: &mut Tokens<'_>, path: &str) -> Result<Term, ConditionError> {
 
 fn time(tokens: &mut Tokens<'_>) -> Result<u64, ConditionError> {
     let word = tokens.word(&ARGUMENT_ENDS, A_TIME)?;
-    let time: Option<jiff::SignedDuration> = word.text.parse().ok();
+    time_nanos(&word.text).ok_or_else(|| tokens.expected_at(word.place, A_TIME))
+}
+
+/// Parses a time like `50ms` or `1m30s`. Returns it in nanoseconds.
+pub(crate) fn time_nanos(text: &str) -> Option<u64> {
+    let time: Option<jiff::SignedDuration> = text.parse().ok();
     let time = time.and_then(|time| Duration::try_from(time).ok()).filter(|time| *time <= TIME_MAX);
-    time.map(|time| time.as_nanos() as u64).ok_or_else(|| tokens.expected_at(word.place, A_TIME))
+    time.map(|time| time.as_nanos() as u64)
 }
 
 /// Parses `(span=PATTERN)` or `(span=PATTERN,TIME)`.

@@ -70,7 +70,7 @@ pub(super) const LEVELS: [CallSiteLevel; 5] =
 
 /// A comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Compare {
+pub(crate) enum Compare {
     Equal,
     NotEqual,
     Less,
@@ -174,14 +174,15 @@ impl Term {
 }
 
 impl Compare {
-    pub(super) const SIGNS: [&str; 6] = ["!=", "<=", ">=", "=", "<", ">"];
+    pub(crate) const SIGNS: [&str; 6] = ["!=", "<=", ">=", "=", "<", ">"];
 
     /// Returns the comparison with this index in [`Self::SIGNS`].
-    pub(super) fn of_index(index: usize) -> Self {
+    pub(crate) fn of_index(index: usize) -> Self {
         [Self::NotEqual, Self::LessOrEqual, Self::GreaterOrEqual, Self::Equal, Self::Less, Self::Greater][index]
     }
 
-    fn holds(self, order: Ordering) -> bool {
+    /// Returns true if two values in this order compare so.
+    pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
             Self::NotEqual => order.is_ne(),

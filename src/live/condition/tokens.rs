@@ -6,30 +6,30 @@ use std::fmt;
 
 /// The words of an expression that were not taken yet.
 #[derive(Clone)]
-pub(super) struct Tokens<'t> {
+pub(crate) struct Tokens<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Tokens<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         let mut tokens = Self { text, at: 0 };
         tokens.skip_space();
         tokens
     }
 
     /// Returns the place of the next word in bytes.
-    pub(super) fn place(&self) -> usize {
+    pub(crate) fn place(&self) -> usize {
         self.at
     }
 
     /// Returns the text that was not taken yet.
-    pub(super) fn rest(&self) -> &'t str {
+    pub(crate) fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
 
     /// Takes `sign` if it comes next.
-    pub(super) fn take(&mut self, sign: &str) -> bool {
+    pub(crate) fn take(&mut self, sign: &str) -> bool {
         let is_next = self.rest().starts_with(sign);
         if is_next {
             self.advance(sign.len());
@@ -38,23 +38,23 @@ impl<'t> Tokens<'t> {
     }
 
     /// Takes the first of `signs` that comes next, and returns its index.
-    pub(super) fn take_one_of(&mut self, signs: &[&str]) -> Option<usize> {
+    pub(crate) fn take_one_of(&mut self, signs: &[&str]) -> Option<usize> {
         signs.iter().position(|sign| self.take(sign))
     }
 
     /// Returns the next name without taking it: letters, digits, dots and underscores.
-    pub(super) fn name(&self) -> &'t str {
+    pub(crate) fn name(&self) -> &'t str {
         let end = self.rest().find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')));
         &self.rest()[..end.unwrap_or(self.rest().len())]
     }
 
     /// Takes the name `name` if it comes next as a whole.
-    pub(super) fn take_name(&mut self, name: &str) -> bool {
+    pub(crate) fn take_name(&mut self, name: &str) -> bool {
         self.name() == name && self.take(name)
     }
 
     /// Takes a word up to a space or one of `ends`, or a quoted text.
-    pub(super) fn word(&mut self, ends: &[char], expected: &str) -> Result<Word<'t>, ConditionError> {
+    pub(crate) fn word(&mut self, ends: &[char], expected: &str) -> Result<Word<'t>, ConditionError> {
         let place = self.at;
         if self.rest().starts_with('"') {
             return self.quoted();
@@ -89,17 +89,17 @@ impl<'t> Tokens<'t> {
     }
 
     /// Returns the error that something else was expected here.
-    pub(super) fn expected(&self, expected: &str) -> ConditionError {
+    pub(crate) fn expected(&self, expected: &str) -> ConditionError {
         self.expected_at(self.at, expected)
     }
 
     /// Returns the error that something else was expected at an earlier place.
-    pub(super) fn expected_at(&self, place: usize, expected: &str) -> ConditionError {
+    pub(crate) fn expected_at(&self, place: usize, expected: &str) -> ConditionError {
         ConditionError::expected(self.text, place, expected)
     }
 
     /// Returns an error about a place.
-    pub(super) fn fault(&self, place: usize, message: &str) -> ConditionError {
+    pub(crate) fn fault(&self, place: usize, message: &str) -> ConditionError {
         ConditionError::at(self.text, place, message.to_owned())
     }
 
@@ -114,14 +114,14 @@ impl<'t> Tokens<'t> {
 }
 
 /// A word of an expression.
-pub(super) struct Word<'t> {
-    pub(super) text: Cow<'t, str>,
-    pub(super) is_quoted: bool,
-    pub(super) place: usize,
+pub(crate) struct Word<'t> {
+    pub(crate) text: Cow<'t, str>,
+    pub(crate) is_quoted: bool,
+    pub(crate) place: usize,
 }
 
 /// Writes a text so that it is read as one word.
-pub(super) fn write_word(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+pub(crate) fn write_word(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '(' | ')' | ',' | '\\')) {
         write_quoted(f, text)
     } else {
@@ -130,7 +130,7 @@ pub(super) fn write_word(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result 
 }
 
 /// Writes a text in quotation marks.
-pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+pub(crate) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")?;
     for c in text.chars() {
         if matches!(c, '"' | '\\') {

@@ -1,0 +1,51 @@
+//! Tables for people: the first column is text, the others are numbers.
+
+use super::paint::BOLD;
+use anstyle::Style;
+use std::io::{self, Write};
+
+/// The fewest columns that the text of a row keeps.
+const TEXT_COLUMNS_MIN: usize = 12;
+
+/// A table whose columns are as wide as their widest cell.
+pub(super) struct NumberTable<const N: usize> {
+    rows: Vec<([String; N], Style)>,
+}
+
+impl<const N: usize> NumberTable<N> {
+    /// Makes a table with these headings.
+    pub(super) fn new(heads: [&str; N]) -> Self {
+        Self { rows: vec![(heads.map(str::to_owned), BOLD)] }
+    }
+
+    pub(super) fn row(&mut self, cells: [String; N], style: Style) {
+        self.rows.push((cells, style));
+    }
+
+    /// Writes the table. If it is wider than `columns`, texts of the first column lose their beginnings.
+    pub(super) fn write(&self, out: &mut impl Write, columns: Option<usize>) -> io::Result<()> {
+        let width = |column: usize| self.rows.iter().map(|(row, _)| row[column].chars().count()).max().unwrap_or(0);
+        let mut widths: Vec<usize> = (0..N).map(width).collect();
+        // A column without any cell is left out.
+        let others: usize = widths[1..].iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+        if let Some(columns) = columns {
+            widths[0] = widths[0].min(columns.saturating_sub(others).max(TEXT_COLUMNS_MIN));
+        }
+        for (row, style) in &self.rows {
+            let mut line = format!("{:<1$}", shortened(&row[0], widths[0]), widths[0]);
+            for (cell, width) in row.iter().zip(&widths).skip(1).filter(|(_, width)| **width > 0) {
+                line += &format!("  {cell:>width$}");
+            }
+            writeln!(out, "{style}{}{style:#}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the end of a text that is longer than `width`: the end of a span's name says more than its crate.
+fn shortened(text: &str, width: usize) -> String {
+    match text.chars().count().checked_sub(width) {
+        None | Some(0) => text.to_owned(),
+        Some(over) => std::iter::once('…').chain(text.chars().skip(over + 1)).collect(),
+    }
+}

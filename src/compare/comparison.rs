@@ -1,0 +1,117 @@
+//! Both sides, span by span.
+
+use super::measure::{Measure, SpanFigures, full_name};
+use super::side::{self, SideSpan};
+use super::significance;
+use crate::export::Summary;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// A comparison of two sides. Each side is one capture, or several captures of the same.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// The spans of both sides. Those whose cost has changed most are first.
+    pub spans: Vec<ComparedSpan>,
+    /// The probability that at least one span counts as significant if no span's durations have changed.
+    pub alpha: f64,
+    /// True if the spans are in the order of their instructions, because these were counted on both sides.
+    pub has_instructions: bool,
+}
+
+/// A span on two sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ComparedSpan {
+    /// The name.
+    pub name: String,
+    /// The target.
+    pub target: String,
+    /// The figures of side A; `None` if the span is new.
+    pub a: Option<SpanFigures>,
+    /// The figures of side B; `None` if the span is gone.
+    pub b: Option<SpanFigures>,
+    /// The number of captures of each side that have the span.
+    pub captures: [usize; 2],
+    /// The p value of the test of the durations, corrected for the number of spans. `None` if there are too few.
+    pub p_value: Option<f64>,
+}
+
+impl Comparison {
+    /// Compares the captures of two sides. `alpha` is the rate of false alarms.
+    #[must_use]
+    pub fn new(a: &[Summary], b: &[Summary], alpha: f64) -> Self {
+        let (a, b) = (side::spans(a), side::spans(b));
+        let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();
+        let pairs: Vec<_> = keys.iter().map(|key| a.get(*key).zip(b.get(*key))).collect();
+        let p_values = significance::p_values(&pairs, alpha);
+        let spans = keys.iter().zip(p_values).map(|((name, target), p_value)| {
+            let key = (name.clone(), target.clone());
+            let (a, b) = (a.get(&key), b.get(&key));
+            ComparedSpan {
+                captures: [a, b].map(|side| side.map_or(0, SideSpan::captures)),
+                a: a.map(SideSpan::figures),
+                b: b.map(SideSpan::figures),
+                p_value,
+                name: key.0,
+                target: key.1,
+            }
+        });
+        let mut spans: Vec<ComparedSpan> = spans.collect();
+        let is_counted = |span: &ComparedSpan| {
+            span.a
+                .zip(span.b)
+                .is_some_and(|(a, b)| a.get(Measure::Instructions).and(b.get(Measure::Instructions)).is_some())
+        };
+        let has_instructions = spans.iter().any(is_counted);
+        let effect = |span: &ComparedSpan| {
+            let of = |measure| span.change(measure).map_or(0, i128::unsigned_abs);
+            let instructions = if has_instructions { of(Measure::Instructions) } else { 0 };
+            Reverse((instructions, of(Measure::Busy), of(Measure::Total)))
+        };
+        spans.sort_by_key(effect);
+        Self { spans, alpha, has_instructions }
+    }
+}
+
+impl ComparedSpan {
+    /// Returns the name with the target before it.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        full_name(&self.name, &self.target)
+    }
+
+    /// Returns the values of a measure on both sides. A span that a side does not have has 0 there. Returns `None` if
+    /// the measure was not counted on a side that has the span.
+    #[must_use]
+    pub fn values(&self, measure: Measure) -> Option<(u64, u64)> {
+        let value = |side: &Option<SpanFigures>| side.as_ref().map_or(Some(0), |figures| figures.get(measure));
+        value(&self.a).zip(value(&self.b))
+    }
+
+    /// Returns the value of side B minus that of side A.
+    #[must_use]
+    pub fn change(&self, measure: Measure) -> Option<i128> {
+        self.values(measure).map(|(a, b)| i128::from(b) - i128::from(a))
+    }
+
+    /// Returns the change divided by the value of side A; `None` if that is 0.
+    #[must_use]
+    pub fn relative_change(&self, measure: Measure) -> Option<f64> {
+        let (a, _) = self.values(measure)?;
+        self.change(measure).filter(|_| a > 0).map(|change| change as f64 / a as f64)
+    }
+
+    /// Returns the change of what one call takes; `None` if the measure is no sum, or if a side has no call.
+    #[must_use]
+    pub fn change_per_call(&self, measure: Measure) -> Option<f64> {
+        let of_one = |(sum, calls): (u64, u64)| (calls > 0).then(|| sum as f64 / calls as f64);
+        let ((a, b), (a_calls, b_calls)) = self.values(measure).zip(self.values(measure.calls()?))?;
+        of_one((b, b_calls)).zip(of_one((a, a_calls))).map(|(b, a)| b - a)
+    }
+
+    /// Returns true if the durations of the span have changed, as far as the rate of false alarms allows to say so.
+    /// Returns `None` if there are too few durations.
+    #[must_use]
+    pub fn is_significant(&self, alpha: f64) -> Option<bool> {
+        self.p_value.map(|p_value| p_value <= alpha)
+    }
+}
