@@ -16,7 +16,7 @@ impl ProcessIdentity {
     pub fn current() -> Self {
         Self {
             pid: std::process::id(),
-            start_ticks: ProcessStat::read("self").map_or(0, |stat| stat.start_ticks),
+            start_ticks: ProcessStat::of_this_process().map_or(0, |stat| stat.start_ticks),
             pid_namespace: namespace("pid"),
             time_namespace: namespace("time"),
             boot_id: boot_id(),
@@ -74,7 +74,17 @@ impl ProcessStat {
     fn of(pid: Pid) -> Option<Self> {
         let me = rustix::fs::readlink(c"/proc/self", Vec::new()).ok()?;
         let is_ours = digits(me.to_bytes()) == Some(std::process::id().into());
-        if is_ours { Self::read(&pid.as_raw_nonzero().to_string()) } else { None }
+        match pid.as_raw_nonzero().get() {
+            _ if !is_ours => None,
+            pid if pid.unsigned_abs() == std::process::id() => Self::of_this_process(),
+            pid => Self::read(&pid.to_string()),
+        }
+    }
+
+    /// Reads the state of the calling process, from the entry of its first thread. For a program that runs under QEMU,
+    /// QEMU makes up the file `/proc/self/stat`, with another start time than other processes see.
+    fn of_this_process() -> Option<Self> {
+        Self::read(&format!("self/task/{}", std::process::id())).or_else(|| Self::read("self"))
     }
 
     fn read(process: &str) -> Option<Self> {

@@ -127,7 +127,10 @@ where
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
-            CALL_SITES.id_of(metadata);
+            thread::with(|thread| {
+                let _paused = thread.pause_count();
+                CALL_SITES.id_of(metadata);
+            });
         }
         Interest::always()
     }

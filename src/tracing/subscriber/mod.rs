@@ -162,7 +162,10 @@ impl Subscriber for RecorderSubscriber {
         };
         let interest = self.filter.interest(metadata);
         if !interest.is_never() && recorder.belongs_to_this_process() {
-            CALL_SITES.id_of(metadata);
+            thread::with(|thread| {
+                let _paused = thread.pause_count();
+                CALL_SITES.id_of(metadata);
+            });
         }
         interest
     }
