@@ -75,7 +75,8 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
     let rings = RefCell::new(ProgramRings::new(started, rings_directory));
     let temporary = directory.path().join("icount.evc");
     let output = args.output.as_deref().unwrap_or(&temporary);
-    let captured = match rings.borrow_mut().wait_for_first(&interrupt) {
+    let has_ring = rings.borrow_mut().wait_for_first(&interrupt);
+    let captured = match has_ring {
         true => Some(capture(&rings, output, args.force, &interrupt)?),
         false => None,
     };
