@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 
 import duckdb
 
@@ -27,6 +28,11 @@ QUERY = """
     GROUP BY name, target
 """
 
-found = duckdb.execute(QUERY.replace("{columns}", str(COLUMNS)), [sys.argv[1]])
+# Lines of other types have other types under the same names.
+spans = tempfile.NamedTemporaryFile("w", suffix=".jsonl")
+with open(sys.argv[1]) as lines:
+    spans.writelines(line for line in lines if json.loads(line)["type"] == "span")
+spans.flush()
+found = duckdb.execute(QUERY.replace("{columns}", str(COLUMNS)), [spans.name])
 names = [column[0] for column in found.description]
 json.dump([dict(zip(names, row)) for row in found.fetchall()], sys.stdout)
