@@ -13,9 +13,9 @@ use crate::schema::perf::PerfEvent;
 use crate::tracing::{IdMap, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 use std::io::{self, Write};
 
-/// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in which it existed and none of its
-/// children did. In thread view, it is the time in which the span was the innermost span of a thread. An open span
-/// lasts until the end of the recording.
+/// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in
+/// which it existed and none of its children did. In thread view, it is the time in which the span was the innermost
+/// span of a thread. An open span lasts until the end of the recording.
 pub(super) fn write(
     recording: &CaptureRecording<'_>,
     ExportOptions { view, names, weight }: ExportOptions,

@@ -19,8 +19,8 @@ pub enum InstructionSource {
     /// no cost. This is the default.
     #[default]
     Plugin = 2,
-    /// The plugin, or the processor's counter through perf_event_open(2), if the processor has one and the kernel allows
-    /// its use. Otherwise nothing is counted. Each event costs some 200 ns more, and the counts vary by a few
+    /// The plugin, or the processor's counter through perf_event_open(2), if the processor has one and the kernel
+    /// allows its use. Otherwise nothing is counted. Each event costs some 200 ns more, and the counts vary by a few
     /// instructions with each interrupt.
     Hardware = 3,
 }

@@ -48,7 +48,7 @@ pub(super) struct ThreadState {
     cached_rings: [Cell<CachedRing>; CACHED_RINGS],
     /// True inside [`Self::assign_ring`].
     is_assigning: Cell<bool>,
-    /// Whether the program's instructions on this thread are counted.
+    /// The answer whether the program's instructions on this thread are counted.
     pub(super) counting: Cell<Counting>,
     /// Depth to which the formatting of values is nested at present. A value's `Debug` code may record an event,
     /// which formats other values.

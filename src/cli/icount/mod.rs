@@ -38,7 +38,7 @@ pub(super) struct IcountArgs {
     /// Replace the file if it exists
     #[arg(short, long)]
     force: bool,
-    /// How to count: by blocks of instructions, or each instruction by itself, which is slow and serves as a check
+    /// Way to count: by blocks of instructions, or each instruction by itself, which is slow and serves as a check
     #[arg(long, value_name = "MODE", default_value = "tb")]
     mode: CountMode,
     /// The processor that QEMU plays, as for its option -cpu; `max` for programs that need more than the oldest one

@@ -1,0 +1,184 @@
+//! `eventring icount`: exact counts of instructions under QEMU. Tests that need QEMU or the plugin say so when they skip.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use program::{PROGRAM, Run, argument, directory, finish, place, program, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+fn example(name: &str) -> PathBuf {
+    // `cargo test` builds the examples, unless its options select a single test.
+    let example = Path::new(PROGRAM).parent().unwrap().join("examples").join(name);
+    assert!(example.exists(), "{} is missing; build it: cargo build --examples --features cli", example.display());
+    example
+}
+
+/// Returns the plugin, or prints why the test is skipped.
+fn plugin() -> Option<&'static Path> {
+    static PLUGIN: OnceLock<PathBuf> = OnceLock::new();
+    let help = Command::new("qemu-x86_64").arg("-help").output();
+    if !help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("-plugin")) {
+        eprintln!("SKIPPED: there is no qemu-x86_64 that takes plugins");
+        return None;
+    }
+    Some(PLUGIN.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("icount");
+        let mut cargo = Command::new(env!("CARGO"));
+        // QEMU cannot load a library with a sanitizer, and another target has another directory.
+        cargo.env_remove("RUSTFLAGS").env_remove("CARGO_BUILD_TARGET").current_dir(env!("CARGO_MANIFEST_DIR"));
+        cargo.args(["build", "--quiet", "--release", "-p", "eventring-qemu-plugin", "--target-dir"]).arg(&target);
+        assert!(cargo.status().unwrap().success());
+        target.join("release/libeventring_qemu_plugin.so")
+    }))
+}
+
+/// Runs `eventring icount` with these arguments.
+fn icount(plugin: &Path, arguments: &[&str]) -> Run {
+    let mut command = program(&["icount"]);
+    command.args(arguments).env("EVENTRING_QEMU_PLUGIN", plugin);
+    for variable in ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_DIR", "EVENTRING_INSTRUCTIONS"] {
+        command.env_remove(variable);
+    }
+    finish(command)
+}
+
+#[test]
+fn five_runs_count_the_same_as_one_that_counts_each_instruction() {
+    let Some(plugin) = plugin() else { return };
+    let example = example("instruction_clock");
+    let spans = |mode: &str| {
+        let counted = icount(plugin, &["--json", "--mode", mode, "--", argument(&example)]).json();
+        assert_eq!((&counted["exact"], &counted["lost"]), (&true.into(), &0.into()), "{counted}");
+        counted["spans"].clone()
+    };
+    let of_each = spans("insn");
+    for _ in 0..5 {
+        assert_eq!(spans("tb"), of_each);
+    }
+    let named = |name: &str| of_each.as_array().unwrap().iter().find(|span| span["name"] == name).unwrap().clone();
+    // Each of the five calls of `mix` has two halves, and each half does the same.
+    let half = named("half");
+    assert_eq!((&half["count"], &half["min"]), (&10.into(), &half["max"]));
+    assert_eq!(half["instructions"].as_u64().unwrap(), 10 * half["min"].as_u64().unwrap());
+    // A span holds those inside it, and itself.
+    let [mix, work] = [named("mix"), named("work")];
+    let number = |span: &Value, what: &str| span[what].as_u64().unwrap();
+    assert_eq!(number(&mix, "instructions"), number(&mix, "self_instructions") + number(&half, "instructions"));
+    let inside = ["make", "sort", "format", "count"].map(|name| number(&named(name), "instructions"));
+    assert_eq!(number(&work, "instructions"), number(&work, "self_instructions") + inside.iter().sum::<u64>());
+}
+
+#[test]
+fn the_capture_shows_the_counts_in_every_format() {
+    let Some(plugin) = plugin() else { return };
+    let directory = directory();
+    let file = place(&directory, "counted.evc");
+    let example = example("instruction_clock");
+    let counted = icount(plugin, &["--json", "-o", argument(&file), "--", argument(&example)]).json();
+    let sort = counted["spans"].as_array().unwrap().iter().find(|span| span["name"] == "sort").unwrap();
+    let each = sort["min"].as_u64().unwrap();
+
+    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let sorts: Vec<&Value> = lines.iter().filter(|line| line["name"] == "sort").collect();
+    assert!(sorts.len() == 2 && sorts.iter().all(|line| line["instructions"] == each), "{sorts:?}");
+    let log: Vec<&Value> = lines.iter().filter(|line| line["type"] == "event").collect();
+    assert!(log.len() == 2 && log.iter().all(|line| line["instructions"].as_u64() > Some(each)), "{log:?}");
+    let chrome = run(&["export", argument(&file), "--format", "chrome", "-o", "-"]).out;
+    assert!(chrome.contains(&format!("\"instructions\":{each},\"self_instructions\":{each}")));
+    let folded = run(&["export", argument(&file), "--format", "folded", "--weight", "instructions"]).out;
+    assert!(folded.lines().any(|line| line == format!("instruction_clock;work;sort {}", 2 * each)), "{folded}");
+    let summary = run(&["summary", argument(&file), "--json"]).json();
+    let spans = summary["spans"].as_array().unwrap();
+    let of_sort = &spans.iter().find(|span| span["name"] == "sort").unwrap()["instructions"];
+    assert_eq!(
+        *of_sort,
+        serde_json::json!({ "spans": 2, "all": 2 * each, "self": 2 * each, "min": each, "max": each })
+    );
+}
+
+#[test]
+fn without_qemu_the_same_program_records_no_counts_and_no_error() {
+    let directory = directory();
+    let file = place(&directory, "native.evc");
+    let example = example("instruction_clock");
+    let mut command = program(&["capture", "instruction-clock", "-o", argument(&file), "--strict", "--"]);
+    command.arg(example).env("EVENTRING_DIR", directory.path()).env_remove("EVENTRING_INSTRUCTIONS");
+    let captured = finish(command);
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let lines = run(&["export", argument(&file), "--format", "jsonl"]);
+    assert!(lines.out.contains("\"name\":\"sort\"") && !lines.out.contains("instructions\""), "{}", lines.out);
+    let folded = run(&["export", argument(&file), "--format", "folded", "--weight", "instructions"]);
+    assert_eq!((folded.code, folded.out.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
+    if plugin().is_none() {
+        return;
+    }
+    let directory = directory();
+    let mut guest = Command::new("qemu-x86_64");
+    guest.arg(example("http_service")).args(["--requests", "1000000000", "--ring", "shop:64MiB"]);
+    guest.env("EVENTRING_DIR", directory.path()).stdout(Stdio::null());
+    let mut guest = guest.spawn().unwrap();
+    let ring = place(&directory, "shop");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !ring.exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let info = run(&["info", argument(&ring), "--json"]);
+    let file = place(&directory, "live.evc");
+    let captured = run(&["capture", argument(&ring), "-o", argument(&file), "--duration", "2s", "--json", "--strict"]);
+    let is_running = guest.try_wait().unwrap().is_none();
+    guest.kill().unwrap();
+    guest.wait().unwrap();
+    assert_eq!(info.json()["state"], "live", "{info:?}");
+    assert!(is_running);
+    let captured = captured.json();
+    assert_eq!(captured["lost"], 0, "{captured}");
+    let spans = run(&["summary", argument(&file), "--json"]).json();
+    assert!(spans["spans"].as_array().unwrap().iter().any(|span| span["name"] == "request"), "{spans}");
+}
+
+#[test]
+fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
+    let Some(plugin) = plugin() else { return };
+    let directory = directory();
+    let script = place(&directory, "script");
+    std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    let text = place(&directory, "text");
+    std::fs::write(&text, "no program").unwrap();
+    for (arguments, code, words) in [
+        (["--", argument(&script)], 15, "is a script; name the program that runs it"),
+        (["--", argument(&text)], 15, "is no ELF program"),
+        (["--", "no-such-program"], 3, "there is no program no-such-program in $PATH"),
+        // This program records no spans.
+        (["--", "true"], 3, "has made no ring in its ring directory"),
+    ] {
+        let failed = icount(plugin, &arguments);
+        assert!(failed.code == Some(code) && failed.err.contains(words), "{arguments:?}: {failed:?}");
+        assert_eq!(failed.out, "", "{arguments:?}");
+    }
+    let example = example("instruction_clock");
+    let with = |name: &str, value: &str| {
+        let mut command = program(&["icount", "--json", "--", argument(&example)]);
+        command.env("EVENTRING_QEMU_PLUGIN", plugin).env(name, value);
+        finish(command)
+    };
+    let failed = with("EVENTRING_QEMU_PLUGIN", "/no/such/plugin.so");
+    assert!(
+        failed.code == Some(3) && failed.err.contains("cargo build --release -p eventring-qemu-plugin"),
+        "{failed:?}"
+    );
+    let failed = with("PATH", "/no/such/directory");
+    assert!(failed.code == Some(15) && failed.err.contains("apt install qemu-user"), "{failed:?}");
+    // A QEMU that runs nothing, and a filter that lets no span through.
+    let failed = with("EVENTRING_QEMU", "true");
+    assert!(failed.code == Some(1) && failed.err.contains("the plugin has not reported"), "{failed:?}");
+    let failed = with("EVENTRING_FILTER", "off");
+    assert!(failed.code == Some(1) && failed.err.contains("no span was counted"), "{failed:?}");
+}
