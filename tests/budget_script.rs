@@ -39,6 +39,10 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
     }
     assert_eq!(counted.code, Some(0), "{counted:?}");
     assert_eq!(run(&["budget", "update", &budgets, &base]).code, Some(0));
+    // The first call of a call site registers it with `tracing`, which may take an instruction more in some runs.
+    let text = std::fs::read_to_string(&budgets).unwrap();
+    assert!(text.contains("\ntolerance = 0\n"), "{text}");
+    std::fs::write(&budgets, text.replace("\ntolerance = 0\n", "\ntolerance = \"0.001%\"\n")).unwrap();
     let passed = script(&[&budgets, &output, &base, "--", program]);
     assert_eq!(passed.code, Some(0), "{passed:?}");
     assert!(passed.out.contains("instructions A") && passed.out.contains("order"), "{passed:?}");
@@ -46,21 +50,24 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
         assert!(Path::new(&output).join(kept).metadata().unwrap().len() > 0, "{kept}");
     }
 
-    // A turn more in the inner loop is found, and so is a budget that is one instruction too small.
+    // A turn more in the inner loop is found, and so is a budget that is a thousandth too small.
     let dearer = script(&[&budgets, &output, &base, "--", program, "101"]);
     assert!(dearer.code == Some(18) && dearer.out.matches("exceeded").count() >= 2, "{dearer:?}");
     let text = std::fs::read_to_string(&budgets).unwrap();
     let lowered: Vec<String> = text
         .lines()
         .map(|line| match line.strip_prefix("instructions = ").and_then(|number| number.parse::<u64>().ok()) {
-            Some(number) => format!("instructions = {}", number - 1),
+            Some(number) => format!("instructions = {}", number - number / 1000),
             None => line.to_owned(),
         })
         .collect();
     std::fs::write(&budgets, lowered.join("\n")).unwrap();
     let failed = script(&[&budgets, &output, "--", program]);
     assert_eq!(failed.code, Some(18), "{failed:?}");
-    assert!(failed.out.contains("+1  exceeded") && failed.err.contains("eventring budget update"), "{failed:?}");
+    assert!(
+        failed.out.matches("exceeded").count() == 2 && failed.err.contains("eventring budget update"),
+        "{failed:?}"
+    );
 }
 
 #[test]
