@@ -11,9 +11,9 @@ use std::process::Command;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/instruction_budgets.sh");
 const WORKFLOW: &str = include_str!("../docs/ci/instruction-budgets.yml");
 
-fn quickstart() -> PathBuf {
+fn example() -> PathBuf {
     // `cargo test` builds the examples, unless its options select a single test.
-    let program = Path::new(PROGRAM).parent().unwrap().join("examples/quickstart");
+    let program = Path::new(PROGRAM).parent().unwrap().join("examples/instruction_budgets");
     assert!(program.exists(), "{} is missing; build it: cargo build --examples --features cli", program.display());
     program
 }
@@ -29,8 +29,8 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
     let directory = directory();
     let path = |name: &str| place(&directory, name).to_str().unwrap().to_owned();
     let (base, budgets, output) = (path("base.evc"), path("budgets.toml"), path("counted"));
-    let quickstart = quickstart();
-    let program = quickstart.to_str().unwrap();
+    let example = example();
+    let program = example.to_str().unwrap();
     let counted = run(&["icount", "-o", &base, "--", program]);
     // Code 15: there is no QEMU. Code 3: there is no plugin.
     if matches!(counted.code, Some(3 | 15)) {
@@ -39,25 +39,35 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
     }
     assert_eq!(counted.code, Some(0), "{counted:?}");
     assert_eq!(run(&["budget", "update", &budgets, &base]).code, Some(0));
+    // The first call of a call site registers it with `tracing`, which may take an instruction more in some runs.
+    let text = std::fs::read_to_string(&budgets).unwrap();
+    assert!(text.contains("\ntolerance = 0\n"), "{text}");
+    std::fs::write(&budgets, text.replace("\ntolerance = 0\n", "\ntolerance = \"0.001%\"\n")).unwrap();
     let passed = script(&[&budgets, &output, &base, "--", program]);
     assert_eq!(passed.code, Some(0), "{passed:?}");
-    assert!(passed.out.contains("instructions A") && passed.out.contains("request"), "{passed:?}");
+    assert!(passed.out.contains("instructions A") && passed.out.contains("order"), "{passed:?}");
     for kept in ["head.evc", "diff.txt", "icount.txt", "bencher.json"] {
         assert!(Path::new(&output).join(kept).metadata().unwrap().len() > 0, "{kept}");
     }
 
+    // A turn more in the inner loop is found, and so is a budget that is a thousandth too small.
+    let dearer = script(&[&budgets, &output, &base, "--", program, "101"]);
+    assert!(dearer.code == Some(18) && dearer.out.matches("exceeded").count() >= 2, "{dearer:?}");
     let text = std::fs::read_to_string(&budgets).unwrap();
     let lowered: Vec<String> = text
         .lines()
         .map(|line| match line.strip_prefix("instructions = ").and_then(|number| number.parse::<u64>().ok()) {
-            Some(number) => format!("instructions = {}", number - 1),
+            Some(number) => format!("instructions = {}", number - number / 1000),
             None => line.to_owned(),
         })
         .collect();
     std::fs::write(&budgets, lowered.join("\n")).unwrap();
     let failed = script(&[&budgets, &output, "--", program]);
     assert_eq!(failed.code, Some(18), "{failed:?}");
-    assert!(failed.out.contains("+1  exceeded") && failed.err.contains("eventring budget update"), "{failed:?}");
+    assert!(
+        failed.out.matches("exceeded").count() == 2 && failed.err.contains("eventring budget update"),
+        "{failed:?}"
+    );
 }
 
 #[test]

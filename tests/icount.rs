@@ -1,4 +1,4 @@
-//! `eventring icount`: exact counts of instructions under QEMU. Tests that need QEMU or the plugin say so when they skip.
+//! `eventring icount`: exact counts of instructions under QEMU. Without QEMU these tests say that they skip.
 #![cfg(feature = "cli")]
 
 mod program;

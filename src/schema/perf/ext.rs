@@ -20,7 +20,7 @@ pub mod flags {
 /// | word | bits | |
 /// |---|---|---|
 /// | 0 | 0–63 | span id, 0 for none |
-/// | 1 | 0–63 | depends on the event: span id of the parent or the followed span, a counter's value, instructions; else 0 |
+/// | 1 | 0–63 | depends on the event: id of the parent or followed span, a counter's value, instructions; else 0 |
 /// | 2 | 0–31 | call site id (for a span: of the call site that created it), 0 for none |
 /// | 2 | 32–63 | thread id |
 /// | 3 | 0–15 | [`flags`] |

@@ -370,4 +370,6 @@ fn moment(record: &impl SpanRecord) -> Moment {
 }
 
 #[cfg(test)]
+mod instruction_tests;
+#[cfg(test)]
 mod tests;

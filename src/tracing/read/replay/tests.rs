@@ -9,11 +9,11 @@ fn id(id: u64) -> SpanId {
     SpanId::new(id).unwrap()
 }
 
-fn record(epoch_nanos: u64, thread: u32, content: PerfContent) -> PerfRecord {
+pub(super) fn record(epoch_nanos: u64, thread: u32, content: PerfContent) -> PerfRecord {
     PerfRecord { shard: 0, seqno: 1, epoch_nanos, thread: Catalog::new().thread(thread), instructions: None, content }
 }
 
-fn new(span: u64, parent: u64) -> PerfContent {
+pub(super) fn new(span: u64, parent: u64) -> PerfContent {
     PerfContent::SpanNew {
         span: id(span),
         parent: SpanId::new(parent),
@@ -23,15 +23,15 @@ fn new(span: u64, parent: u64) -> PerfContent {
     }
 }
 
-fn enter(span: u64) -> PerfContent {
+pub(super) fn enter(span: u64) -> PerfContent {
     PerfContent::SpanEnter { span: id(span), call_site: Catalog::new().call_site(9) }
 }
 
-fn exit(span: u64) -> PerfContent {
+pub(super) fn exit(span: u64) -> PerfContent {
     PerfContent::SpanExit { span: id(span), call_site: Catalog::new().call_site(9) }
 }
 
-fn close(span: u64) -> PerfContent {
+pub(super) fn close(span: u64) -> PerfContent {
     PerfContent::SpanClose { span: id(span), call_site: Catalog::new().call_site(9) }
 }
 

@@ -1,0 +1,33 @@
+//! A program that does the same in each run, so that its instructions can have budgets (docs/BUDGETS.md):
+//!
+//! ```console
+//! $ cargo build --release --example instruction_budgets
+//! $ eventring icount -o base.evc -- target/release/examples/instruction_budgets
+//! $ eventring budget update budgets.toml base.evc
+//! $ examples/instruction_budgets.sh budgets.toml counted base.evc -- target/release/examples/instruction_budgets
+//! ```
+//!
+//! Nothing in it depends on the time, on addresses or on random numbers. An argument makes it dearer: the number of turns
+//! of the inner loop, 100 without it.
+
+use std::hint::black_box;
+use tracing::info_span;
+
+fn main() {
+    if let Err(error) = eventring::tracing::try_init("instruction_budgets") {
+        eprintln!("{error}");
+    }
+    let turns = std::env::args().nth(1).and_then(|turns| turns.parse().ok()).unwrap_or(100);
+    let mut sum = 0_u64;
+    for order in 0..50 {
+        let _order = info_span!("order").entered();
+        for item in 0..4 {
+            sum = sum.wrapping_add(info_span!("price").in_scope(|| price(order * 4 + item, turns)));
+        }
+    }
+    println!("all orders together: {sum}");
+}
+
+fn price(item: u64, turns: u32) -> u64 {
+    (0..turns).fold(item, |price, _| black_box(price.wrapping_mul(31).wrapping_add(7)))
+}
