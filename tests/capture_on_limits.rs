@@ -8,10 +8,11 @@ mod triggers;
 
 use child::{Talk, part, place, play, say};
 use eventring::tracing::try_init;
-use program::{argument, directory, finish};
+use program::{PROGRAM, argument, directory, finish};
 use serde_json::Value;
 use std::io::Read as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 use tracing::info_span;
 use triggers::{SLOW, checked, count, result, said, slow_spans, wait_for, watch_before, watching};
@@ -69,6 +70,37 @@ fn no_file_is_begun_when_the_files_have_their_largest_size_even_if_it_waits_alre
     assert!(before_the_last < limit && sizes.iter().sum::<u64>() >= limit, "{limit}: {sizes:?}");
     assert_eq!((count(&some, "fired"), captures(directory.path())), (sizes.len() as u64, sizes.len()), "{some:#}");
     assert!(truth.contains(&(count(&some, "fired") + count(&some, "suppressed"))), "{truth:?}: {some:#}");
+}
+
+const FULL: &str = "a_watch_without_room_for_the_events_says_what_its_files_lack";
+
+#[test]
+fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
+    if part().is_some() {
+        let _recording = try_init(format!("{}:18:24", place().display())).unwrap();
+        let mut random = 1_u64;
+        for _ in 0..30_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            info_span!("random", random).in_scope(|| ());
+        }
+        std::process::abort();
+    }
+    let directory = directory();
+    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}.evc"));
+    assert_eq!(finish(play(FULL, "die", &ring)).code, None);
+    // A limit for files, also for those in memory, stands in for a full disk.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh", PROGRAM, "capture", argument(&ring)]);
+    command.args(["--on", "death", "--json", "-o", argument(&names)]);
+    let ended = finish(command);
+    assert!(ended.code.is_some_and(|code| code != 0) && ended.err.contains("File too large"), "{ended:?}");
+    let result: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    assert!(result["problems"].to_string().contains("File too large"), "{result:#}");
+    assert_eq!(count(&result, "fired"), 1);
+    for file in result["files"].as_array().unwrap() {
+        assert!(file["shortfall"].as_str().unwrap().contains("the capture has failed"), "{file:#}");
+        assert!(count(file, "window_kept_ns") < count(file, "window_asked_ns"), "{file:#}");
+    }
 }
 
 /// Returns the number of files in a directory that a process has open, with or without a name.

@@ -39,6 +39,9 @@ pub enum Shortfall {
     Forgotten,
     /// The last events could not be copied in time.
     Late,
+    /// The capture failed before the end of the time, for example because there was no more room on the disk.
+    /// [`RollingCapture::finish`] returns its error.
+    Failed,
 }
 
 /// The content of a cut.
@@ -154,8 +157,11 @@ impl<'c> Cutter<'c> {
         let overwritten = of_rings.map(|(ring, begin)| begin.map_or(0, |begin| missing(ring, begin.known_from_nanos)));
         let overwritten = overwritten.max().unwrap_or(0);
         let forgotten = rings.iter().map(|ring| missing(ring, kept.kept_from_nanos)).max().unwrap_or(0);
-        let missing_nanos = overwritten.max(forgotten);
+        let asked_nanos = self.to.saturating_sub(self.from);
+        let missing_nanos = overwritten.max(forgotten).min(asked_nanos);
+        let failed_nanos = kept.failed_nanos.filter(|failed| *failed < self.to);
         let shortfall = match missing_nanos {
+            _ if failed_nanos.is_some() => Some(Shortfall::Failed),
             0 => kept.is_late.then_some(Shortfall::Late),
             _ if overwritten > forgotten => Some(Shortfall::Overwritten),
             _ if kept.lacks_memory => Some(Shortfall::Memory),
@@ -163,13 +169,14 @@ impl<'c> Cutter<'c> {
         };
         let known_from = begins.iter().flatten().map(|begin| begin.known_from_nanos).max().unwrap_or(0);
         let kept_from = if missing_nanos > 0 { kept.kept_from_nanos.max(known_from) } else { 0 };
+        let to_nanos = failed_nanos.map_or(self.to, |failed| failed.max(self.from));
         Ok(CutSummary {
             events,
             lost,
             bytes: writer.bytes(),
-            from_epoch_nanos: self.from.max(kept_from),
-            to_epoch_nanos: self.to,
-            missing_nanos,
+            from_epoch_nanos: self.from.max(kept_from).min(to_nanos),
+            to_epoch_nanos: to_nanos,
+            missing_nanos: missing_nanos.saturating_add(self.to - to_nanos).min(asked_nanos),
             shortfall,
         })
     }

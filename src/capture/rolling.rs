@@ -132,6 +132,8 @@ pub(super) struct RolledState {
     pub(super) lacks_memory: bool,
     shall_end: bool,
     has_ended: bool,
+    /// The time at which the capture failed, in nanoseconds since the epoch; `None` if it did not.
+    failed_nanos: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -154,6 +156,8 @@ pub(super) struct RolledFiles {
     pub(super) lacks_memory: bool,
     /// True if not all events could be waited for.
     pub(super) is_late: bool,
+    /// The time at which the capture failed, if it did.
+    pub(super) failed_nanos: Option<u64>,
 }
 
 /// The state of a [`RollingCapture`].
@@ -196,7 +200,10 @@ impl RollingCapture {
                 let _ = tell.send(());
             };
             let result = run::capture_rolling(&mut next_ring, &rolled, &options, begun, &mut progress);
-            rolled.lock().has_ended = true;
+            let failed_nanos = result.is_err().then(|| Clock::global().now_epoch_nanos());
+            let mut state = rolled.lock();
+            (state.has_ended, state.failed_nanos) = (true, failed_nanos);
+            drop(state);
             rolled.changed.notify_all();
             result
         });
@@ -350,6 +357,7 @@ impl Rolled {
             kept_from_nanos: state.kept_from_nanos(),
             lacks_memory: state.lacks_memory,
             is_late,
+            failed_nanos: state.failed_nanos,
         })
     }
 

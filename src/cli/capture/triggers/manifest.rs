@@ -73,6 +73,7 @@ impl WrittenFile {
             Shortfall::Memory => "did not fit into the memory of the watch; give a larger --memory, or a --spool",
             Shortfall::Forgotten => "was forgotten while other files were written; give a larger --debounce",
             Shortfall::Late => "could not be copied in time; the machine is too busy",
+            Shortfall::Failed => "is missing because the capture has failed; its error says why",
             _ => "is missing",
         };
         Some(format!("{missing} of the time {why}"))

@@ -98,8 +98,15 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         anyhow::Ok(())
     })?;
     watch.bar.finish_and_clear();
-    let summary = rolling.finish()?;
-    watch.report(&summary)?;
+    let summary = match rolling.finish() {
+        Ok(summary) => summary,
+        Err(error) => {
+            watch.problems.push(error.to_string());
+            watch.report(None)?;
+            return Err(error.into());
+        }
+    };
+    watch.report(Some(&summary))?;
     let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were watched");
     if code.is_some() {
@@ -126,6 +133,8 @@ struct Watch<'a> {
     signal: UserSignal,
     files: Vec<WrittenFile>,
     failure: Option<anyhow::Error>,
+    /// What has gone wrong with files and commands.
+    problems: Vec<String>,
     bar: ProgressBar,
     times: TimeFormat,
     started: Instant,
@@ -153,6 +162,7 @@ impl<'a> Watch<'a> {
             signal,
             files: Vec::new(),
             failure: None,
+            problems: Vec::new(),
             bar,
             times: TimeFormat::new(false),
             started: Instant::now(),
@@ -260,10 +270,14 @@ impl<'a> Watch<'a> {
             WriterMessage::Failed(shot, error) => {
                 let message = format!("no file for `{}`: {error}", shot.what);
                 self.bar.suspend(|| report_problem(true, &message));
+                self.problems.push(message);
                 self.failure.get_or_insert(error);
             }
             WriterMessage::Suppressed => self.judge.policy.suppress(),
-            WriterMessage::ActionFailed(message) => self.bar.suspend(|| report_problem(false, &message)),
+            WriterMessage::ActionFailed(message) => {
+                self.bar.suspend(|| report_problem(false, &message));
+                self.problems.push(message);
+            }
         }
     }
 
@@ -302,7 +316,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn report(&self, summary: &CaptureSummary) -> anyhow::Result<()> {
+    /// Reports the result. `summary` is `None` if the capture has failed.
+    fn report(&self, summary: Option<&CaptureSummary>) -> anyhow::Result<()> {
+        let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
         let counts = self.judge.policy.counts();
         if self.args.json {
             let object = json!({
@@ -312,9 +328,9 @@ impl<'a> Watch<'a> {
                 "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
                 "elapsed_ns": self.started.elapsed().as_nanos() as u64,
                 "events": self.live.state().events(),
-                "lost": summary.stats.lost(),
+                "lost": summary.map(|summary| summary.stats.lost()),
                 "not_tracked": self.live.state().not_tracked(),
-                "problems": summary.problems,
+                "problems": of_capture.iter().chain(&self.problems).collect::<Vec<_>>(),
             });
             writeln!(anstream::stdout(), "{object}")?;
             return Ok(());
@@ -327,7 +343,7 @@ impl<'a> Watch<'a> {
             events(self.live.state().events()),
             duration(self.started.elapsed())
         );
-        for problem in &summary.problems {
+        for problem in of_capture {
             report_problem(false, problem);
         }
         if self.live.state().lost() > 0 {

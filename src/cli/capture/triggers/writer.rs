@@ -8,7 +8,9 @@ use crate::cli::format::TimeFormat;
 use eventring::__internals::clock::Clock;
 use eventring::capture::{CaptureErrorKind, RollingCapture};
 use std::collections::VecDeque;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -147,5 +149,8 @@ impl FileWriter<'_> {
 
 fn write_manifest(written: &WrittenFile) -> io::Result<()> {
     let text = format!("{:#}\n", written.manifest());
-    std::fs::write(WrittenFile::manifest_path(&written.path), text)
+    // The manifest has names and values of the recording, so nobody may read it who may not read the file.
+    let path = WrittenFile::manifest_path(&written.path);
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?;
+    file.write_all(text.as_bytes())
 }
