@@ -133,7 +133,7 @@ struct Watch<'a> {
     signal: UserSignal,
     files: Vec<WrittenFile>,
     failure: Option<anyhow::Error>,
-    /// What has gone wrong with files and commands.
+    /// The problems with files and commands.
     problems: Vec<String>,
     bar: ProgressBar,
     times: TimeFormat,
