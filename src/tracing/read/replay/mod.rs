@@ -71,6 +71,7 @@ pub struct SpanReplay {
     /// processor's caches.
     spans: IdMap<SpanId, Box<Span>>,
     /// The places of spans that were taken, for later spans.
+    #[allow(clippy::vec_box, reason = "a place moves into the map and back")]
     free: Vec<Box<Span>>,
     stacks: SpanStacks,
     losses: RingLosses,
