@@ -70,10 +70,8 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     assert_eq!((losses.shards, losses.spans), (0, 0));
 
     // The table has no room for this thread. The thread records so much that the events with descriptions are
-    // overwritten.
-    std::thread::scope(|scope| {
-        scope.spawn(|| (0..2000).for_each(|_| log()));
-    });
+    // overwritten. Only `join` waits until the thread has recorded its end.
+    std::thread::scope(|scope| scope.spawn(|| (0..2000).for_each(|_| log())).join().unwrap());
     let (records, later) = read(&place);
     let [known, unknown, of_known_threads, of_unknown] = known_and_unknown(&records);
     // Each call site is in the ring as often as any other.
