@@ -2,7 +2,9 @@
 
 use super::count::InstructionCount;
 use crate::cli::format::{counted, grouped, one_line};
-use crate::cli::paint::{BOLD, DIM, WARNING};
+use crate::cli::paint::{DIM, PLAIN, WARNING};
+use crate::cli::table::NumberTable;
+use eventring::__internals::compare::full_name;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -22,46 +24,22 @@ pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
     writeln!(anstream::stdout(), "{object}")
 }
 
-const HEADS: [&str; 7] = ["span", "count", "instructions", "self", "each", "min", "max"];
-
 pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
-    let rows: Vec<[String; 7]> = count
-        .spans
-        .iter()
-        .map(|(span, counted)| {
-            let name = match span.target.as_str() {
-                "" => span.name.clone(),
-                target => format!("{target}::{}", span.name),
-            };
-            [
-                one_line(&name),
-                grouped(counted.spans),
-                grouped(counted.all),
-                grouped(counted.own),
-                grouped(counted.all / counted.spans.max(1)),
-                grouped(counted.min),
-                grouped(counted.max),
-            ]
-        })
-        .collect();
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([HEADS[column].len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    let mut table = NumberTable::new(["span", "count", "instructions", "self", "each", "min", "max"]);
+    for (span, counted) in &count.spans {
+        let cells = [
+            one_line(&full_name(&span.name, &span.target)),
+            grouped(counted.spans),
+            grouped(counted.all),
+            grouped(counted.own),
+            grouped(counted.all / counted.spans.max(1)),
+            grouped(counted.min),
+            grouped(counted.max),
+        ];
+        table.row(cells, PLAIN);
+    }
     let mut out = anstream::stdout();
-    write!(out, "{BOLD}{:<1$}{BOLD:#}", HEADS[0], widths[0])?;
-    for (head, width) in HEADS.iter().zip(&widths).skip(1) {
-        write!(out, "  {BOLD}{head:>width$}{BOLD:#}")?;
-    }
-    writeln!(out)?;
-    for row in &rows {
-        write!(out, "{:<1$}", row[0], widths[0])?;
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            write!(out, "  {cell:>width$}")?;
-        }
-        writeln!(out)?;
-    }
+    table.write(&mut out, None)?;
     writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
     if count.lost > 0 {
         let events = counted(count.lost, "event was", "events were");
