@@ -65,7 +65,7 @@ impl Watch<'_> {
         let unread = self.live.rings().rings().iter().filter_map(|ring| {
             let (info, next) = (ring.reader()?.info(), ring.cursor()?.next_seqno());
             // A ring holds no more than this; the last seqno of a damaged one may be any number.
-            Some((info.last_seqno + 1).saturating_sub(next).min(info.geometry.descriptor_capacity()))
+            Some(info.last_seqno.saturating_add(1).saturating_sub(next).min(info.geometry.descriptor_capacity()))
         });
         unread.sum()
     }
