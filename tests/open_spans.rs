@@ -381,7 +381,9 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
             let refused = run(&[verb, &[argument(&shard)]].concat());
             assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
             let said = "is only shard 1 of a recorder: it has spans that were closed in other shards";
-            assert!(refused.err.contains(said) && refused.err.contains(&format!("name {}, which", ring.display())));
+            assert!(
+                refused.err.contains(said) && refused.err.contains(&format!("as open; name {}, which", ring.display()))
+            );
         }
         drop((old, held));
     });

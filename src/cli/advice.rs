@@ -59,7 +59,8 @@ pub(super) fn check_not_a_shard(name: &Path, reader: &Reader) -> Result<(), Fail
         }
         Some(recorder) => {
             let message = format!(
-                "{shown} is only shard {index} of a recorder: it has spans that were closed in other shards, and would show them as open;                  name {recorder}, which stands for all shards"
+                "{shown} is only shard {index} of a recorder: it has spans that were closed in other shards, and would show them as open; \
+                 name {recorder}, which stands for all shards"
             );
             Err(Failure::new(Exit::Usage, message))
         }
