@@ -1,4 +1,5 @@
-//! Possibilities: what the parts of an expression can hold for. A part that can hold for nothing is a mistake of the user.
+//! Possibilities: what the parts of an expression can hold for. A part that can hold for nothing is a mistake of the
+//! user.
 
 use super::Node;
 use super::term::{Compare, LEVELS, Term};
