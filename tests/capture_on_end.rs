@@ -73,8 +73,8 @@ fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_o
     let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
     let recorder = recorder(&ring);
     // At most four commands run at a time, and these do not end as long as the files are there. So no sixth file is
-    // written.
-    let stays = "while [ -e {file} ]; do sleep 0.1; done";
+    // written. If the watch fails to end, the commands do after some minutes.
+    let stays = "n=3000; while [ -e {file} ] && [ $n -gt 0 ]; do sleep 0.1; n=$((n-1)); done";
     let options = ["--on", "span=slow", "--debounce", "0", "--exec", stays, "--strict", "-o", argument(&names)];
     let mut live = begun(&recorder, &ring, &place(&directory, "1.evc"), &options);
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
