@@ -216,6 +216,26 @@ fn events_that_are_held_are_kept_however_old_they_are() {
 }
 
 #[test]
+fn a_capture_that_was_ended_can_still_be_cut_and_takes_no_further_events() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let recorder = recorder(&path);
+    let capture = begin(std::slice::from_ref(&path), &RollingOptions::new());
+    (0..100_u64).for_each(|n| assert_ne!(recorder.record(2, [0; 4], &n.to_le_bytes()), 0));
+    capture.end();
+    while !capture.state().has_ended {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    (0..100_u64).for_each(|n| assert_ne!(recorder.record(2, [0; 4], &n.to_le_bytes()), 0));
+    for name in ["first", "second"] {
+        let cut = directory.path().join(name);
+        assert_eq!(capture.cut(0..=END, &cut, false).unwrap().events, 100);
+        assert_eq!(events(&cut)["ring"].len(), 100);
+    }
+    assert_eq!(capture.finish().unwrap().stats.events(), 100);
+}
+
+#[test]
 fn a_spool_directory_holds_no_file_with_a_name() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let spool = tempfile::tempdir().unwrap();

@@ -70,6 +70,35 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
 }
 
 #[test]
+fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_the_ring_too_high() {
+    let directory = directory();
+    let ring = place(&directory, "shop");
+    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false).keep(true);
+    let recorder = builder.build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let work = |spans: u32| {
+        tracing::dispatcher::with_default(&dispatch, || {
+            (0..spans).for_each(|_| info_span!("request").in_scope(|| ()));
+        });
+    };
+    work(1);
+    std::thread::scope(|scope| drop(scope.spawn(|| work(2000)).join()));
+    let pause = Duration::from_millis(300);
+    std::thread::sleep(pause);
+    work(1);
+    drop((dispatch, recorder));
+    let top = run(&["top", argument(&ring), "--once", "--json"]).json();
+    assert_eq!((&top["ended"], &top["rings"][0]["shards"]), (&true.into(), &2.into()), "{top:#}");
+    let all = run(&["info", argument(&ring), "--json"]).json();
+    let most = all["events"]["count"].as_f64().unwrap() / pause.as_secs_f64();
+    let listed = run(&["list", argument(directory.path()), "--json"]).json();
+    for rate in [&top["rings"][0]["events_per_s"], &all["events_per_s"], &listed["rings"][0]["events_per_s"]] {
+        let rate = rate.as_f64().unwrap_or_else(|| panic!("no rate: {listed:#}"));
+        assert!(rate > 0.0 && rate <= most, "{rate}, at most {most}");
+    }
+}
+
+#[test]
 fn without_a_terminal_or_a_name_top_says_what_to_do() {
     let refused = program::finish(program(&["top", "no-such-ring"]));
     assert_eq!(refused.code, Some(2), "{refused:?}");

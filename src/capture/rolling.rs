@@ -171,7 +171,7 @@ pub struct RollingState {
     pub kept_from_epoch_nanos: u64,
     /// True if events are forgotten before their time, because there is no room for them.
     pub lacks_memory: bool,
-    /// True if the capture has ended, because all writers have.
+    /// True if the capture has ended, because all writers have, or after [`RollingCapture::end`].
     pub has_ended: bool,
 }
 
@@ -235,13 +235,19 @@ impl RollingCapture {
         self.rolled.lock().held_from_nanos = from_epoch_nanos;
     }
 
+    /// Ends the capture soon, without waiting for it. What is kept stays: [`Self::cut`] still writes files, and nothing
+    /// is forgotten any more.
+    pub fn end(&self) {
+        self.rolled.lock().shall_end = true;
+    }
+
     /// Ends the capture in good order. Returns its result: the counts of all events since it began, also of those that
     /// are no longer kept.
     ///
     /// # Errors
     /// The capture has failed.
     pub fn finish(mut self) -> Result<CaptureSummary, CaptureError> {
-        self.rolled.lock().shall_end = true;
+        self.end();
         let joined = self.thread.take().map(JoinHandle::join);
         match joined {
             Some(Ok(result)) => result,
@@ -252,7 +258,7 @@ impl RollingCapture {
 
 impl Drop for RollingCapture {
     fn drop(&mut self) {
-        self.rolled.lock().shall_end = true;
+        self.end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -35,11 +35,9 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
 /// Warns on stderr if the ring is a shard other than shard 0, and names the ring that stands for all shards. `name` is
 /// the argument that the user gave.
 pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
-    let Some(index) = reader.info().extension.map(|extension| extension.shard_index).filter(|index| *index > 0) else {
-        return;
-    };
+    let Some(index) = shard_index(reader) else { return };
     let shown = name.display().to_string();
-    let recorder = match shown.strip_suffix(&format!(".{index}")) {
+    let recorder = match recorder_of(&shown, index) {
         Some(recorder) => format!("name {recorder} to read all shards"),
         None => "name shard 0 to read all shards".to_owned(),
     };
@@ -47,6 +45,36 @@ pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
         "{WARNING}warning:{WARNING:#} {shown} is only shard {index} of a recorder; the names of spans, call sites and threads are in shard 0; \
          {recorder}"
     );
+}
+
+/// Refuses a shard other than shard 0 if its recorder is there. A span that was opened in one shard may be closed in
+/// another, so the counts of one shard mean nothing. If the recorder is gone, warns.
+pub(super) fn check_not_a_shard(name: &Path, reader: &Reader) -> Result<(), Failure> {
+    let Some(index) = shard_index(reader) else { return Ok(()) };
+    let shown = name.display().to_string();
+    match recorder_of(&shown, index).filter(|recorder| Reader::open(recorder).is_ok()) {
+        None => {
+            warn_of_shard(name, reader);
+            Ok(())
+        }
+        Some(recorder) => {
+            let message = format!(
+                "{shown} is only shard {index} of a recorder: it has spans that were closed in other shards, and would show them as open; \
+                 name {recorder}, which stands for all shards"
+            );
+            Err(Failure::new(Exit::Usage, message))
+        }
+    }
+}
+
+/// Returns the index of a shard other than shard 0.
+fn shard_index(reader: &Reader) -> Option<u64> {
+    reader.info().extension.map(|extension| extension.shard_index).filter(|index| *index > 0)
+}
+
+/// Returns the name of the recorder of which `shown` is the shard with this index, if the name says so.
+fn recorder_of(shown: &str, index: u64) -> Option<&str> {
+    shown.strip_suffix(&format!(".{index}"))
 }
 
 /// Returns the name that the user would type for the ring at `path`: the file name alone if the ring is in a ring
@@ -135,7 +163,8 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
     }
     CaptureFile::is_capture(path).ok().filter(|is_capture| *is_capture)?;
     Some(format!(
-        "{shown} is a capture, not a ring; `eventring summary {shown}` counts its spans, `eventring export {shown} --format jsonl` prints its events"
+        "{shown} is a capture, not a ring; `eventring summary {shown}` counts its spans, `eventring open {shown}` shows the open ones, `eventring export {shown} --format jsonl` \
+         prints its events"
     ))
 }
 

@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime};
 /// The past that a ring holds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct History {
-    /// The time from the oldest event in the ring to now, or to the newest event if the ring has ended.
+    /// The time from the oldest event in the ring to now, or to the newest event if the ring has ended. For a recorder,
+    /// the newest event is that of all shards.
     pub(super) seconds: f64,
     /// The events a second in this time.
     pub(super) per_second: f64,
@@ -24,33 +25,22 @@ pub(super) struct History {
 impl History {
     /// Looks at the oldest and the newest event of a ring. `is_live` is true if the ring may get more events.
     pub(super) fn of(reader: &Reader, is_live: bool) -> Self {
-        let info = reader.info();
-        let part = |used: u64, all: u64| (used as f64 / all.max(1) as f64).min(1.0);
-        let fill = part(info.last_seqno, info.geometry.descriptor_capacity())
-            .max(part(info.next_payload_byte, info.geometry.payload_buf_bytes()));
-        let mut cursor = reader.cursor();
-        let mut nanos_from = |place| {
-            cursor.seek(place);
-            // The first answers may be gaps: of overwritten events, and of events that are just being recorded.
-            (0..4).find_map(|_| match cursor.next() {
-                Next::Event(event) => Some((event.seqno, event.record_epoch_nanos)),
-                _ => None,
-            })
-        };
-        let Some((oldest_seqno, from)) = nanos_from(Seek::Oldest) else { return Self { fill, ..Self::default() } };
-        let until = match is_live {
-            true => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
-            false => nanos_from(Seek::Last(1)).map_or(from, |(_, nanos)| nanos),
-        };
-        let seconds = until.saturating_sub(from) as f64 / 1e9;
-        let events = info.last_seqno.saturating_sub(oldest_seqno) + 1;
-        let per_second = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
-        let seconds_when_full = if fill > 0.0 { seconds / fill } else { 0.0 };
-        Self { seconds, per_second, fill, seconds_when_full }
+        Self::of_shards([reader], is_live)
     }
 
-    /// Adds a shard of the same recorder. The past of a recorder is as long as that of its shard with the shortest.
-    pub(super) fn and(self, shard: Self) -> Self {
+    /// Looks at all shards of a recorder. The past of a recorder is as long as that of its shard with the shortest. All
+    /// shards have the same end: a thread that ended long ago has recorded nothing since.
+    pub(super) fn of_shards<'r>(shards: impl IntoIterator<Item = &'r Reader>, is_live: bool) -> Self {
+        let shards: Vec<ShardPast> = shards.into_iter().map(ShardPast::of).collect();
+        let until_nanos = match is_live {
+            true => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
+            false => shards.iter().map(|shard| shard.newest_nanos).max().unwrap_or(0),
+        };
+        shards.iter().map(|shard| shard.until(until_nanos)).reduce(Self::and).unwrap_or_default()
+    }
+
+    /// Adds a shard of the same recorder.
+    fn and(self, shard: Self) -> Self {
         let shorter = |a: f64, b: f64| if a == 0.0 || (b > 0.0 && b < a) { b } else { a };
         Self {
             seconds: shorter(self.seconds, shard.seconds),
@@ -80,6 +70,46 @@ impl History {
             }
             false => format!("{past}; {size} would hold about twice that"),
         })
+    }
+}
+
+/// The past of one shard, whose end is not known yet.
+struct ShardPast {
+    fill: f64,
+    /// The number of events in the ring, and the time of the oldest; `None` if there is none.
+    events: Option<(u64, u64)>,
+    /// The time of the newest event; 0 if there is none.
+    newest_nanos: u64,
+}
+
+impl ShardPast {
+    fn of(reader: &Reader) -> Self {
+        let info = reader.info();
+        let part = |used: u64, all: u64| (used as f64 / all.max(1) as f64).min(1.0);
+        let fill = part(info.last_seqno, info.geometry.descriptor_capacity())
+            .max(part(info.next_payload_byte, info.geometry.payload_buf_bytes()));
+        let mut cursor = reader.cursor();
+        let mut first_from = |place| {
+            cursor.seek(place);
+            // The first answers may be gaps: of overwritten events, and of events that are just being recorded.
+            (0..4).find_map(|_| match cursor.next() {
+                Next::Event(event) => Some((event.seqno, event.record_epoch_nanos)),
+                _ => None,
+            })
+        };
+        let oldest = first_from(Seek::Oldest);
+        let newest_nanos = first_from(Seek::Last(1)).or(oldest).map_or(0, |(_, nanos)| nanos);
+        let events = oldest.map(|(seqno, from)| (info.last_seqno.saturating_sub(seqno) + 1, from));
+        Self { fill, events, newest_nanos }
+    }
+
+    fn until(&self, until_nanos: u64) -> History {
+        let fill = self.fill;
+        let Some((events, from)) = self.events else { return History { fill, ..History::default() } };
+        let seconds = until_nanos.saturating_sub(from) as f64 / 1e9;
+        let per_second = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
+        let seconds_when_full = if fill > 0.0 { seconds / fill } else { 0.0 };
+        History { seconds, per_second, fill, seconds_when_full }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The handling of Ctrl-C and SIGTERM: the first signal asks the program to finish, and the second ends it
-//! immediately.
+//! The handling of Ctrl-C and SIGTERM: the first signal asks the program to finish, and the last ends it immediately.
+//! For most commands, the last is the second.
 
 use super::exit::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
@@ -17,12 +17,18 @@ pub(super) struct Interrupt {
 impl Interrupt {
     /// Starts to listen for the signals. From here on, the first signal no longer ends the process by itself.
     pub(super) fn listen() -> anyhow::Result<Self> {
+        Self::listen_to(1)
+    }
+
+    /// Starts to listen for the signals. From here on, this number of signals do not end the process by themselves: a
+    /// command may have more than one step to its end. The next signal ends the process immediately.
+    pub(super) fn listen_to(signals_max: usize) -> anyhow::Result<Self> {
         let mut signals =
             Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let (tell, asked) = channel();
         std::thread::spawn(move || {
             for (count, _) in signals.forever().enumerate() {
-                if count > 0 || tell.send(()).is_err() {
+                if count >= signals_max || tell.send(()).is_err() {
                     std::process::exit(INTERRUPTED);
                 }
             }

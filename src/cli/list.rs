@@ -126,6 +126,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
         ShardRole::Orphan => found.is_orphaned = true,
         ShardRole::First => {
             found.shards = reader.shard_count();
+            let mut shards = vec![reader];
             // Shards are made in the order of their numbers, so the loop ends at the first shard that is missing or
             // damaged.
             for index in 1..found.shards {
@@ -134,10 +135,11 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
                 let ShardRole::Shard(_) = directories::shard_role(&file, &shard.info()) else { break };
                 // The sum must not overflow, because a damaged header can hold any number.
                 found.recorded = found.recorded.saturating_add(recorded(&shard));
-                found.history = found.history.and(History::of(&shard, found.state == RingState::Live));
                 let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
                 found.file_bytes = found.file_bytes.saturating_add(bytes);
+                shards.push(shard);
             }
+            found.history = History::of_shards(&shards, found.state == RingState::Live);
         }
     }
     Some(found)

@@ -180,14 +180,37 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, &'static str> {
     ByteCount::parse(text).map(|ByteCount(bytes)| bytes)
 }
 
+/// The longest time on the command line: 100 years. So a time can be added to any clock, and counted in nanoseconds.
+const DURATION_MAX: Duration = Duration::from_secs(876_000 * 3600);
+
 /// Parses a time: `500ms`, `10s`, `2m`, `1h30m`. A number without a unit is in seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a time like 500ms, 10s, 2m or 1h30m".to_owned();
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|_| expected());
+    let too_long = || "the time is too long, expected at most 876000h (100 years)".to_owned();
+    let duration = match text.parse::<f64>() {
+        Ok(seconds) if seconds > DURATION_MAX.as_secs_f64() => return Err(too_long()),
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| expected())?,
+        Err(_) => {
+            let parse = |text: &str| text.parse::<jiff::SignedDuration>();
+            let is_too_long = || parse(&with_small_numbers(text)).is_ok();
+            let parsed = parse(text).map_err(|_| if is_too_long() { too_long() } else { expected() })?;
+            parsed.try_into().map_err(|_| expected())?
+        }
+    };
+    if duration > DURATION_MAX { Err(too_long()) } else { Ok(duration) }
+}
+
+/// Returns the text with each number replaced by 1. If it is a time then, it was one with too large a number.
+fn with_small_numbers(text: &str) -> String {
+    let mut small = String::new();
+    for c in text.chars() {
+        match c.is_ascii_digit() {
+            true if small.ends_with('1') => {}
+            true => small.push('1'),
+            false => small.push(c),
+        }
     }
-    let duration: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
-    duration.try_into().map_err(|_| expected())
+    small
 }
 
 /// Makes the error that two outputs want stdout.
@@ -204,6 +227,12 @@ mod tests {
         assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("1h30m"), Ok(Duration::from_secs(5400)));
-        assert!(parse_duration("-1").is_err() && parse_duration("soon").is_err());
+        assert_eq!(parse_duration("876000h"), Ok(DURATION_MAX));
+        for wrong in ["-1", "-1s", "soon", "", "NaN", "12x", "1h2h3x"] {
+            assert!(parse_duration(wrong).unwrap_err().starts_with("expected a time like"), "{wrong}");
+        }
+        for long in ["876000h1s", "1e30", "inf", "9999999999", "99999999999999999999h", "1h99999999999999999999m"] {
+            assert!(parse_duration(long).unwrap_err().starts_with("the time is too long"), "{long}");
+        }
     }
 }

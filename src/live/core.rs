@@ -127,13 +127,14 @@ impl LiveCore {
         self.counts.events += 1;
         if nanos > self.now_nanos {
             self.now_nanos = nanos;
-            self.series.advance(nanos);
+            self.series.advance(nanos, self.counts.events);
         }
         let process = &mut self.processes[entry.process_index];
         process.last_nanos = process.last_nanos.max(nanos);
         if self.has_lost_first[entry.ring as usize] {
             self.has_lost_first[entry.ring as usize] = false;
             self.known_since_nanos = self.known_since_nanos.max(Some(nanos));
+            self.series.restart(self.now_nanos, self.counts.events - 1);
         }
         match &entry.content {
             EntryContent::Perf { recorder, record, .. } => self.record(tables, entry, *recorder, record, see),
@@ -258,7 +259,7 @@ impl LiveCore {
     {
         if now_nanos > self.now_nanos {
             self.now_nanos = now_nanos;
-            self.series.advance(now_nanos);
+            self.series.advance(now_nanos, self.counts.events);
         }
         for process_index in 0..self.processes.len() {
             self.processes[process_index].replay.advance(self.now_nanos);

@@ -82,8 +82,17 @@ impl StreamFixture {
 
     /// Takes the loss of an event.
     pub(super) fn lose(&mut self) {
+        self.gap(GapCause::Overwritten);
+    }
+
+    /// Takes the loss of an event that was overwritten before anybody read.
+    pub(super) fn lose_first(&mut self) {
+        self.gap(GapCause::OverwrittenBefore);
+    }
+
+    fn gap(&mut self, cause: GapCause) {
         self.seqno += 1;
-        let content = EntryContent::Gap { first_seqno: self.seqno, count: 1, cause: GapCause::Overwritten };
+        let content = EntryContent::Gap { first_seqno: self.seqno, count: 1, cause };
         let entry = self.tables.entry(0, content);
         self.core.take(&self.tables, &entry, &mut |_: &Sight<'_>, _: LiveState<'_>| ());
     }

@@ -69,6 +69,8 @@ mod occurrence;
 mod open;
 mod options;
 mod order;
+#[cfg(test)]
+mod rates_tests;
 mod rings;
 mod series;
 mod sight;

@@ -46,6 +46,10 @@ pub(super) struct SeriesTable {
     events: IdMap<(u32, u16), u32>,
     clock: WindowClock,
     oldest_grains: u64,
+    /// The events of all rings, except those that came in the present grain.
+    all_events: SlidingTallies,
+    /// The number of events that are in `all_events`, or were once.
+    counted_events: u64,
 }
 
 /// The first series. Those of the levels come first, in the order of the levels' numbers.
@@ -62,6 +66,8 @@ impl SeriesTable {
             by_name: HashMap::new(),
             spans: PerDescription::default(),
             events: IdMap::default(),
+            all_events: SlidingTallies::new(shapes.len()),
+            counted_events: 0,
             clock: WindowClock { lengths: options.windows.clone(), shapes, ..WindowClock::default() },
             oldest_grains,
         };
@@ -133,32 +139,56 @@ impl SeriesTable {
         self.series[level as usize].tallies.present()
     }
 
-    /// Notes that the stream has reached this time, in nanoseconds since the epoch. The time never falls.
+    /// Notes that the stream has reached this time, in nanoseconds since the epoch, and this number of events. The time
+    /// never falls.
     #[inline]
-    pub(super) fn advance(&mut self, now_nanos: u64) {
+    pub(super) fn advance(&mut self, now_nanos: u64, events: u64) {
         let start = &mut self.clock.grain_start_nanos;
         if *start == 0 {
             *start = now_nanos;
         }
         if now_nanos.saturating_sub(*start) >= GRAIN_NANOS {
-            self.end_grains(now_nanos);
+            self.end_grains(now_nanos, events);
         }
     }
 
     #[cold]
-    fn end_grains(&mut self, now_nanos: u64) {
+    fn end_grains(&mut self, now_nanos: u64, events: u64) {
+        self.all_events.present().count += events - self.counted_events;
+        self.counted_events = events;
         let ended = (now_nanos - self.clock.grain_start_nanos) / GRAIN_NANOS;
-        if ended > self.oldest_grains {
-            self.series.iter_mut().for_each(|series| series.tallies.clear());
+        let (shapes, oldest_grains) = (&self.clock.shapes, self.oldest_grains);
+        let all = self.series.iter_mut().map(|series| &mut series.tallies).chain([&mut self.all_events]);
+        if ended > oldest_grains {
+            all.for_each(SlidingTallies::clear);
         } else {
-            for number in self.clock.grains..self.clock.grains + ended {
-                for series in &mut self.series {
-                    series.tallies.end_grain(number, &self.clock.shapes, self.oldest_grains);
-                }
+            for tallies in all {
+                (0..ended).for_each(|grain| tallies.end_grain(self.clock.grains + grain, shapes, oldest_grains));
             }
         }
         self.clock.grains += ended;
         self.clock.grain_start_nanos += ended * GRAIN_NANOS;
+    }
+
+    /// Forgets all counts: events of the time before are missing. So each window covers only time of which all events
+    /// are known.
+    #[cold]
+    pub(super) fn restart(&mut self, now_nanos: u64, events: u64) {
+        self.series.iter_mut().for_each(|series| series.tallies.clear());
+        self.all_events.clear();
+        self.counted_events = events;
+        (self.clock.grains, self.clock.grain_start_nanos) = (0, now_nanos);
+    }
+
+    /// Returns the events a second in a window, of which there were this number until now.
+    pub(super) fn events_per_second(&self, window: usize, now_nanos: u64, events: u64) -> f64 {
+        let in_grain = events - self.counted_events;
+        self.clock.rate_of(self.all_events.count(window) + in_grain, window, now_nanos)
+    }
+
+    /// Returns the time that a window covers.
+    pub(super) fn covered(&self, window: usize, now_nanos: u64) -> Duration {
+        self.clock.covered(window, now_nanos)
     }
 
     /// Returns the index of the window of this length.

@@ -127,6 +127,20 @@ impl<'s> LiveState<'s> {
         all.filter(|all| all.covered() >= window)
     }
 
+    /// Returns the time that a window covers. It is shorter than the window at the beginning, and if one of the rings
+    /// holds less. `window` is its index in [`LiveOptions::windows`](super::LiveOptions::windows).
+    #[must_use]
+    pub fn covered(&self, window: usize) -> Duration {
+        self.core.series.covered(window, self.core.now_nanos)
+    }
+
+    /// Returns the events of all rings in a window, for each second. `window` is its index in
+    /// [`LiveOptions::windows`](super::LiveOptions::windows).
+    #[must_use]
+    pub fn events_per_second(&self, window: usize) -> f64 {
+        self.core.series.events_per_second(window, self.core.now_nanos, self.core.counts.events)
+    }
+
     /// Returns the number of events that were read, of all rings.
     #[must_use]
     pub fn events(&self) -> u64 {

@@ -131,7 +131,7 @@ impl SlidingTallies {
         sum
     }
 
-    fn count(&self, window: usize) -> u64 {
+    pub(super) fn count(&self, window: usize) -> u64 {
         self.windows.get(window).into_iter().flatten().map(|slice| slice.count).sum::<u64>() + self.grain.count
     }
 }
@@ -147,7 +147,7 @@ pub(super) struct WindowClock {
 }
 
 impl WindowClock {
-    fn covered(&self, window: usize, now_nanos: u64) -> Duration {
+    pub(super) fn covered(&self, window: usize, now_nanos: u64) -> Duration {
         let grains = self.shapes.get(window).map_or(0, |shape| shape.covered_grains(self.grains));
         Duration::from_nanos(grains * GRAIN_NANOS + now_nanos.saturating_sub(self.grain_start_nanos))
     }
@@ -158,7 +158,12 @@ impl WindowClock {
 
     /// Returns how often something happened in the window, for each second.
     pub(super) fn rate(&self, tallies: &SlidingTallies, window: usize, now_nanos: u64) -> f64 {
-        per_second(tallies.count(window), self.covered(window, now_nanos))
+        self.rate_of(tallies.count(window), window, now_nanos)
+    }
+
+    /// Returns how often something happened for each second, that happened this many times in the window.
+    pub(super) fn rate_of(&self, count: u64, window: usize, now_nanos: u64) -> f64 {
+        per_second(count, self.covered(window, now_nanos))
     }
 }
 
@@ -181,7 +186,8 @@ impl WindowStats {
     }
 
     /// Returns the time that the counts cover. It is at least the length of the window, and at most a fifth more if the
-    /// length is whole seconds. (If it is not, it may be two fifths more.) It is less at the beginning.
+    /// length is whole seconds. (If it is not, it may be two fifths more.) It is less at the beginning, and if one of
+    /// the rings holds less: it is never longer than the time of which all rings have all events.
     #[must_use]
     pub fn covered(&self) -> Duration {
         self.covered

@@ -24,7 +24,8 @@ fn rings(count: usize) -> String {
     if count == 1 { "1 ring".into() } else { format!("{} rings", grouped(count as u64)) }
 }
 
-fn reason(reason: EndReason) -> &'static str {
+/// Returns the reason for the end of a capture as JSON names it.
+pub(super) fn reason(reason: EndReason) -> &'static str {
     match reason {
         EndReason::WritersEnded => "writers_ended",
         EndReason::Duration => "duration",

@@ -71,8 +71,7 @@ impl ShardedSurvey {
     /// Returns the past that the ring holds, or the recorder with all its shards.
     pub(super) fn history(&self, named: &Reader) -> History {
         let is_live = named.state() == RingState::Live;
-        let histories = self.readers(named).map(|shard| History::of(shard, is_live));
-        histories.reduce(History::and).unwrap_or_default()
+        History::of_shards(self.readers(named), is_live)
     }
 
     /// Returns the readers of all shards that could be opened, or `named` itself if the ring has no shards.

@@ -11,6 +11,7 @@ pub(super) fn print(out: &mut impl Write, state: LiveState<'_>, min_age_nanos: u
     write!(out, "{{\"spans\":[")?;
     let spans = state.open_spans().to_vec();
     let old = spans.iter().filter(|span| span.age_nanos() >= min_age_nanos);
+    let perhaps = old.clone().filter(|span| span.may_have_closed()).count();
     for (index, span) in old.enumerate() {
         let comma = if index > 0 { "," } else { "" };
         write!(out, "{comma}{}", object(span))?;
@@ -19,7 +20,7 @@ pub(super) fn print(out: &mut impl Write, state: LiveState<'_>, min_age_nanos: u
     let not_tracked = state.not_tracked();
     writeln!(
         out,
-        "],\"not_tracked\":{not_tracked},\"at_ns\":{now},\"known_since_ns\":{},\"lost\":{}}}",
+        "],\"may_have_closed\":{perhaps},\"not_tracked\":{not_tracked},\"at_ns\":{now},\"known_since_ns\":{},\"lost\":{}}}",
         json!(since),
         state.lost()
     )

@@ -48,6 +48,9 @@ pub(super) struct OpenArgs {
     /// Show each span on a line of its own, however many look the same
     #[arg(long)]
     all: bool,
+    /// Show also the spans that may have been closed, because events were lost; otherwise they are one line
+    #[arg(long)]
+    perhaps: bool,
     /// Keep at most this many open spans of each program; further ones are counted
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     max_spans: usize,
@@ -81,7 +84,7 @@ fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, "--watch needs rings: a capture does not change; use --at").into());
     }
     let saved = saved::open(&args.names, true)?;
-    let at = args.at.map(|at| at.epoch_nanos(&saved.capture));
+    let at = args.at.map(|at| at.as_seen(args.utc).epoch_nanos(&saved.capture));
     let captured = LiveCapture::at(&saved.capture, at, &options(args))?;
     OpenOutput::new(args).show(captured.state(), OpenTime::Captured)?;
     Ok(saved.report(&args.names, captured.problems(), &[]))
@@ -121,7 +124,7 @@ pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
     let mut rings = Vec::new();
     for name in names {
         let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
-        advice::warn_of_shard(name, &ring);
+        advice::check_not_a_shard(name, &ring)?;
         rings.push(ring);
     }
     let is_perf = |ring: &&Reader| ring.info().content_type == PerfEvent::CONTENT_TYPE;
@@ -179,6 +182,7 @@ impl<'a> OpenOutput<'a> {
             // The last line of the terminal stays free for the cursor.
             rows: rows().filter(|_| redraws).map(|rows| rows.saturating_sub(1)),
             shows_all: self.args.all,
+            shows_perhaps: self.args.perhaps,
             time: &self.time,
         };
         let lines = screen.draw();

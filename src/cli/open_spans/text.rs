@@ -29,6 +29,8 @@ pub(super) struct OpenScreen<'s, 't> {
     /// The largest number of lines.
     pub(super) rows: Option<usize>,
     pub(super) shows_all: bool,
+    /// True if the spans that may have been closed are shown one by one.
+    pub(super) shows_perhaps: bool,
     pub(super) time: &'t TimeFormat,
 }
 
@@ -47,7 +49,10 @@ impl OpenScreen<'_, '_> {
     /// Returns the lines.
     pub(super) fn draw(&self) -> Vec<String> {
         let mut lines = self.head();
-        if self.tree.nodes.is_empty() {
+        let is_summed = |node: &OpenNode<'_>| node.is_doubtful && !self.shows_perhaps;
+        let summed = self.tree.nodes.iter().filter(|node| is_summed(node)).count();
+        if self.tree.nodes.len() == summed {
+            lines.extend(self.perhaps(summed, false));
             return self.fit(lines);
         }
         let has_several = self.state.programs().len() > 1;
@@ -59,6 +64,10 @@ impl OpenScreen<'_, '_> {
             lines.push(titles());
         }
         while let Some(node) = self.tree.nodes.get(at) {
+            if is_summed(node) {
+                at += 1;
+                continue;
+            }
             let index = node.span.program_index();
             if has_several && program != Some(index) {
                 self.close(&mut alike, 0, &mut lines);
@@ -81,7 +90,17 @@ impl OpenScreen<'_, '_> {
             }
         }
         self.close(&mut alike, 0, &mut lines);
+        lines.extend(self.perhaps(summed, true));
         self.fit(lines)
+    }
+
+    /// Returns the line for the spans that may have been closed, unless they are shown one by one.
+    fn perhaps(&self, count: usize, has_others: bool) -> Option<String> {
+        let more = if has_others { " more" } else { "" };
+        let spans = counted(count as u64, &format!("span{more}"), &format!("spans{more}"));
+        let text = format!("… and perhaps {spans}: events were lost since they were last seen; --perhaps shows them");
+        let text = text.strip_prefix("… and ").filter(|_| !has_others).unwrap_or(&text);
+        (count > 0).then(|| format!("{DIM}{}{DIM:#}", self.fitting(text, 0)))
     }
 
     /// Adds lines for the hidden spans of this depth and of greater depths, whose neighbours have all come.
@@ -125,7 +144,7 @@ impl OpenScreen<'_, '_> {
             let older = self.fitting("> older than what the rings still hold: the beginning is overwritten", 0);
             lines.push(format!("{DIM}{older}{DIM:#}"));
         }
-        if perhaps > 0 {
+        if self.tree.nodes.iter().any(|node| node.may_have_closed && (self.shows_perhaps || !node.is_doubtful)) {
             let closed = self.fitting("? may have been closed: events were lost since it was last seen", 0);
             lines.push(format!("{DIM}{closed}{DIM:#}"));
         }

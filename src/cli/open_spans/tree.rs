@@ -9,6 +9,8 @@ use std::collections::HashMap;
 pub(super) struct OpenNode<'s> {
     pub(super) span: OpenSpan<'s>,
     pub(super) may_have_closed: bool,
+    /// True if the span and all spans in it may have been closed.
+    pub(super) is_doubtful: bool,
     pub(super) depth: usize,
     /// The number of spans in it, of all depths.
     pub(super) inner: usize,
@@ -63,6 +65,7 @@ impl<'s> OpenTree<'s> {
         let node = |((at, depth), (inner, shape)): ((usize, usize), (usize, u64))| OpenNode {
             span: spans[at],
             may_have_closed: may_have_closed[at],
+            is_doubtful: is_doubtful[at],
             depth,
             inner,
             shape,

@@ -2,7 +2,7 @@
 
 use super::draw_threads;
 use super::list::ListOrder as _;
-use super::model::{TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
+use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
 use super::open::{TopOpen, TopOpenSpans};
 use super::view::TopView;
 use crate::cli::format::{counted, duration, one_line, rate};
@@ -33,7 +33,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
     let has_panel = !view.shows_threads && screen.detail.is_none() && area.width >= PANEL_FROM;
     let mut rings = screen.rings.len().min(RINGS_MAX) + 1 + usize::from(screen.rings.len() > RINGS_MAX);
     let spans = screen.detail.as_ref().map_or(&screen.open, |detail| &detail.open);
-    let mut open_rows = spans.first.len();
+    let mut open_rows = open_lines(spans, view).len();
     if has_panel {
         open_rows = open_rows.max(screen.threads.len());
     }
@@ -54,7 +54,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
     Line::styled(warnings, coloured(view, BOLD, Color::Yellow)).render(banner, buf);
     match &screen.detail {
         Some(detail) => {
-            self::detail(detail, names, buf);
+            self::detail(screen, detail, names, buf);
             self::open(&detail.open, view, open, buf);
         }
         None if shows_threads => draw_threads::list(screen, view, names, buf),
@@ -67,7 +67,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
         }
     }
     self::rings(&screen.rings, rings, buf);
-    self::keys(view).render(keys, buf);
+    self::keys(view, spans.perhaps > 0 && !shows_threads, keys.width).render(keys, buf);
 }
 
 /// Returns the lines of a frame as text.
@@ -121,7 +121,7 @@ fn warnings(screen: &TopScreen) -> String {
 fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let shown = view.names.shown(&screen.names);
     let is_wide = area.width >= WIDE;
-    let title = format!("the last {} s, by {}", WINDOWS[1].as_secs(), view.names.order.word());
+    let title = format!("{}, by {}", window_words(screen, TABLE), view.names.order.word());
     let mut titles = vec![Cell::from(title)];
     let mut widths = vec![Constraint::Fill(1)];
     if is_wide {
@@ -149,15 +149,24 @@ pub(super) fn selectable(table: Table<'_>, selected: Option<usize>, area: Rect, 
     StatefulWidget::render(table, area, buf, &mut TableState::new().with_selected(selected));
 }
 
-fn detail(detail: &TopDetail, area: Rect, buf: &mut Buffer) {
+/// Returns a window in words: `the last 10 s`, or `3.2 s of 10 s` if it covers less.
+fn window_words(screen: &TopScreen, window: usize) -> String {
+    let (covered, seconds) = (screen.covered[window], WINDOWS[window].as_secs());
+    match covered < WINDOWS[window] {
+        true => format!("{} of {seconds} s", duration(covered)),
+        false => format!("the last {seconds} s"),
+    }
+}
+
+fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) {
     let name = match detail.key.target.as_str() {
         "" => one_line(&detail.key.name),
         target => one_line(&format!("{target}::{}", detail.key.name)),
     };
     let [head, table] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     Line::styled(name, BOLD).render(head, buf);
-    let rows = WINDOWS.iter().zip(&detail.windows).map(|(window, of_window)| {
-        let title = format!("the last {} s: {}", window.as_secs(), counted(of_window.count, "span", "spans"));
+    let rows = detail.windows.iter().enumerate().map(|(window, of_window)| {
+        let title = format!("{}: {}", window_words(screen, window), counted(of_window.count, "span", "spans"));
         let cells = [Cell::from(title)].into_iter();
         Row::new(cells.chain(stats(of_window, time(of_window.self_nanos))))
     });
@@ -177,15 +186,29 @@ pub(super) fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
 }
 
 fn open(spans: &TopOpenSpans, view: &TopView, area: Rect, buf: &mut Buffer) {
-    let rows = spans.first.iter().map(|span| {
-        let thread = span.thread.as_deref().unwrap_or("in no thread");
-        let age = right(age(span));
-        let old = coloured(view, Style::new(), Color::Cyan);
-        Row::new([age.style(old), Cell::from(cut(&one_line(thread), 24)), Cell::from(one_line(&span.name))])
+    let old = coloured(view, Style::new(), Color::Cyan);
+    let rows = open_lines(spans, view);
+    let rows = rows.iter().map(|[age, thread, name]| {
+        Row::new([right(&**age).style(old), Cell::from(cut(thread, 24)), Cell::from(&**name)])
     });
     let widths = [Constraint::Length(14), Constraint::Length(24), Constraint::Fill(1)];
     let titles = Row::new([right("age"), Cell::from("thread"), Cell::from(spans.words())]).style(DIM);
     Widget::render(Table::new(rows, widths).header(titles), area, buf);
+}
+
+/// Returns the age, the thread and the name of open spans. Those that may have been closed are one line, unless the
+/// user wants to see them.
+fn open_lines(spans: &TopOpenSpans, view: &TopView) -> Vec<[String; 3]> {
+    let thread = |span: &TopOpen| one_line(span.thread.as_deref().unwrap_or("in no thread"));
+    let line = |span: &TopOpen| [age(span), thread(span), one_line(&span.name)];
+    let perhaps = if view.shows_perhaps { &spans.first_perhaps[..] } else { &[] };
+    let mut lines: Vec<[String; 3]> = spans.first.iter().chain(perhaps).map(line).collect();
+    if spans.perhaps > 0 && !view.shows_perhaps {
+        let more = if spans.surely > 0 { " more" } else { "" };
+        let count = counted(spans.perhaps as u64, "span", "spans");
+        lines.push(["?".to_owned(), "o shows them".to_owned(), format!("perhaps {count}{more}: events were lost")]);
+    }
+    lines
 }
 
 /// Returns the age with the marks of `eventring open`.
@@ -218,17 +241,37 @@ fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
     Widget::render(Table::new(rows, widths).header(titles), area, buf);
 }
 
-fn keys<'s>(view: &TopView) -> Line<'s> {
+/// Returns the last line: the filter, and as many keys as there is room for, the most important ones first.
+fn keys<'s>(view: &TopView, has_perhaps: bool, width: u16) -> Line<'s> {
+    let width = usize::from(width);
     if view.is_typing {
-        return Line::from(format!("filter: {}▏ (Enter keeps it, Esc removes it)", view.filter()));
+        return Line::from(format!("filter: {}▏ (Enter keeps it, Esc removes it)", cut(view.filter(), width / 2)));
     }
-    let filter = if view.filter().is_empty() { String::new() } else { format!("filter: {}  ", view.filter()) };
-    let keys = match (view.detail.is_some(), view.shows_threads) {
-        (true, _) => "q quit  p pause  t threads  Esc back",
-        (false, false) => "q quit  p pause  s sort  t threads  / filter  ↑↓ select  Enter look into it",
-        (false, true) => "q quit  p pause  s sort  t back  / filter  ↑↓ select  Enter look into its span",
+    let filter = match view.filter() {
+        "" => String::new(),
+        filter => format!("filter: {}  ", cut(filter, width / 4)),
     };
-    Line::from(vec![Span::styled(filter, BOLD), Span::styled(keys, DIM)])
+    let has_filter = !filter.is_empty();
+    let perhaps = if has_perhaps { ["o perhaps"].as_slice() } else { &[] };
+    let keys = match (view.detail.is_some(), view.shows_threads) {
+        (true, _) => [&["q quit", "p pause", "t threads", "Esc back"][..], perhaps].concat(),
+        (false, shows_threads) => {
+            let threads = if shows_threads { "t back" } else { "t threads" };
+            let filters = if has_filter { "Esc no filter" } else { "/ filter" };
+            let look = if shows_threads { "Enter look into its span" } else { "Enter look into it" };
+            [&["q quit", "p pause", "s sort", threads, filters, "↑↓ select", look][..], perhaps].concat()
+        }
+    };
+    let mut shown = String::new();
+    for key in keys {
+        let between = if shown.is_empty() { "" } else { "  " };
+        if filter.chars().count() + shown.chars().count() + between.len() + key.chars().count() > width {
+            break;
+        }
+        shown.push_str(between);
+        shown.push_str(key);
+    }
+    Line::from(vec![Span::styled(filter, BOLD), Span::styled(shown, DIM)])
 }
 
 /// Shows a number per second. Small ones have a decimal: `0.2`.

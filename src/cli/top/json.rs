@@ -1,21 +1,25 @@
 //! The screen as JSON.
 
-use super::model::{TopRing, TopScreen};
+use super::model::{TopRing, TopScreen, WINDOWS};
 use super::names::TopName;
 use super::open::TopOpen;
 use super::threads::TopThread;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Returns the screen as one object.
 pub(super) fn object(screen: &TopScreen) -> Value {
     let mut names: Vec<&TopName> = screen.names.iter().collect();
     names.sort_by_key(|row| std::cmp::Reverse(row.stats.self_nanos));
+    let windows = WINDOWS.iter().zip(screen.covered);
+    let window =
+        |(window, covered): (&Duration, Duration)| json!({ "s": window.as_secs(), "covered_s": covered.as_secs_f64() });
     json!({
-        "at_ns": screen.at_epoch_nanos, "program": screen.programs,
+        "at_ns": screen.at_epoch_nanos, "program": screen.programs, "windows": windows.map(window).collect::<Vec<_>>(),
         "events_per_s": screen.events_per_second, "spans_per_s": screen.spans_per_second,
         "errors_per_s": screen.errors_per_second,
         "names": names.into_iter().map(name).collect::<Vec<_>>(),
-        "open": screen.open.first.iter().map(open).collect::<Vec<_>>(),
+        "open": screen.open.all().map(open).collect::<Vec<_>>(),
         "open_spans": screen.open.surely + screen.open.perhaps, "may_have_closed": screen.open.perhaps,
         "threads": screen.threads.iter().map(thread).collect::<Vec<_>>(),
         "not_tracked": screen.not_tracked, "rings": screen.rings.iter().map(ring).collect::<Vec<_>>(),

@@ -12,14 +12,12 @@
 //! | `draw_threads` | drawing the threads |
 //! | `json` | the same data as JSON |
 //! | `rings` | the rings with the past that they hold |
-//! | `meter` | the events of all rings a second |
 //! | `terminal` | the terminal, which is as before at the end |
 
 mod draw;
 mod draw_threads;
 mod json;
 mod list;
-mod meter;
 mod model;
 mod names;
 mod open;
@@ -35,8 +33,7 @@ use super::format::columns;
 use super::interrupt::Interrupt;
 use super::open_spans::{check_whole, open_rings, rows};
 use super::processes::ProcessArgs;
-use eventring::live::{Live, LiveOptions, LiveProgress, Sight};
-use meter::EventMeter;
+use eventring::live::{Live, LiveOptions, LiveProgress};
 use model::{TopMoment, TopScreen};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event};
@@ -87,7 +84,7 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let _enabled = args.process.enable(&names)?;
     let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
     let live = Live::new(open_rings(&names)?, &options);
-    let mut watched = TopWatch { live, meter: EventMeter::default(), progress: LiveProgress::Behind };
+    let mut watched = TopWatch { live, progress: LiveProgress::Behind };
     match args.once {
         true => once(&mut watched, &interrupt, args.json)?,
         false => watch(&mut watched, &interrupt)?,
@@ -99,19 +96,13 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
 /// The programs that are watched.
 struct TopWatch {
     live: Live,
-    meter: EventMeter,
     progress: LiveProgress,
 }
 
 impl TopWatch {
     /// Reads events for this time, or until the programs have ended.
     fn read(&mut self, time: Duration) {
-        let Self { live, meter, progress } = self;
-        *progress = live.read(time, |sight, state| {
-            if let Sight::Tick = sight {
-                meter.note(state.now_epoch_nanos(), state.events());
-            }
-        });
+        self.progress = self.live.read(time, |_, _| ());
     }
 
     fn has_ended(&self) -> bool {
@@ -120,7 +111,6 @@ impl TopWatch {
 
     fn screen(&self, view: &TopView) -> TopScreen {
         let moment = TopMoment {
-            events_per_second: self.meter.per_second(),
             rings: rings::look(self.live.rings()),
             has_ended: self.has_ended(),
             is_behind: !self.live.has_reached_present(),

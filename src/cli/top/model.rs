@@ -20,6 +20,8 @@ pub(super) struct TopScreen {
     /// The program, or the number of programs.
     pub(super) programs: String,
     pub(super) at_epoch_nanos: u64,
+    /// The time that each of [`WINDOWS`] covers.
+    pub(super) covered: [Duration; WINDOWS.len()],
     pub(super) events_per_second: f64,
     pub(super) spans_per_second: f64,
     /// Log records of the level ERROR.
@@ -76,7 +78,6 @@ pub(super) struct TopDetail {
 
 /// The rest of a moment: the state of the engine does not say it.
 pub(super) struct TopMoment {
-    pub(super) events_per_second: f64,
     pub(super) rings: Vec<TopRing>,
     pub(super) has_ended: bool,
     pub(super) is_behind: bool,
@@ -97,7 +98,8 @@ impl TopScreen {
         Self {
             programs,
             at_epoch_nanos: state.now_epoch_nanos(),
-            events_per_second: moment.events_per_second,
+            covered: std::array::from_fn(|window| state.covered(window)),
+            events_per_second: state.events_per_second(SHORT),
             spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
             errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),
             names: TopName::all(state.series().filter(is_of_spans)),

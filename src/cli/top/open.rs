@@ -4,7 +4,7 @@ use crate::cli::format::{counted, grouped};
 use crate::cli::watch::perf::thread_label;
 use eventring::live::OpenSpan;
 
-/// The number of open spans that are kept for the screen.
+/// The number of open spans of each kind that are kept for the screen.
 const OPEN_MAX: usize = 100;
 
 /// An open span.
@@ -22,8 +22,10 @@ pub(super) struct TopOpen {
 /// The first of some open spans, and the counts of all.
 #[derive(Default)]
 pub(super) struct TopOpenSpans {
-    /// The surely open spans, oldest first, and then those that may have been closed, oldest first.
+    /// The first of the spans that are surely open, oldest first.
     pub(super) first: Vec<TopOpen>,
+    /// The first of those that may have been closed, oldest first.
+    pub(super) first_perhaps: Vec<TopOpen>,
     /// The number of spans that are surely open.
     pub(super) surely: usize,
     /// The number of spans that may have been closed.
@@ -34,8 +36,13 @@ impl TopOpenSpans {
     /// Keeps the first of these spans, which come oldest first.
     pub(super) fn of<'s>(spans: impl Iterator<Item = &'s OpenSpan<'s>>) -> Self {
         let (perhaps, surely): (Vec<_>, Vec<_>) = spans.partition(|span| span.may_have_closed());
-        let first = surely.iter().chain(&perhaps).take(OPEN_MAX).map(|span| TopOpen::of(span)).collect();
-        Self { first, surely: surely.len(), perhaps: perhaps.len() }
+        let first = |spans: &[&OpenSpan<'_>]| spans.iter().take(OPEN_MAX).map(|span| TopOpen::of(span)).collect();
+        Self { first: first(&surely), first_perhaps: first(&perhaps), surely: surely.len(), perhaps: perhaps.len() }
+    }
+
+    /// Returns the first spans: those that are surely open, and then those that may have been closed.
+    pub(super) fn all(&self) -> impl Iterator<Item = &TopOpen> {
+        self.first.iter().chain(&self.first_perhaps).take(OPEN_MAX)
     }
 
     /// Returns the counts in words.

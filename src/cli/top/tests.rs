@@ -2,7 +2,7 @@
 
 use super::draw::draw;
 use super::list::{ListRow as _, TopList};
-use super::model::{TopDetail, TopKey, TopRing, TopScreen, TopStats};
+use super::model::{TopDetail, TopKey, TopRing, TopScreen, TopStats, WINDOWS};
 use super::names::{NameOrder, TopName};
 use super::open::{TopOpen, TopOpenSpans};
 use super::threads::{ThreadOrder, TopInnermost, TopThread};
@@ -13,6 +13,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
+use std::time::Duration;
 
 fn key(name: &str) -> TopKey {
     TopKey { kind: SeriesKind::Spans, name: name.to_owned(), target: "shop::orders".to_owned() }
@@ -80,6 +81,7 @@ fn screen() -> TopScreen {
     TopScreen {
         programs: "shop (pid 4711)".to_owned(),
         at_epoch_nanos: 1_767_000_000_000_000_000,
+        covered: WINDOWS,
         events_per_second: 1_250_000.0,
         spans_per_second: 401_234.0,
         errors_per_second: 0.4,
@@ -89,8 +91,8 @@ fn screen() -> TopScreen {
                 open(1, "service", 7_200_000_000_000, None),
                 open(2, "transfer", 3_210_000_000, Some("worker-1")),
                 open(3, "a span with a long name that does not fit into eighty columns, I am afraid", 5_000_000, None),
-                open(4, "lost", 3_600_000_000_000, None),
             ],
+            first_perhaps: vec![open(4, "lost", 3_600_000_000_000, None)],
             surely: 3,
             perhaps: 1,
         },
@@ -147,11 +149,58 @@ fn a_name_is_shown_with_its_windows_and_its_open_spans() {
     let detail = TopDetail {
         key: key("transfer"),
         windows: vec![TopStats::default(), stats(10, 5_000_000, 400_000), stats(61, 30_000_000, 450_000)],
-        open: TopOpenSpans { first: vec![open(2, "transfer", 3_210_000_000, Some("worker-1"))], surely: 1, perhaps: 0 },
+        open: TopOpenSpans {
+            first: vec![open(2, "transfer", 3_210_000_000, Some("worker-1"))],
+            surely: 1,
+            ..TopOpenSpans::default()
+        },
     };
     let view = TopView { detail: Some(key("transfer")), is_paused: true, ..TopView::default() };
-    let screen = TopScreen { detail: Some(detail), has_ended: true, ..screen() };
+    let mut screen = TopScreen { detail: Some(detail), has_ended: true, ..screen() };
     insta::assert_snapshot!("detail", drawn(&screen, &view, (80, 24)).backend());
+
+    // The rings hold less than the two longer windows.
+    screen.covered = [1100, 3200, 3200].map(Duration::from_millis);
+    let text = drawn(&screen, &view, (80, 24)).backend().to_string();
+    for expected in ["the last 1 s: 0 spans", "3.2 s of 10 s: 10 spans", "3.2 s of 60 s: 61 spans"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    screen.detail = None;
+    let text = drawn(&screen, &view, (80, 24)).backend().to_string();
+    assert!(text.contains("3.2 s of 10 s, by self time ") && !text.contains("the last 10 s"), "{text}");
+}
+
+#[test]
+fn spans_that_may_have_been_closed_are_one_line_until_the_user_asks_for_them() {
+    let screen = screen();
+    let mut view = TopView::default();
+    let text = |view: &TopView| drawn(&screen, view, (80, 24)).backend().to_string();
+    let summed = text(&view);
+    assert!(summed.contains("perhaps 1 span more") && !summed.contains("? 1 h 0 min"), "{summed}");
+    assert_eq!(press(&mut view, &screen, KeyCode::Char('o')), TopRequest::Draw);
+    let shown = text(&view);
+    assert!(shown.contains("? 1 h 0 min") && !shown.contains("perhaps 1 span more"), "{shown}");
+    press(&mut view, &screen, KeyCode::Char('o'));
+    assert_eq!(text(&view), summed);
+}
+
+#[test]
+fn the_last_line_has_whole_keys_only_however_long_the_filter_is() {
+    let screen = screen();
+    let last = |view: &TopView, width| {
+        let terminal = drawn(&screen, view, (width, 24));
+        super::draw::lines(terminal.backend().buffer()).last().unwrap()
+    };
+    let mut view = TopView::default();
+    assert!(last(&view, 80).ends_with("Enter look into it") && last(&view, 100).ends_with("  o perhaps"));
+    view.names.filter = "query".to_owned();
+    assert_eq!(last(&view, 80), "filter: query  q quit  p pause  s sort  t threads  Esc no filter  ↑↓ select");
+    view.names.filter = "a".repeat(200);
+    let line = last(&view, 80);
+    assert!(
+        line.starts_with("filter: aaa") && line.contains("…  q quit  p pause") && line.ends_with("Esc no filter"),
+        "{line}"
+    );
 }
 
 #[test]

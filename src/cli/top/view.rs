@@ -13,6 +13,8 @@ pub(super) struct TopView {
     pub(super) threads: TopList<TopThread>,
     /// True if the threads are shown in place of the names.
     pub(super) shows_threads: bool,
+    /// True if the spans that may have been closed are shown one by one.
+    pub(super) shows_perhaps: bool,
     /// True while the user types the filter.
     pub(super) is_typing: bool,
     pub(super) is_paused: bool,
@@ -65,6 +67,7 @@ impl TopView {
                 self.shows_threads = was_in_detail || !self.shows_threads;
                 return if was_in_detail { TopRequest::Look } else { TopRequest::Draw };
             }
+            KeyCode::Char('o') => self.shows_perhaps = !self.shows_perhaps,
             KeyCode::Enter if self.detail.is_none() => return self.look_into(screen),
             KeyCode::Esc => return self.go_back(),
             // The other keys are about the list, which is not shown now.

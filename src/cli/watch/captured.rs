@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let mut saved = saved::open(&args.names, false)?;
     let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
     let spans: Vec<String> = args.select.span_name().into_iter().cloned().collect();
-    let part = args.selection.selection(from, &spans, &saved.capture);
+    let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
     saved.select(&args.names, &part)?;
     let rings = Rings::of_capture(&saved.capture);
     let mut selection = args.select.on(&rings)?;

@@ -22,12 +22,14 @@
 //! | `term` | the terms, and how they are written |
 //! | `tokens` | the words of an expression, and their columns |
 //! | `parse` | from words to an expression |
+//! | `possible` | what the parts of an expression can hold for |
 //! | `fault` | the error type |
 //! | `subject` | what a condition is tested on |
 
 mod fault;
 mod parse;
 mod pattern;
+mod possible;
 mod subject;
 mod term;
 #[cfg(test)]
@@ -149,13 +151,15 @@ impl Node {
     }
 
     /// Returns true if the part can hold only when something happens, or a rate is reached. A part that only excludes,
-    /// such as `not span=x`, holds nearly always.
-    fn names_something(&self) -> bool {
-        match self {
-            Self::All(parts) => parts.iter().any(Self::names_something),
-            Self::Any(parts) => parts.iter().all(Self::names_something),
-            Self::Not(_) => false,
-            Self::Term(term) => term.names_something(),
+    /// such as `not span=x`, holds nearly always. With `is_negated`, answers for the opposite of the part.
+    fn names_something(&self, is_negated: bool) -> bool {
+        let names = |part: &Self| part.names_something(is_negated);
+        match (self, is_negated) {
+            (Self::All(parts), false) | (Self::Any(parts), true) => parts.iter().any(names),
+            (Self::Any(parts), false) | (Self::All(parts), true) => parts.iter().all(names),
+            (Self::Not(part), _) => part.names_something(!is_negated),
+            (Self::Term(term), false) => term.names_something(),
+            (Self::Term(_), true) => false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The parser of conditions. Its work is linear in the length of the expression, and its recursion is bounded.
 
+use super::possible::contradiction;
 use super::term::{Compare, FieldLimit, LEVELS, RateUnit, Term};
 use super::tokens::Tokens;
 use super::{ConditionError, DEPTH_MAX, NamePattern, Node, RateOf, TEXT_BYTES_MAX, WINDOW};
@@ -12,8 +13,8 @@ const VALUE_ENDS: [char; 2] = ['(', ')'];
 const ARGUMENT_ENDS: [char; 3] = ['(', ')', ','];
 const A_TERM: &str = "span=NAME, dur>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \
                       rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
-const A_TIME: &str = "a time like 500us, 50ms, 2s or 1m30s";
-/// The longest time that a term can have: times are counted in 64 bits of nanoseconds.
+const A_TIME: &str = "a time like 500us, 50ms, 2s or 1m30s, at most 87600h";
+/// The longest time that a term can have, ten years: times are counted in 64 bits of nanoseconds.
 const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Parses an expression.
@@ -27,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
     if !tokens.rest().is_empty() {
         return Err(tokens.expected("`and`, `or`, or the end of the expression"));
     }
-    if !root.names_something() {
+    if !root.names_something(false) {
         let message = "the expression only says what shall not be, so it would always hold; say what shall happen, for example \
                        `span=*`, `level>=ERROR` or `dur>1s`";
         return Err(tokens.fault(0, message));
@@ -44,21 +45,18 @@ fn any(tokens: &mut Tokens<'_>, depth: usize) -> Result<Node, ConditionError> {
 }
 
 fn all(tokens: &mut Tokens<'_>, depth: usize) -> Result<Node, ConditionError> {
-    let place = tokens.place();
-    let mut parts = vec![unary(tokens, depth)?];
+    let (mut places, mut parts) = (vec![tokens.place()], vec![unary(tokens, depth)?]);
     loop {
         let has_and = tokens.take_name("and");
         let is_over = tokens.rest().is_empty() || tokens.rest().starts_with(')') || tokens.name() == "or";
         if is_over && !has_and {
             break;
         }
+        places.push(tokens.place());
         parts.push(unary(tokens, depth)?);
     }
-    let has = |wanted: fn(&Term) -> bool| parts.iter().any(|part| matches!(part, Node::Term(term) if wanted(term)));
-    if has(|term| matches!(term, Term::Duration { .. })) && has(|term| matches!(term, Term::OpenAge { .. })) {
-        let message = "`dur` is the time of a span that is closed, and `open` the age of one that is not, so both never hold together; \
-                       join them with `or`";
-        return Err(tokens.fault(place, message));
+    if let Some((index, why)) = contradiction(&parts) {
+        return Err(tokens.fault(places[index], &why));
     }
     Ok(one_or(parts, Node::All))
 }
@@ -74,7 +72,10 @@ fn unary(tokens: &mut Tokens<'_>, depth: usize) -> Result<Node, ConditionError> 
         );
     }
     if tokens.take_name("not") {
-        return Ok(Node::Not(Box::new(unary(tokens, depth + 1)?)));
+        return Ok(match unary(tokens, depth + 1)? {
+            Node::Not(inner) => *inner,
+            inner => Node::Not(Box::new(inner)),
+        });
     }
     if tokens.take("(") {
         let inner = any(tokens, depth + 1)?;

@@ -1,7 +1,9 @@
 //! The options of triggers.
 
+use super::action::parse_command;
 use super::names::NameTemplate;
-use super::policy::{Limits, MaxInTime, parse_max};
+use super::policy::{Limits, MaxInTime, parse_files, parse_max};
+use crate::cli::capture::parse_file_bytes;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{parse_bytes, parse_duration};
 use eventring::capture::RollingOptions;
@@ -35,20 +37,31 @@ pub(in crate::cli::capture) struct TriggerArgs {
     #[arg(long, value_name = "FILES/TIME", value_parser = parse_max, requires = "conditions")]
     max: Option<MaxInTime>,
     /// The largest number of files
-    #[arg(long, value_name = "FILES", requires = "conditions")]
+    #[arg(long, value_name = "FILES", value_parser = parse_files, requires = "conditions")]
     max_files: Option<u64>,
     /// The largest size of all files together (500k, 100M, 2G); no file is begun beyond it
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "conditions")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes, requires = "conditions")]
     max_bytes: Option<u64>,
-    /// Memory for the kept events, which are compressed
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "256MiB", requires = "conditions")]
+    /// Memory for the kept events, which are compressed; at least 1MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "256MiB", requires = "conditions")]
     memory: u64,
     /// Keep the events in this directory, not in memory; --memory is then their size on disk
     #[arg(long, value_name = "DIR", requires = "conditions")]
     spool: Option<PathBuf>,
     /// A shell command to run after each file; {file} and {manifest} stand for the paths
-    #[arg(long, value_name = "COMMAND", requires = "conditions")]
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command, requires = "conditions")]
     pub(super) exec: Option<String>,
+}
+
+/// The least memory for the kept events. Less would hold hardly anything: the events lie in several parts, and each
+/// part has the descriptions of the rings and of their call sites.
+const MEMORY_MIN: u64 = 1 << 20;
+
+fn parse_memory(text: &str) -> Result<u64, &'static str> {
+    parse_bytes(text).and_then(|bytes| match bytes {
+        MEMORY_MIN.. => Ok(bytes),
+        _ => Err("expected at least 1MiB: less would hold hardly any events"),
+    })
 }
 
 impl TriggerArgs {

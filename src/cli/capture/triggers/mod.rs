@@ -2,9 +2,11 @@
 
 mod action;
 mod args;
+mod end;
 mod manifest;
 mod names;
 mod policy;
+mod report;
 mod watch;
 mod writer;
 

@@ -47,12 +47,17 @@ impl NameTemplate {
         text.replace("{span}", &plain(parts.what)).into()
     }
 
-    /// Returns the directory of the files, unless its name depends on what fires.
-    pub(super) fn directory(&self) -> Option<PathBuf> {
-        let parent = Path::new(&self.text).parent()?;
-        let text = parent.to_str()?;
-        let directory = if text.is_empty() { Path::new(".") } else { parent };
-        (!text.contains('{')).then(|| directory.to_path_buf())
+    /// Returns the directory in which all files lie, at any depth.
+    pub(super) fn directory(&self) -> PathBuf {
+        let parent = Path::new(&self.text).parent().unwrap_or("".as_ref());
+        let is_fixed = |part: &std::path::Component<'_>| !part.as_os_str().to_string_lossy().contains('{');
+        let fixed: PathBuf = parent.components().take_while(is_fixed).collect();
+        if fixed.as_os_str().is_empty() { PathBuf::from(".") } else { fixed }
+    }
+
+    /// Returns true if files may lie in directories of their own, whose names depend on what fires.
+    pub(super) fn has_directories(&self) -> bool {
+        Path::new(&self.text).parent().is_some_and(|parent| parent.to_string_lossy().contains('{'))
     }
 }
 
@@ -97,8 +102,24 @@ mod tests {
         for text in ["slow.evc", "{n", "{n}-{user}", "{n}/", ""] {
             assert!(NameTemplate::parse(text).is_err(), "{text}");
         }
-        assert_eq!(NameTemplate::parse("{n}").unwrap().directory(), Some(".".into()));
-        assert_eq!(NameTemplate::parse("a/b/{n}").unwrap().directory(), Some("a/b".into()));
-        assert_eq!(NameTemplate::parse("a/{span}/{n}").unwrap().directory(), None);
+    }
+
+    #[test]
+    fn the_directory_is_the_part_of_the_path_that_is_the_same_for_all_files() {
+        let directories = [
+            ("{n}", ".", false),
+            ("a/b/{n}", "a/b", false),
+            ("a/{span}/b/{n}", "a", true),
+            ("{n}/x", ".", true),
+            ("/{n}/x", "/", true),
+        ];
+        for (text, directory, has_directories) in directories {
+            let template = NameTemplate::parse(text).unwrap();
+            assert_eq!(
+                (template.directory(), template.has_directories()),
+                (directory.into(), has_directories),
+                "{text}"
+            );
+        }
     }
 }

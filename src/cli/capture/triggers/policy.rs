@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// The error of a limit of 0 files.
+const NO_FILES: &str = "expected at least 1 file: with 0, the watch would never write one";
+
 /// The limits that the command line sets.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
@@ -122,7 +125,20 @@ pub(super) fn parse_max(text: &str) -> Result<MaxInTime, String> {
     let (files, time) = text.split_once('/').ok_or_else(expected)?;
     let files = files.trim().parse().map_err(|_| expected())?;
     let time = crate::cli::saved::parse_duration(time.trim()).map_err(|_| expected())?;
-    if time.is_zero() { Err(expected()) } else { Ok(MaxInTime { files, time }) }
+    match (files, time) {
+        (0, _) => Err(NO_FILES.to_owned()),
+        (_, Duration::ZERO) => Err("expected a time greater than 0, like 10/1h".to_owned()),
+        (files, time) => Ok(MaxInTime { files, time }),
+    }
+}
+
+/// Parses a largest number of files.
+pub(super) fn parse_files(text: &str) -> Result<u64, &'static str> {
+    match text.parse() {
+        Ok(0) => Err(NO_FILES),
+        Ok(files) => Ok(files),
+        Err(_) => Err("expected a number of files, like 10"),
+    }
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -166,6 +182,9 @@ mod tests {
     #[test]
     fn a_number_of_files_in_a_time_is_read_as_people_write_it() {
         assert_eq!(parse_max("10/1h"), Ok(MaxInTime { files: 10, time: Duration::from_secs(3600) }));
+        assert_eq!((parse_files("7"), parse_files("0")), (Ok(7), Err(NO_FILES)));
+        assert_eq!(parse_max("0/1h"), Err(NO_FILES.to_owned()));
+        assert!(parse_files("-1").is_err() && parse_files("many").is_err());
         assert!(["", "10", "x/1h", "10/", "10/0s", "/1h"].iter().all(|text| parse_max(text).is_err()));
     }
 

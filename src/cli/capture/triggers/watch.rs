@@ -1,34 +1,30 @@
 //! The watch: follows the rings, tests the conditions, and has files written.
 
 use super::action::Action;
+use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::policy::{Policy, TriggerVerdict};
 use super::writer::{FileWriter, WaitingShots, WriterMessage};
 use crate::cli::capture::awaited::AwaitedRings;
 use crate::cli::capture::program::Program;
-use crate::cli::capture::report::report_problem;
 use crate::cli::capture::{self, Args};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::format::{TimeFormat, bytes, duration, events, grouped, one_line};
-use crate::cli::history::History;
+use crate::cli::format::TimeFormat;
 use crate::cli::interrupt::{Interrupt, UserSignal};
 use crate::cli::output;
-use crate::cli::paint::{DIM, WARNING};
-use eventring::capture::{CaptureSummary, NextRing, RollingCapture};
+use eventring::capture::{EndReason, NextRing, RollingCapture};
 use eventring::live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Occurrence, Sight};
 use eventring::reader::{Reader, RingSet};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The time between two looks at Ctrl-C and at further rings.
-const PAUSE: Duration = Duration::from_millis(50);
-/// The longest time for reading what happened before the watch.
-const HISTORY_TIME_MAX: Duration = Duration::from_secs(30);
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
+/// The longest time for reading what happened before the watch, and what is not read yet at its end.
+pub(super) const HISTORY_TIME_MAX: Duration = Duration::from_secs(30);
 /// The longest time between the end of the programs and that of the capture.
 const END_TIME_MAX: Duration = Duration::from_secs(5);
 /// The largest number of occurrences that wait for their files. Further ones are suppressed.
@@ -40,13 +36,12 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     let (names, programs) = args.process.followed(&args.names, args.wait)?;
     let ring = names.first().map_or("ring".as_ref(), PathBuf::as_path);
     let template = args.triggers.names(args.output.as_deref(), ring)?;
-    if let Some(directory) = template.directory() {
-        // A name that nobody has, so that a directory without rights is noticed now.
-        let probe = directory.join(format!(".eventring.{}", std::process::id()));
-        output::try_to_write(&probe, Some(&output::look(&probe, false)?))?;
-    }
+    // A name that nobody has, so that a directory that is missing or without rights is noticed now.
+    let probe = template.directory().join(format!(".eventring.{}", std::process::id()));
+    output::try_to_write(&probe, Some(&output::look(&probe, false)?))?;
     let signal = UserSignal::listen()?;
-    let interrupt = Interrupt::listen()?;
+    // The first interrupt ends the watch, and the second one leaves out the files that wait.
+    let interrupt = Interrupt::listen_to(2)?;
     let (mut rings, is_at_once) = capture::begin(args, &names, programs, args.json, &interrupt)?;
     // Rings that are made after the start have no past.
     let has_past = is_at_once && rings.program.is_none();
@@ -61,7 +56,7 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.level))?;
     watch.say_what_the_rings_hold(&names);
-    let is_over = OnceLock::new();
+    let (is_over, is_hurried) = (OnceLock::new(), OnceLock::new());
     let waiting = Arc::clone(&watch.judge.waiting);
     let writer = FileWriter {
         rolling: &rolling,
@@ -70,12 +65,13 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         before: args.triggers.before,
         after: args.triggers.after,
         bytes_max: args.triggers.limits().bytes_max,
-        action: args.triggers.exec.as_deref().map(Action::new),
+        action: args.triggers.exec.as_deref().map(|command| Action::new(command, &is_hurried)),
         is_over: &is_over,
+        is_hurried: &is_hurried,
         waiting: &waiting,
         times: TimeFormat::new(true),
     };
-    std::thread::scope(|scope| {
+    let end = std::thread::scope(|scope| {
         let (shots, for_writer) = mpsc::channel();
         let (tell, told) = mpsc::channel();
         let spawned = std::thread::Builder::new().name("capture-files".into());
@@ -84,29 +80,34 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         if has_past {
             watch.read_past(&shots);
         }
-        if watch.run(&mut rings, &shots, &told, &interrupt) {
+        let end = watch.run(&mut rings, &shots, &told, &interrupt);
+        if end.until_nanos().is_some() {
+            // The files have nothing that comes later, so what the capture keeps for those that wait need not go.
+            rolling.end();
+        } else {
             // The capture notices the end of the programs a little later. Then no file lacks the time after its event.
             let until = Instant::now() + END_TIME_MAX;
             while !rolling.state().has_ended && !interrupt.came() && Instant::now() < until {
                 std::thread::sleep(PAUSE);
             }
         }
+        let _ = is_over.set(end);
+        watch.read_rest(end, &shots, &interrupt);
         // The writer ends after the shots that wait.
-        let _ = is_over.set(());
         drop(shots);
-        told.iter().for_each(|told| watch.hear(told));
-        anyhow::Ok(())
+        watch.finish_files(end, &told, &interrupt, &is_hurried);
+        anyhow::Ok(end)
     })?;
     watch.bar.finish_and_clear();
     let summary = match rolling.finish() {
         Ok(summary) => summary,
         Err(error) => {
             watch.problems.push(error.to_string());
-            watch.report(None)?;
+            watch.report(end, None)?;
             return Err(error.into());
         }
     };
-    watch.report(Some(&summary))?;
+    watch.report(end, Some(&summary))?;
     let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were watched");
     if code.is_some() {
@@ -115,7 +116,7 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     match (failure, watch.failure.take(), code) {
         (Some(failure), ..) => Err(failure),
         (None, Some(failure), _) => Err(failure),
-        _ if args.strict && summary.stats.lost() > 0 => Ok(Exit::Lost),
+        _ if args.strict && (summary.stats.lost() > 0 || watch.not_written > 0) => Ok(Exit::Lost),
         // `eventring` exits with the exit code of the program that it has started, as a shell does.
         (None, None, Some(code)) if code != 0 => std::process::exit(code),
         _ => enabled.map(|_| Exit::Done),
@@ -123,21 +124,29 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// A watch that goes on.
-struct Watch<'a> {
-    args: &'a Args,
-    live: Live,
+pub(super) struct Watch<'a> {
+    pub(super) args: &'a Args,
+    pub(super) live: Live,
     conditions: ConditionSet,
-    judge: Judge,
+    pub(super) judge: Judge,
     /// Where further rings go; `None` if no more will come.
     ring_out: Option<Sender<Reader>>,
     signal: UserSignal,
-    files: Vec<WrittenFile>,
-    failure: Option<anyhow::Error>,
+    pub(super) files: Vec<WrittenFile>,
+    pub(super) failure: Option<anyhow::Error>,
     /// The problems with files and commands.
-    problems: Vec<String>,
-    bar: ProgressBar,
-    times: TimeFormat,
-    started: Instant,
+    pub(super) problems: Vec<String>,
+    /// The number of shots whose files were left out at the end.
+    pub(super) not_written: u64,
+    /// The number of events that were not read any more at the end.
+    pub(super) unread: u64,
+    /// True if a second interrupt has come.
+    pub(super) is_hurried: bool,
+    /// True if the files took too long after the end.
+    pub(super) is_slow: bool,
+    pub(super) bar: ProgressBar,
+    pub(super) times: TimeFormat,
+    pub(super) started: Instant,
 }
 
 impl<'a> Watch<'a> {
@@ -156,6 +165,7 @@ impl<'a> Watch<'a> {
             judge: Judge {
                 policy: Policy::new(args.triggers.limits(), conditions.conditions().len()),
                 waiting: Arc::default(),
+                until_nanos: u64::MAX,
             },
             conditions,
             ring_out: Some(ring_out),
@@ -163,6 +173,10 @@ impl<'a> Watch<'a> {
             files: Vec::new(),
             failure: None,
             problems: Vec::new(),
+            not_written: 0,
+            unread: 0,
+            is_hurried: false,
+            is_slow: false,
             bar,
             times: TimeFormat::new(false),
             started: Instant::now(),
@@ -196,14 +210,14 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// Watches until the programs have ended, the time is over, or the user ends it. Returns true in the first case.
+    /// Watches until the programs have ended, the time is over, or the user ends it.
     fn run(
         &mut self,
         rings: &mut AwaitedRings,
         shots: &Sender<Shot>,
         told: &Receiver<WriterMessage>,
         interrupt: &Interrupt,
-    ) -> bool {
+    ) -> WatchEnd {
         loop {
             while let Ok(told) = told.try_recv() {
                 self.hear(told);
@@ -224,8 +238,14 @@ impl<'a> Watch<'a> {
             // On a busy machine, its last events may still have to be read.
             let has_read_all = progress != LiveProgress::Behind;
             let is_long_gone = has_read_all && rings.program.as_mut().is_some_and(Program::is_long_gone);
-            if interrupt.came() || is_late || has_ended || is_long_gone {
-                return has_ended;
+            let reason = match (interrupt.came() || is_long_gone, is_late) {
+                _ if has_ended => Some(EndReason::WritersEnded),
+                (true, _) => Some(EndReason::Interrupted),
+                (false, true) => Some(EndReason::Duration),
+                (false, false) => None,
+            };
+            if let Some(reason) = reason {
+                return WatchEnd::now(reason, self.started);
             }
             if progress == LiveProgress::Ended {
                 std::thread::sleep(PAUSE);
@@ -234,7 +254,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Has the engine read, and tests the conditions on what it sees.
-    fn read<R>(
+    pub(super) fn read<R>(
         &mut self,
         shots: &Sender<Shot>,
         read: impl FnOnce(&mut Live, &mut dyn FnMut(&Sight<'_>, LiveState<'_>)) -> R,
@@ -246,126 +266,23 @@ impl<'a> Watch<'a> {
             });
         })
     }
-
-    /// Notes what the writer says.
-    fn hear(&mut self, told: WriterMessage) {
-        match told {
-            WriterMessage::Written(file) => {
-                self.judge.policy.count_bytes(file.cut.bytes);
-                let when = self.times.time(file.shot.epoch_nanos);
-                self.bar.suspend(|| {
-                    anstream::eprintln!(
-                        "{DIM}{when}{DIM:#} {} → {} ({}, {})",
-                        one_line(&file.shot.what),
-                        file.path.display(),
-                        events(file.cut.events),
-                        bytes(file.cut.bytes)
-                    );
-                    if let Some(shortfall) = file.shortfall() {
-                        anstream::eprintln!("{WARNING}  {shortfall}{WARNING:#}");
-                    }
-                });
-                self.files.push(*file);
-            }
-            WriterMessage::Failed(shot, error) => {
-                let message = format!("no file for `{}`: {error}", shot.what);
-                self.bar.suspend(|| report_problem(true, &message));
-                self.problems.push(message);
-                self.failure.get_or_insert(error);
-            }
-            WriterMessage::Suppressed => self.judge.policy.suppress(),
-            WriterMessage::ActionFailed(message) => {
-                self.bar.suspend(|| report_problem(false, &message));
-                self.problems.push(message);
-            }
-        }
-    }
-
-    fn show(&self) {
-        let counts = self.judge.policy.counts();
-        let state = self.live.state();
-        let lost = if state.lost() > 0 { format!(", {} lost", grouped(state.lost())) } else { String::new() };
-        self.bar.set_message(format!(
-            "{}  {} seen{lost}; {} fired, {} debounced, {} suppressed; Ctrl-C ends it",
-            duration(self.started.elapsed()),
-            events(state.events()),
-            counts.fired,
-            counts.debounced,
-            counts.suppressed
-        ));
-        self.bar.tick();
-    }
-
-    /// Says if the rings hold less than the time before an event that files shall hold.
-    fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
-        let before = self.args.triggers.before.as_secs_f64();
-        for ring in self.live.rings().rings().iter().filter_map(|ring| ring.reader()) {
-            let past = History::of(ring, true);
-            let is_full = past.fill >= 0.99;
-            if is_full && past.seconds < before && past.seconds > 0.0 {
-                let name = ring.path().or(names.first().map(PathBuf::as_path));
-                anstream::eprintln!(
-                    "{WARNING}{} holds {} at its present rate: files of the next {} begin later than --before says; with {} \
-                     times the memory, its program would hold it{WARNING:#}",
-                    name.map(|name| name.display().to_string()).unwrap_or_default(),
-                    duration(Duration::from_secs_f64(past.seconds)),
-                    duration(Duration::from_secs_f64(before - past.seconds)),
-                    (before / past.seconds).ceil()
-                );
-            }
-        }
-    }
-
-    /// Reports the result. `summary` is `None` if the capture has failed.
-    fn report(&self, summary: Option<&CaptureSummary>) -> anyhow::Result<()> {
-        let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
-        let counts = self.judge.policy.counts();
-        if self.args.json {
-            let object = json!({
-                "fired": counts.fired,
-                "debounced": counts.debounced,
-                "suppressed": counts.suppressed,
-                "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
-                "elapsed_ns": self.started.elapsed().as_nanos() as u64,
-                "events": self.live.state().events(),
-                "lost": summary.map(|summary| summary.stats.lost()),
-                "not_tracked": self.live.state().not_tracked(),
-                "problems": of_capture.iter().chain(&self.problems).collect::<Vec<_>>(),
-            });
-            writeln!(anstream::stdout(), "{object}")?;
-            return Ok(());
-        }
-        anstream::eprintln!(
-            "{} fired, {} debounced, {} suppressed; {} seen in {}",
-            counts.fired,
-            counts.debounced,
-            counts.suppressed,
-            events(self.live.state().events()),
-            duration(self.started.elapsed())
-        );
-        for problem in of_capture {
-            report_problem(false, problem);
-        }
-        if self.live.state().lost() > 0 {
-            anstream::eprintln!(
-                "{WARNING}{} were overwritten before the watch read them: what they would have fulfilled is not known{WARNING:#}",
-                events(self.live.state().lost())
-            );
-        }
-        Ok(())
-    }
 }
 
 /// The judge of occurrences, and those that wait for their files.
-struct Judge {
-    policy: Policy,
-    waiting: Arc<WaitingShots>,
+pub(super) struct Judge {
+    pub(super) policy: Policy,
+    pub(super) waiting: Arc<WaitingShots>,
+    /// The time after which nothing counts, in nanoseconds since the epoch.
+    pub(super) until_nanos: u64,
 }
 
 impl Judge {
     /// Decides what becomes of what has fulfilled a condition.
     fn take(&mut self, shots: &Sender<Shot>, index: usize, condition: &Condition, occurrence: &Occurrence<'_>) {
         let epoch_nanos = occurrence.epoch_nanos();
+        if epoch_nanos > self.until_nanos {
+            return;
+        }
         let verdict = match occurrence.is_death_or_signal() {
             true => self.policy.judge_single(epoch_nanos),
             false => self.policy.judge(index, epoch_nanos),

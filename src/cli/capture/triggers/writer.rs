@@ -1,6 +1,7 @@
 //! The thread that writes the files, one after the other, while the watch goes on.
 
 use super::action::Action;
+use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::names::{NameParts, NameTemplate};
 use crate::cli::exit::Failure;
@@ -26,11 +27,13 @@ pub(super) struct FileWriter<'w> {
     pub(super) overwrite: bool,
     pub(super) before: Duration,
     pub(super) after: Duration,
-    pub(super) action: Option<Action>,
+    pub(super) action: Option<Action<'w>>,
     /// The size of all files from which on no other is begun.
     pub(super) bytes_max: Option<u64>,
-    /// A value if nothing more will be recorded, or if the user does not want to wait.
-    pub(super) is_over: &'w OnceLock<()>,
+    /// The end of the watch, if it has ended.
+    pub(super) is_over: &'w OnceLock<WatchEnd>,
+    /// A value if the files that are not begun are to be left out.
+    pub(super) is_hurried: &'w OnceLock<()>,
     /// The shots that wait, oldest first.
     pub(super) waiting: &'w WaitingShots,
     pub(super) times: TimeFormat,
@@ -49,6 +52,11 @@ impl WaitingShots {
             waiting.push_back(epoch_nanos);
         }
         has_room
+    }
+
+    /// Returns the number of shots that wait, with the one whose file is being written.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
     }
 
     /// Notes that the oldest shot has its file, or will have none.
@@ -74,7 +82,9 @@ pub(super) enum WriterMessage {
     Failed(Box<Shot>, anyhow::Error),
     /// An occurrence gets no file, because the files before it have reached the largest size of all.
     Suppressed,
-    /// A command could not be started, or some have failed.
+    /// An occurrence gets no file, because the end of the watch does not wait for it.
+    LeftOut,
+    /// A command could not be started, or has failed.
     ActionFailed(String),
 }
 
@@ -83,6 +93,11 @@ impl FileWriter<'_> {
     pub(super) fn run(mut self, shots: &Receiver<Shot>, tell: &Sender<WriterMessage>) {
         let (mut number, mut bytes) = (0, 0_u64);
         for shot in shots {
+            if self.is_hurried.get().is_some() {
+                self.waiting.done();
+                let _ = tell.send(WriterMessage::LeftOut);
+                continue;
+            }
             if self.bytes_max.is_some_and(|max| bytes >= max) {
                 self.waiting.done();
                 let _ = tell.send(WriterMessage::Suppressed);
@@ -102,9 +117,8 @@ impl FileWriter<'_> {
             // The watch waits for the writer, so it listens.
             let _ = tell.send(told);
         }
-        let failures = self.action.take().map_or(0, Action::finish);
-        if failures > 0 {
-            let _ = tell.send(WriterMessage::ActionFailed(format!("{failures} of the commands of --exec failed")));
+        for failure in self.action.take().map_or(Vec::new(), Action::finish) {
+            let _ = tell.send(WriterMessage::ActionFailed(failure));
         }
     }
 
@@ -116,10 +130,13 @@ impl FileWriter<'_> {
         while now_nanos() < asked_nanos.1 && self.is_over.get().is_none() {
             std::thread::sleep(PAUSE);
         }
-        // If the user ends the watch, the time after the event ends now. If the programs have ended, nothing is
-        // missing.
-        let has_ended = self.rolling.state().has_ended;
-        let to = if has_ended { asked_nanos.1 } else { asked_nanos.1.min(now_nanos()) };
+        let to = match self.is_over.get().and_then(|end| end.until_nanos()) {
+            // The user has ended the watch, and with it the time after the event.
+            Some(until_nanos) => asked_nanos.1.min(until_nanos),
+            // If the programs have ended, nothing is missing.
+            None if self.rolling.state().has_ended => asked_nanos.1,
+            None => asked_nanos.1.min(now_nanos()),
+        };
         let time = self.times.file_name(shot.epoch_nanos);
         loop {
             *number += 1;
@@ -127,6 +144,9 @@ impl FileWriter<'_> {
             let manifest_path = WrittenFile::manifest_path(&path);
             if !self.overwrite && (path.symlink_metadata().is_ok() || manifest_path.symlink_metadata().is_ok()) {
                 continue;
+            }
+            if let Some(directory) = path.parent().filter(|_| self.names.has_directories()) {
+                std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
             }
             let cut = match self.rolling.cut(asked_nanos.0..=to, &path, self.overwrite) {
                 // Somebody has just made a file of this name.
@@ -141,8 +161,8 @@ impl FileWriter<'_> {
 
     fn act(&mut self, written: &WrittenFile, tell: &Sender<WriterMessage>) {
         let Some(action) = &mut self.action else { return };
-        if let Err(error) = action.start(&written.path, &WrittenFile::manifest_path(&written.path)) {
-            let _ = tell.send(WriterMessage::ActionFailed(format!("cannot start the command of --exec: {error}")));
+        for failure in action.start(&written.path, &WrittenFile::manifest_path(&written.path)) {
+            let _ = tell.send(WriterMessage::ActionFailed(failure));
         }
     }
 }

@@ -1,0 +1,142 @@
+//! The messages of a watch, while it goes on and at its end.
+
+use super::end::WatchEnd;
+use super::manifest::WrittenFile;
+use super::watch::Watch;
+use super::writer::WriterMessage;
+use crate::cli::capture::report::{reason, report_problem};
+use crate::cli::format::{bytes, duration, events, grouped, one_line};
+use crate::cli::history::History;
+use crate::cli::paint::{DIM, WARNING};
+use eventring::capture::{CaptureSummary, EndReason};
+use serde_json::json;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+impl Watch<'_> {
+    /// Notes what the writer says.
+    pub(super) fn hear(&mut self, told: WriterMessage) {
+        match told {
+            WriterMessage::Written(file) => {
+                self.judge.policy.count_bytes(file.cut.bytes);
+                let when = self.times.time(file.shot.epoch_nanos);
+                self.bar.suspend(|| {
+                    anstream::eprintln!(
+                        "{DIM}{when}{DIM:#} {} → {} ({}, {})",
+                        one_line(&file.shot.what),
+                        file.path.display(),
+                        events(file.cut.events),
+                        bytes(file.cut.bytes)
+                    );
+                    if let Some(shortfall) = file.shortfall() {
+                        anstream::eprintln!("{WARNING}  {shortfall}{WARNING:#}");
+                    }
+                });
+                self.files.push(*file);
+            }
+            WriterMessage::Failed(shot, error) => {
+                let message = format!("no file for `{}`: {error}", shot.what);
+                self.bar.suspend(|| report_problem(true, &message));
+                self.problems.push(message);
+                self.failure.get_or_insert(error);
+            }
+            WriterMessage::Suppressed => self.judge.policy.suppress(),
+            WriterMessage::LeftOut => self.not_written += 1,
+            WriterMessage::ActionFailed(message) => {
+                self.bar.suspend(|| report_problem(false, &message));
+                self.problems.push(message);
+            }
+        }
+    }
+
+    pub(super) fn show(&self) {
+        let counts = self.judge.policy.counts();
+        let state = self.live.state();
+        let lost = if state.lost() > 0 { format!(", {} lost", grouped(state.lost())) } else { String::new() };
+        self.bar.set_message(format!(
+            "{}  {} seen{lost}; {} fired, {} debounced, {} suppressed; Ctrl-C ends it",
+            duration(self.started.elapsed()),
+            events(state.events()),
+            counts.fired,
+            counts.debounced,
+            counts.suppressed
+        ));
+        self.bar.tick();
+    }
+
+    /// Says if the rings hold less than the time before an event that files shall hold.
+    pub(super) fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
+        let before = self.args.triggers.before.as_secs_f64();
+        for ring in self.live.rings().rings().iter().filter_map(|ring| ring.reader()) {
+            let past = History::of(ring, true);
+            let is_full = past.fill >= 0.99;
+            if is_full && past.seconds < before && past.seconds > 0.0 {
+                let name = ring.path().or(names.first().map(PathBuf::as_path));
+                anstream::eprintln!(
+                    "{WARNING}{} holds {} at its present rate: files of the next {} begin later than --before says; with {} \
+                     times the memory, its program would hold it{WARNING:#}",
+                    name.map(Path::display).map(|name| name.to_string()).unwrap_or_default(),
+                    duration(Duration::from_secs_f64(past.seconds)),
+                    duration(Duration::from_secs_f64(before - past.seconds)),
+                    (before / past.seconds).ceil()
+                );
+            }
+        }
+    }
+
+    /// Reports the result. `summary` is `None` if the capture has failed.
+    pub(super) fn report(&self, end: WatchEnd, summary: Option<&CaptureSummary>) -> anyhow::Result<()> {
+        let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
+        let counts = self.judge.policy.counts();
+        let left_out = self.why_left_out();
+        let state = self.live.state();
+        let unseen = state.lost().saturating_add(self.unread);
+        if self.args.json {
+            let object = json!({
+                "fired": counts.fired,
+                "debounced": counts.debounced,
+                "suppressed": counts.suppressed,
+                "not_written": self.not_written,
+                "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
+                "reason": reason(end.reason),
+                "elapsed_ns": end.elapsed.as_nanos() as u64,
+                "events": state.events(),
+                "unseen": unseen,
+                "lost": summary.map(|summary| summary.stats.lost()),
+                "not_tracked": state.not_tracked(),
+                "problems": of_capture.iter().chain(&self.problems).chain(&left_out).collect::<Vec<_>>(),
+            });
+            writeln!(anstream::stdout(), "{object}")?;
+        } else {
+            anstream::eprintln!(
+                "{} fired, {} debounced, {} suppressed; {} seen in {}{DIM} ({}){DIM:#}",
+                counts.fired,
+                counts.debounced,
+                counts.suppressed,
+                events(state.events()),
+                duration(end.elapsed),
+                match end.reason {
+                    EndReason::WritersEnded => "the programs have ended",
+                    EndReason::Duration => "the time was over",
+                    _ => "interrupted",
+                }
+            );
+            for problem in of_capture {
+                report_problem(false, problem);
+            }
+        }
+        if let Some(left_out) = left_out {
+            report_problem(false, &left_out);
+        }
+        if unseen > 0 && !self.args.json {
+            let why = match self.unread {
+                0 => "were overwritten before the watch read them",
+                _ => "were overwritten before the watch read them, or not read any more at its end",
+            };
+            let unseen = events(unseen);
+            anstream::eprintln!("{WARNING}{unseen} {why}: what they would have fulfilled is not known{WARNING:#}");
+        }
+        Ok(())
+    }
+}

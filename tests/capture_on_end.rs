@@ -1,0 +1,152 @@
+//! The end of a watch: everything that was recorded before it counts, files that wait are announced, and a second
+//! interrupt leaves them out. Options with which a watch could do nothing are refused before it begins.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+mod child;
+mod program;
+mod triggers;
+
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use program::{Live, argument, directory, place, run};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead as _, Read as _};
+use std::path::Path;
+use std::time::Duration;
+use tracing::info_span;
+use triggers::{count, manifest_path, wait_for};
+
+fn recorder(ring: &Path) -> PerfRecorder {
+    PerfRecorder::builder().config(ring).shifts(18, 24).prefault(false).build().unwrap()
+}
+
+/// Starts a watch, and returns when a trigger has given the file `first`: then the watch has begun.
+fn begun(recorder: &PerfRecorder, ring: &Path, first: &Path, options: &[&str]) -> Live {
+    let all = [&["capture", argument(ring), "--json", "--on", "event=TRIGGER", "--after", "0"][..], options].concat();
+    let live = Live::start(&all);
+    while !manifest_path(first).exists() {
+        // What was recorded before the watch began does not fire.
+        recorder.trigger("begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    wait_for(first);
+    live
+}
+
+fn problems(result: &Value) -> Vec<&str> {
+    result["problems"].as_array().unwrap().iter().map(|problem| problem.as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_was_recorded_before_the_end_counts_however_far_behind_the_watch_is() {
+    let directory = directory();
+    // Each file has a directory of its own, which is made for it.
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}/x.evc"));
+    let recorder = recorder(&ring);
+    let first = place(&directory, "1-event/x.evc");
+    let template = argument(&names).replace("{n}-{span}", "{n}-event");
+    let options = ["--on", "span=last", "--debounce", "1h", "-o", &template];
+    let live = begun(&recorder, &ring, &first, &options);
+    let pid = Pid::from_child(&live.child);
+    kill_process(pid, Signal::STOP).unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        (0..40_000).for_each(|_| info_span!("many").in_scope(|| ()));
+        info_span!("last").in_scope(|| ());
+    });
+    live.interrupt();
+    kill_process(pid, Signal::CONT).unwrap();
+    let ended = live.end();
+    let result = triggers::result(&ended);
+    assert_eq!(count(&result, "fired"), 2, "{result:#}");
+    let reasons: Vec<&Value> = result["files"].as_array().unwrap().iter().map(|file| &file["reason"]).collect();
+    assert_eq!(reasons, ["event=TRIGGER", "span=last"]);
+    let recorded = run(&["info", "--json", argument(&ring)]).json();
+    assert_eq!(result["events"], recorded["events"]["count"], "{result:#}");
+    assert_eq!((count(&result, "lost"), count(&result, "unseen"), count(&result, "not_written")), (0, 0, 0));
+    assert_eq!(result["reason"], "interrupted");
+    assert!(place(&directory, "2-event/x.evc").exists());
+}
+
+#[test]
+fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_out_and_counts_them() {
+    let directory = directory();
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let recorder = recorder(&ring);
+    // At most four commands run at a time, and these do not end as long as the files are there. So no sixth file is
+    // written. If the watch fails to end, the commands do after some minutes.
+    let stays = "n=3000; while [ -e {file} ] && [ $n -gt 0 ]; do sleep 0.1; n=$((n-1)); done";
+    let options = ["--on", "span=slow", "--debounce", "0", "--exec", stays, "--strict", "-o", argument(&names)];
+    let mut live = begun(&recorder, &ring, &place(&directory, "1.evc"), &options);
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        (0..20).for_each(|n| info_span!("slow", n).in_scope(|| ()));
+    });
+    wait_for(&place(&directory, "5.evc"));
+    live.interrupt();
+    let mut line = String::new();
+    while !line.contains("to be written") {
+        line.clear();
+        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "nothing was said of the files that wait");
+    }
+    let waiting: u64 = line.split(' ').next().unwrap().parse().unwrap();
+    assert!(waiting > 15 && line.contains("for at most 60 s; a further Ctrl-C leaves out"), "{line}");
+    live.interrupt();
+    // The commands that still run hold stderr. They end when their files are gone.
+    let mut out = String::new();
+    live.out.read_to_string(&mut out).unwrap();
+    (1..=5).for_each(|n| std::fs::remove_file(place(&directory, &format!("{n}.evc"))).unwrap());
+    let ended = live.end();
+    assert_eq!(ended.code, Some(16), "--strict: {ended:?}");
+    let result: Value = serde_json::from_str(&out).unwrap();
+    let files = result["files"].as_array().unwrap().len() as u64;
+    assert_eq!((files, count(&result, "fired")), (5, 5 + count(&result, "not_written")), "{result:#}");
+    // The file whose command was not started yet is written, and was counted as one that waits.
+    assert_eq!(count(&result, "not_written"), waiting - 1);
+    let problems = problems(&result);
+    let says = |text: &str| problems.iter().filter(|problem| problem.contains(text)).count();
+    assert_eq!((says("files were not written: an interrupt"), says("still runs, and is not waited for")), (1, 5));
+    assert!(ended.err.contains("files were not written"), "{ended:?}");
+}
+
+#[test]
+fn a_command_that_fails_is_named_with_its_file() {
+    let directory = directory();
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let recorder = recorder(&ring);
+    let options = ["--debounce", "1h", "--exec", "exit 3 # {manifest}", "-o", argument(&names)];
+    let first = place(&directory, "1.evc");
+    let live = begun(&recorder, &ring, &first, &options);
+    live.interrupt();
+    let ended = live.end();
+    let result = triggers::result(&ended);
+    let expected = format!(
+        "the command of --exec for {} has failed (exit status: 3): exit 3 # '{}'",
+        first.display(),
+        manifest_path(&first).display()
+    );
+    assert_eq!(problems(&result), [expected.as_str()]);
+    assert!(ended.err.contains(&format!("warning: {expected}")), "{ended:?}");
+}
+
+#[test]
+fn options_with_which_a_watch_could_do_nothing_are_refused_and_the_message_says_why() {
+    let (signal, here) = (["--on", "signal"], directory());
+    let missing = here.path().join("missing/{n}/{span}.evc");
+    let cases: [(&[&str], i32, &str); 11] = [
+        (&["--max-files", "0"], 2, "expected at least 1 file: with 0, the watch would never write one"),
+        (&["--max", "0/1h"], 2, "expected at least 1 file"),
+        (&["--max", "10/0s"], 2, "expected a time greater than 0"),
+        (&["--max-bytes", "0"], 2, "expected a size greater than 0"),
+        (&["--memory", "0"], 2, "expected at least 1MiB"),
+        (&["--memory", "1023k"], 2, "expected at least 1MiB"),
+        (&["--exec", "cp {fil} x"], 2, "found `{fil}`, expected {file} or {manifest}"),
+        (&["--before", "1e30"], 2, "the time is too long, expected at most 876000h"),
+        (&["--on", "level>=ERROR dur>5ms"], 2, "column 14: `dur>5ms` holds only for spans that are closed"),
+        (&["--on", "signal and death"], 2, "so both never hold together"),
+        (&["-o", argument(&missing)], 3, "make its directory first"),
+    ];
+    for (options, code, said) in cases {
+        let refused = run(&[&["capture", "no-such-ring"][..], &signal, options].concat());
+        assert_eq!((refused.code, refused.out.as_str()), (Some(code), ""), "{refused:?}");
+        assert!(refused.err.contains(said), "{options:?}: {}", refused.err);
+    }
+}
