@@ -52,12 +52,12 @@ SELF_INSTRUCTIONS = """
 """
 QUERY = """
     SELECT name, target, count(*) AS count, sum(duration_ns)::UBIGINT AS total_ns, sum(self_ns)::UBIGINT AS self_ns,
-        sum(list_sum([s.end_ns - s.start_ns for s in slices]))::UBIGINT AS busy_ns,
+        sum(coalesce(list_sum([s.end_ns - s.start_ns for s in slices]), 0))::UBIGINT AS busy_ns,
         quantile_disc(duration_ns, 0.5) AS p50_ns, quantile_disc(duration_ns, 0.9) AS p90_ns,
         quantile_disc(duration_ns, 0.99) AS p99_ns, max(duration_ns) AS max_ns,
         sum(instructions)::UBIGINT AS instructions, sum(of_own)::UBIGINT AS self_instructions,
         min(instructions) AS min_instructions, max(instructions) AS max_instructions,
-        count(instructions) AS counted_spans,
+        nullif(count(instructions), 0) AS counted_spans,
         bool_and(of_own IS NOT DISTINCT FROM self_instructions) AS own_agrees
     FROM spans JOIN self_times USING (process, id) JOIN self_instructions USING (process, id)
     WHERE duration_ns IS NOT NULL

@@ -65,7 +65,7 @@ struct BudgetInput {
     /// The budget file
     #[arg(value_name = "BUDGETS")]
     budgets: PathBuf,
-    /// The capture; of several captures of the same program, the medians
+    /// The capture, or all files of a rotated one; of several captures of the same program, the medians
     #[arg(value_name = "CAPTURE", required = true)]
     captures: Vec<PathBuf>,
     /// Write all numbers of the capture into this file, for Bencher (Bencher Metric Format); `-` is stdout
@@ -109,9 +109,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
 fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     let mut budgets = BudgetFile::open_or_new(&args.input.budgets)?;
     let (measured, figures) = args.input.read(false)?;
-    if measured.exit != Exit::Done || measured.has_losses {
+    if measured.exit != Exit::Done || measured.has_losses || measured.has_missing_files {
         let exit = if measured.exit == Exit::Done { Exit::Lost } else { measured.exit };
-        let message = "the capture is not whole, so its numbers are no budget; capture it again, with larger rings if events were lost";
+        let message = "the capture is not whole, so its numbers are no budget; name all files of a rotated capture, or capture \
+                       it again, with larger rings if events were lost";
         return Err(Failure::new(exit, message).into());
     }
     let measures = match &*args.measures {

@@ -21,7 +21,7 @@ pub(super) enum CountedEvent {
 
 /// A counter for the thread that has made it.
 #[derive(Debug)]
-pub(super) struct HardwareCounter {
+pub(crate) struct HardwareCounter {
     descriptor: OwnDescriptor,
     /// The kernel's page for the counter, if it could be mapped.
     page: Option<NonNull<CounterPage>>,
