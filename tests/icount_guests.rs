@@ -1,8 +1,9 @@
-//! The instructions of a span of an async task that moves between the threads of tokio's runtime. Without QEMU this
-//! test says that it skips.
+//! Programs under QEMU that these tests play themselves: tasks that move between the threads of tokio's runtime, and
+//! forks. Without QEMU these tests say that they skip.
 #![cfg(feature = "cli")]
 
 mod child;
+mod forked;
 mod program;
 mod qemu;
 
@@ -11,6 +12,7 @@ use program::{argument, directory, finish, place, program, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::hint::black_box;
+use std::path::Path;
 use std::pin::pin;
 use std::process::Command;
 use std::sync::Arc;
@@ -103,26 +105,52 @@ fn record() {
     run_moving(&runtime, info_span!("moving", factor = 3), 3);
 }
 
+/// Counts the instructions of the guest that `test` plays. Returns the lines of its spans, or `None` without QEMU.
+fn spans_of_guest(test: &str, file: &Path) -> Option<Vec<Value>> {
+    let plugin = qemu::plugin()?;
+    let guest = play(test, "guest", file);
+    let mut command: Command = program(&["icount", "--json", "-o", argument(file), "--"]);
+    command.arg(guest.get_program()).args(guest.get_args());
+    command.envs(guest.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("EVENTRING_QEMU_PLUGIN", plugin).env_remove("EVENTRING_FILTER");
+    let counted = finish(command);
+    assert_eq!(counted.json()["exact"], true, "{counted:?}");
+    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    Some(lines.into_iter().filter(|line| line["type"] == "span").collect())
+}
+
+#[test]
+fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
+    if part().is_some() {
+        let _recording = eventring::tracing::init("forks");
+        let spans = |who| (0..10).for_each(|_| info_span!("work", who).in_scope(|| _ = black_box(work(1000))));
+        spans("parent");
+        let code = forked::in_child(|| {
+            spans("child");
+            7
+        });
+        assert_eq!(code, 7);
+        return spans("parent");
+    }
+    let directory = directory();
+    let file = place(&directory, "forks.evc");
+    let test = "a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu";
+    let Some(spans) = spans_of_guest(test, &file) else { return };
+    assert_eq!(spans.len(), 20, "{spans:?}");
+    assert!(
+        spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].as_array().unwrap().len() == 1)
+    );
+}
+
 #[test]
 fn the_span_of_a_task_counts_its_polls_on_all_threads() {
     if part().is_some() {
         return record();
     }
-    let Some(plugin) = qemu::plugin() else { return };
     let directory = directory();
-    let guest = play("the_span_of_a_task_counts_its_polls_on_all_threads", "guest", directory.path());
-    let counted = |name: &str| {
-        let file = place(&directory, name);
-        let mut command: Command = program(&["icount", "--json", "-o", argument(&file), "--"]);
-        command.arg(guest.get_program()).args(guest.get_args());
-        command.envs(guest.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.env("EVENTRING_QEMU_PLUGIN", plugin).env_remove("EVENTRING_FILTER");
-        let counted = finish(command);
-        assert_eq!(counted.json()["exact"], true, "{counted:?}");
-        let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
-        lines.into_iter().filter(|line| line["type"] == "span").collect::<Vec<Value>>()
-    };
-    let spans = counted("first.evc");
+    let counted =
+        |name: &str| spans_of_guest("the_span_of_a_task_counts_its_polls_on_all_threads", &place(&directory, name));
+    let Some(spans) = counted("first.evc") else { return };
     let of = |name: &str, field: &str, value: u64| {
         let is_it = |span: &&Value| span["name"] == name && span["fields"][field] == value;
         spans.iter().find(is_it).unwrap_or_else(|| panic!("{name} {field}={value}: {spans:?}"))
@@ -160,5 +188,5 @@ fn the_span_of_a_task_counts_its_polls_on_all_threads() {
     // The first use of everything may differ: threads race to it.
     let without_first =
         |spans: &[Value]| all(spans).into_iter().filter(|(name, _)| !name.contains("first")).collect::<Vec<_>>();
-    assert_eq!(without_first(&spans), without_first(&counted("second.evc")));
+    assert_eq!(without_first(&spans), without_first(&counted("second.evc").unwrap()));
 }
