@@ -21,8 +21,8 @@ pub(super) struct DiffArgs {
     /// The captures A and B; with --with, all captures of side A
     #[arg(value_name = "CAPTURE", required = true)]
     captures: Vec<PathBuf>,
-    /// The captures of side B, if a side has several, or the files of a rotated one: each number of a side is the median
-    /// of its captures
+    /// The captures of side B, if a side has several, or the files of a rotated one: each number of a side is the
+    /// median of its captures
     #[arg(long, value_name = "CAPTURE", num_args = 1..)]
     with: Vec<PathBuf>,
     /// Exit with code 18 if a span has changed so: `instructions(request)>+0.5%`. May be repeated

@@ -7,7 +7,7 @@ use eventring::capture::CaptureSummary;
 use eventring::export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;
 
-/// What is added to the number of a signal in the exit code of a program that the signal has killed.
+/// The exit code of a program that a signal has killed, without the number of the signal.
 const SIGNAL_CODE: i32 = 128;
 
 /// The instructions of a program and of its spans.

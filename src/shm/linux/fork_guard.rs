@@ -9,8 +9,8 @@
 //! An emulator of Linux may promise both and do neither. QEMU 7.2 does, and it takes advice that does not exist, which
 //! shows it. There the guard compares process ids.
 //!
-//! Elsewhere comparing process ids is not enough. A child in a pid namespace of its own can have the same process id as its
-//! parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
+//! Elsewhere comparing process ids is not enough. A child in a pid namespace of its own can have the same process id as
+//! its parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};
@@ -45,8 +45,8 @@ struct Page {
 
 /// A word that is non-zero only in the process that made it.
 ///
-/// On kernels before 4.14, and under QEMU 7.2, every check makes a system call. A `vfork` child shares its parent's memory until it calls
-/// `exec`, so it counts as the original process.
+/// On kernels before 4.14, and under QEMU 7.2, every check makes a system call. A `vfork` child shares its parent's
+/// memory until it calls `exec`, so it counts as the original process.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ForkGuard {
