@@ -1,7 +1,7 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{events, grouped, one_line};
+use super::format::{columns, events, grouped, one_line};
 use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::table::NumberTable;
@@ -62,14 +62,14 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     for span in &summary.spans {
         table.row_with_note(times(span), PLAIN, note(span, beginning, open));
     }
-    table.write(out, None)?;
+    table.write(out, columns(&io::stdout()))?;
     if summary.spans.is_empty() {
         writeln!(out, "{DIM}no spans{DIM:#}")?;
     }
     let mut counted = summary.spans.iter().filter_map(|span| Some((span, span.instructions.as_ref()?))).peekable();
     if counted.peek().is_some() {
         writeln!(out)?;
-        instructions(counted).write(out, None)?;
+        instructions(counted).write(out, columns(&io::stdout()))?;
     }
     if summary.lost > 0 {
         writeln!(out, "{WARNING}{} were lost{WARNING:#}", events(summary.lost))?;

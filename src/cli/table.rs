@@ -35,14 +35,17 @@ impl<const N: usize> NumberTable<N> {
         self.rows.push(TableRow { cells, style, note });
     }
 
-    /// Writes the table. If it is wider than `columns`, texts of the first column lose their beginnings.
+    /// Writes the table. If it is wider than `columns`, texts of the first column lose their beginnings, if that helps.
     pub(super) fn write(&self, out: &mut impl Write, columns: Option<usize>) -> io::Result<()> {
         let width = |column: usize| self.rows.iter().map(|row| row.cells[column].chars().count()).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..N).map(width).collect();
         // A column without any cell is left out.
         let others: usize = widths[1..].iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-        if let Some(columns) = columns {
-            widths[0] = widths[0].min(columns.saturating_sub(others).max(TEXT_COLUMNS_MIN));
+        // If the numbers leave no room for texts, the lines are too long anyway, and the texts stay whole.
+        if let Some(room) =
+            columns.map(|columns| columns.saturating_sub(others)).filter(|room| *room >= TEXT_COLUMNS_MIN)
+        {
+            widths[0] = widths[0].min(room);
         }
         for TableRow { cells, style, note } in &self.rows {
             let mut line = format!("{:<1$}", shortened(&cells[0], widths[0]), widths[0]);

@@ -1,7 +1,7 @@
 //! The result for people and for programs.
 
 use super::count::InstructionCount;
-use crate::cli::format::{counted, grouped, one_line};
+use crate::cli::format::{columns, counted, grouped, one_line};
 use crate::cli::paint::{DIM, WARNING};
 use crate::cli::summary::instructions;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
 pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
     let table = instructions(count.spans.iter().map(|(span, counted)| (span, counted)));
     let mut out = anstream::stdout();
-    table.write(&mut out, None)?;
+    table.write(&mut out, columns(&io::stdout()))?;
     writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
     if count.lost > 0 {
         let events = counted(count.lost, "event was", "events were");
