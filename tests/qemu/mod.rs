@@ -1,7 +1,11 @@
 //! QEMU and the plugin that counts instructions.
 
+#![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
+
 #[path = "../../qemu-plugin/tests/plugin/build.rs"]
 mod build;
+
+pub use build::qemu_major;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -19,6 +19,14 @@ pub fn missing_qemu() -> Option<String> {
     }
 }
 
+/// Returns the first number of QEMU's version.
+pub fn qemu_major() -> u32 {
+    let output = Command::new(QEMU).arg("-version").output().unwrap().stdout;
+    let version = String::from_utf8_lossy(&output);
+    let number = version.split("version ").nth(1).and_then(|rest| rest.split('.').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{version}"))
+}
+
 /// Builds the plugin of the crate in `package`, with these flags of the compiler. Returns its file, in `target`.
 pub fn build(package: &Path, target: &Path, flags: &[&str]) -> PathBuf {
     let output = Command::new(env!("CARGO"))

@@ -4,7 +4,7 @@
 
 mod build;
 
-pub use build::QEMU;
+pub use build::{QEMU, qemu_major};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,13 +32,6 @@ fn missing() -> Option<String> {
         return Some("there is no gcc".to_owned());
     }
     build::missing_qemu()
-}
-
-/// Returns the first number of QEMU's version.
-pub fn qemu_major() -> u32 {
-    let version = text(&Command::new(QEMU).arg("-version").output().unwrap().stdout);
-    let number = version.split("version ").nth(1).and_then(|rest| rest.split('.').next());
-    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{version}"))
 }
 
 fn build_into(name: &str, flags: &[&str]) -> PathBuf {
