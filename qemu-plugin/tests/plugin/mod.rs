@@ -1,6 +1,6 @@
 //! Builds the plugin and guests, and runs guests under QEMU.
 
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
 mod build;
 
