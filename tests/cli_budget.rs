@@ -95,6 +95,7 @@ fn a_file_that_is_wrong_is_refused_and_stays_as_it_is() {
         ("[spans.\"x\"]\ncount = -1", "x: found count = -1, expected a whole number"),
         ("[spans.\"x\"]\ncount = 1\ntolerance = \"2ms\"", "found the tolerance \"2ms\" of count"),
         ("spans = 5", "`spans` is no table"),
+        ("[spans.\"x\"]\ncount = 1\ncount = 2", "duplicate key, in line 3"),
     ];
     for (text, message) in wrong {
         std::fs::write(&path, text).unwrap();
@@ -102,6 +103,19 @@ fn a_file_that_is_wrong_is_refused_and_stays_as_it_is() {
             let refused = run(&["budget", action, file, &a]);
             assert!(refused.code == Some(1) && refused.err.contains(message), "{text}: {refused:?}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+    // A file without numbers would never fail.
+    std::fs::write(&path, "tolerance = 0\n").unwrap();
+    let empty = run(&["budget", "check", file, &a]);
+    assert!(empty.code == Some(1) && empty.err.contains("it has no number, expected that of one span"), "{empty:?}");
+    // A pipe would block, and a device may have no end.
+    let pipe = place(&directory, "pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    for path in [pipe.to_str().unwrap(), "/dev/zero"] {
+        for action in ["check", "update"] {
+            let refused = run(&["budget", action, path, &a]);
+            assert!(refused.code == Some(1) && refused.err.contains("it is no regular file"), "{refused:?}");
         }
     }
     // A capture in the place of the file is not replaced.
@@ -145,6 +159,12 @@ fn the_numbers_for_bencher_name_span_and_measure() {
     assert_eq!(written, bmf);
     let both = run(&["budget", "check", file, &a, "--bmf", "-", "--json"]);
     assert!(both.code == Some(2) && both.out.is_empty(), "{both:?}");
+    let before = std::fs::read(file).unwrap();
+    for action in ["check", "update"] {
+        let replaced = run(&["budget", action, file, &a, "--bmf", file]);
+        assert!(replaced.code == Some(14) && replaced.err.contains("it is the budget file"), "{replaced:?}");
+        assert_eq!(std::fs::read(file).unwrap(), before);
+    }
     let replaced = run(&["budget", "check", file, &a, "--bmf", &a]);
     assert_eq!(replaced.code, Some(14), "{replaced:?}");
 }

@@ -6,6 +6,7 @@ mod counted;
 mod program;
 
 use counted::{called, capture};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::{directory, place, run};
 use serde_json::Value;
 use std::path::Path;
@@ -17,6 +18,15 @@ fn span<'v>(diff: &'v Value, name: &str) -> &'v Value {
         .iter()
         .find(|span| span["name"] == name)
         .unwrap_or_else(|| panic!("{name}: {diff}"))
+}
+
+/// Checks that all figures of a span are those that DuckDB has computed.
+fn check_figures(found: &Value, computed: &Value) {
+    let keys: Vec<&str> = found.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys.len(), 13, "{keys:?}");
+    for key in keys {
+        assert_eq!(found[key], computed[key], "{key} of {computed}");
+    }
 }
 
 #[test]
@@ -34,11 +44,8 @@ fn the_figures_are_those_that_duckdb_computes_from_the_exports() {
         assert_eq!(figures.len(), 4);
         for of_span in figures {
             let found = &span(&diff, of_span["name"].as_str().unwrap())[side];
-            for (key, value) in
-                of_span.as_object().unwrap().iter().filter(|(key, _)| !["name", "target"].contains(&key.as_str()))
-            {
-                assert_eq!(&found[key], value, "{key} of {of_span} in {file}");
-            }
+            check_figures(found, of_span);
+            assert_eq!(of_span["own_agrees"], true, "{of_span} in {file}");
         }
     }
     for compared in diff["spans"].as_array().unwrap() {
@@ -47,6 +54,91 @@ fn the_figures_are_those_that_duckdb_computes_from_the_exports() {
             assert_eq!(change.as_i64(), Some(value("b") - value("a")), "{key} of {compared}");
         }
     }
+}
+
+#[test]
+fn self_times_of_children_that_overlap_are_those_that_duckdb_computes_from_the_exports() {
+    let directory = directory();
+    let ring = place(&directory, "overlaps");
+    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).tables_shift(16).keep(true);
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.prefault(false).build().unwrap()), || {
+        for _ in 0..20 {
+            let parent = tracing::info_span!("parent").entered();
+            let early = tracing::info_span!("child");
+            let late = early.in_scope(|| tracing::info_span!(parent: &parent, "child"));
+            late.in_scope(|| drop(early));
+            let alone = tracing::info_span!("child");
+            drop(late);
+            drop(alone);
+            // This one outlives its parent.
+            let last = tracing::info_span!("child");
+            let inside = tracing::info_span!(parent: &last, "grandchild");
+            drop((parent, last));
+            drop(inside);
+        }
+    });
+    let file = place(&directory, "overlaps.evc");
+    let file = file.to_str().unwrap();
+    assert_eq!(run(&["capture", ring.to_str().unwrap(), "--now", "-o", file]).code, Some(0));
+    let diff = run(&["diff", file, file, "--json"]).json();
+    let lines = place(&directory, "overlaps.jsonl");
+    assert_eq!(run(&["export", file, "--format", "jsonl", "-o", lines.to_str().unwrap()]).code, Some(0));
+    let Some(figures) = consumers::read("span_figures.py", &lines) else { return };
+    let figures = figures.as_array().unwrap();
+    assert_eq!(figures.len(), 3);
+    for of_span in figures {
+        check_figures(&span(&diff, of_span["name"].as_str().unwrap())["a"], of_span);
+    }
+    // Here the self time is less than the time without any child.
+    let [parent, child] = ["parent", "child"].map(|name| span(&diff, name)["a"].clone());
+    let number = |figures: &Value, key: &str| figures[key].as_u64().unwrap();
+    assert!(number(&parent, "self_ns") < number(&parent, "total_ns"), "{parent}");
+    let not_overlapping = number(&parent, "total_ns").checked_sub(number(&child, "total_ns"));
+    assert!(not_overlapping.is_none_or(|nanos| number(&parent, "self_ns") > nanos), "{parent} {child}");
+}
+
+#[test]
+fn the_files_of_a_rotated_capture_are_one_capture() {
+    let directory = directory();
+    let whole = capture(&directory, "ring", &[called("request", 3000, 1000)]);
+    let (ring, rotated) = (place(&directory, "ring"), place(&directory, "rotated.evc"));
+    let made =
+        run(&["capture", ring.to_str().unwrap(), "--now", "--rotate-size", "4k", "-o", rotated.to_str().unwrap()]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let file = |number: usize| place(&directory, &format!("rotated.{number:04}.evc")).to_str().unwrap().to_owned();
+    let mut files: Vec<String> = (1..).map(file).take_while(|file| Path::new(file).exists()).collect();
+    assert!(files.len() > 2, "{files:?}");
+    // They may come in any order.
+    files.reverse();
+    let with = |rest: &[String]| {
+        let rest = rest.iter().map(String::as_str);
+        run(&["diff", &whole, "--json", "--fail-if", "instructions(*)!=0", "--with"]
+            .into_iter()
+            .chain(rest)
+            .collect::<Vec<_>>())
+    };
+    let diff = with(&files);
+    assert!(diff.code == Some(0) && diff.err.is_empty(), "{diff:?}");
+    assert_eq!(span(&diff.json(), "request")["captures"], serde_json::json!({ "a": 1, "b": 1 }));
+    assert_eq!(span(&diff.json(), "request")["b"]["instructions"], 3_000_000);
+
+    // A part of the files is not the capture.
+    let part = with(&files[1..]);
+    assert!(part.code == Some(18) && part.err.contains("name all of its files"), "{part:?}");
+    let gap = with(&[files[0].clone(), files[2].clone()]);
+    assert!(gap.code == Some(2) && gap.err.contains("name those in between"), "{gap:?}");
+    let several = run(&["diff", &whole, &files[0], &files[1]]);
+    assert!(several.code == Some(2) && several.err.contains("the files of a rotated capture"), "{several:?}");
+    let budgets = place(&directory, "budgets.toml");
+    let update = |files: &[String]| {
+        let files = files.iter().map(String::as_str);
+        run(&["budget", "update", budgets.to_str().unwrap()].into_iter().chain(files).collect::<Vec<_>>())
+    };
+    let part = update(&files[1..]);
+    assert!(part.code != Some(0) && part.err.contains("name all files of a rotated capture"), "{part:?}");
+    assert!(!budgets.exists());
+    assert_eq!(update(&files).code, Some(0));
+    assert!(std::fs::read_to_string(&budgets).unwrap().contains("instructions = 3000000"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod program;
 mod qemu;
 
 use program::{PROGRAM, Run, argument, directory, finish, place, program, run};
-use qemu::plugin;
+use qemu::{plugin, qemu_major};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +21,11 @@ fn example(name: &str) -> PathBuf {
 /// Runs `eventring icount` with these arguments.
 fn icount(plugin: &Path, arguments: &[&str]) -> Run {
     let mut command = program(&["icount"]);
+    if qemu_major() >= 10 {
+        // This QEMU places the program's memory at random, and the way through `realloc` depends on the place.
+        command = Command::new("setarch");
+        command.args(["-R", PROGRAM, "icount"]).stdin(Stdio::null()).env("NO_COLOR", "1");
+    }
     command.args(arguments).env("EVENTRING_QEMU_PLUGIN", plugin);
     for variable in ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_DIR", "EVENTRING_INSTRUCTIONS"] {
         command.env_remove(variable);
@@ -98,6 +103,24 @@ fn without_qemu_the_same_program_records_no_counts_and_no_error() {
 }
 
 #[test]
+fn paths_may_have_all_characters() {
+    let Some(plugin) = plugin() else { return };
+    let directory = directory();
+    let strange = place(&directory, "a,b=c d ü");
+    std::fs::create_dir(&strange).unwrap();
+    let [moved, program] = ["plug,in.so", "pro gram"].map(|name| strange.join(name));
+    std::fs::copy(plugin, &moved).unwrap();
+    std::fs::copy(example("instruction_clock"), &program).unwrap();
+    let file = strange.join("x,y.evc");
+    let counted = icount(&moved, &["-o", argument(&file), "--", argument(&program)]);
+    assert!(counted.code == Some(0) && counted.out.contains("instruction_clock::sort"), "{counted:?}");
+    // `summary` shows the same table, after that of the times.
+    let summary = run(&["summary", argument(&file)]);
+    let table = counted.out.lines().skip(1).filter(|line| line.starts_with("instruction_clock::")).collect::<Vec<_>>();
+    assert!(table.len() == 7 && table.iter().all(|line| summary.out.contains(*line)), "{summary:?}");
+}
+
+#[test]
 fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
     if plugin().is_none() {
         return;
@@ -146,6 +169,17 @@ fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
         assert_eq!(failed.out, "", "{arguments:?}");
     }
     let example = example("instruction_clock");
+    // A shell that is killed, one that becomes another program, and one that starts another program.
+    for (script, words) in [
+        ("kill -9 $$".to_owned(), "the program was killed by signal 9"),
+        (format!("exec {}", argument(&example)), "replaced itself by another one (exec)"),
+        (format!("{}; exit 5", argument(&example)), "25 spans without counts"),
+    ] {
+        let failed = icount(plugin, &["--", "sh", "-c", &script]);
+        assert!(failed.code == Some(1) && failed.err.contains(words), "{script}: {failed:?}");
+    }
+    let failed = icount(plugin, &["--cpu", "nonsense", "--", argument(&example)]);
+    assert!(failed.code == Some(1) && failed.err.contains("before the program began"), "{failed:?}");
     let with = |name: &str, value: &str| {
         let mut command = program(&["icount", "--json", "--", argument(&example)]);
         command.env("EVENTRING_QEMU_PLUGIN", plugin).env(name, value);
@@ -163,4 +197,6 @@ fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
     assert!(failed.code == Some(1) && failed.err.contains("the plugin has not reported"), "{failed:?}");
     let failed = with("EVENTRING_FILTER", "off");
     assert!(failed.code == Some(1) && failed.err.contains("no span was counted"), "{failed:?}");
+    let failed = with("EVENTRING_INSTRUCTIONS", "off");
+    assert!(failed.code == Some(1) && failed.err.contains("EVENTRING_INSTRUCTIONS must not be `off`"), "{failed:?}");
 }

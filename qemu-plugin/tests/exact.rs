@@ -2,7 +2,9 @@
 
 mod plugin;
 
-use plugin::{MODES, assembled, compile, compiled, counts, plugin, plugin_with_a_fault, run, run_with, text};
+use plugin::{
+    MODES, assembled, compile, compiled, counts, plugin, plugin_with_a_fault, qemu_major, run, run_with, text,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,7 +31,9 @@ fn three_thousand_instructions_and_a_loop_of_two_million_and_one_are_counted_exa
 fn blocks_entered_in_the_middle_and_crossed_pages_and_repeated_copies_are_counted_exactly() {
     let Some(plugin) = plugin() else { return };
     let guest = assembled("shapes");
-    let expected = [1 + 100 * 9 + 99 * 7 + 4, 4 + 1000 * 6, 4 + 1000 * 3, 4 + 1000 * 3, 3 + 1000 + 1, 2];
+    // QEMU 7.2 counts each repetition, and QEMU 10.0 the instruction, as processors do.
+    let copy = if qemu_major() < 10 { 1000 + 1 } else { 1 };
+    let expected = [1 + 100 * 9 + 99 * 7 + 4, 4 + 1000 * 6, 4 + 1000 * 3, 4 + 1000 * 3, 3 + copy, 2];
     for mode in MODES {
         assert_eq!(spans(plugin, mode, &guest), expected, "mode {mode}");
     }
@@ -41,6 +45,11 @@ fn without_the_correction_instructions_that_cross_a_page_are_counted_twice() {
         return;
     }
     let plugin = plugin_with_a_fault();
+    if qemu_major() >= 10 {
+        // This QEMU shows each instruction once, so there is nothing to correct.
+        assert_eq!(spans(&plugin, "tb", &assembled("known")), [3000, 2_000_001]);
+        return eprintln!("SKIPPED: this QEMU does not have the fault that the plugin corrects");
+    }
     let known = spans(&plugin, "tb", &assembled("known"));
     assert!(known[0] > 3000, "{known:?}");
     assert_eq!(known[1], 2_000_001);
@@ -85,15 +94,11 @@ fn a_fault_counts_the_rest_of_its_block_once_more_by_blocks_and_not_by_instructi
     // The rest of the first block is 20 instructions and the request; of the second, a jump.
     assert_eq!(by_block, [by_instruction[0] + 20 + EMPTY, by_instruction[1] + 1]);
     // With blocks of one instruction there is no rest.
-    let argument = format!("{},mode=tb", plugin.display());
-    let single = Command::new(plugin::QEMU).args(["-singlestep", "-plugin", &argument]).arg(&guest).output().unwrap();
-    if single.status.success() {
-        let (words, _) = single.stdout.as_chunks::<8>();
-        let single: Vec<u64> = words[1..].iter().map(|word| u64::from_le_bytes(*word) - EMPTY).collect();
-        assert_eq!(single, by_instruction);
-    } else {
-        eprintln!("SKIPPED: this QEMU has no -singlestep");
-    }
+    let option = if qemu_major() < 9 { "-singlestep" } else { "-one-insn-per-tb" };
+    let single = run_with(plugin, "mode=tb", &[option], &guest).stdout;
+    let (words, _) = single.as_chunks::<8>();
+    let single: Vec<u64> = words[1..].iter().map(|word| u64::from_le_bytes(*word) - EMPTY).collect();
+    assert_eq!(single, by_instruction);
 }
 
 #[test]

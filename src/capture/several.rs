@@ -56,7 +56,8 @@ impl CaptureFile {
     }
 
     /// Returns true if both are files of one rotated capture.
-    fn is_same_capture(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn is_same_capture(&self, other: &Self) -> bool {
         let is_same = |(ours, its): (&CapturedRing, &CapturedRing)| {
             identity(ours) == identity(its)
                 && (ours.role, ours.schema_hash, ours.process) == (its.role, its.schema_hash, its.process)

@@ -5,7 +5,7 @@ use super::format::events;
 use super::paint::WARNING;
 use super::reading::ReadingBar;
 use super::saved;
-use eventring::capture::ReadFiles;
+use eventring::capture::{CaptureFile, ReadFiles};
 use eventring::export::{Summary, summarize};
 use std::path::PathBuf;
 
@@ -16,33 +16,48 @@ pub(super) struct Measured {
     pub(super) exit: Exit,
     /// True if events or payloads were lost.
     pub(super) has_losses: bool,
+    /// True if files of a rotated capture are missing.
+    pub(super) has_missing_files: bool,
     /// The files of the captures. An output must not replace them.
     pub(super) read: ReadFiles,
 }
 
 impl Measured {
-    /// Reads the captures, or rings as they are now. Prints their problems.
+    /// Reads the captures, or rings as they are now. The files of a rotated capture are one capture. Prints problems.
     pub(super) fn read(names: &[PathBuf], is_quiet: bool) -> anyhow::Result<Self> {
-        let mut measured =
-            Self { summaries: Vec::new(), exit: Exit::Done, has_losses: false, read: ReadFiles::default() };
-        for name in names {
-            let name = std::slice::from_ref(name);
-            let mut saved = saved::open(name, true)?;
+        let mut measured = Self {
+            summaries: Vec::new(),
+            exit: Exit::Done,
+            has_losses: false,
+            has_missing_files: false,
+            read: ReadFiles::default(),
+        };
+        for names in captures(names) {
+            let mut saved = saved::open(&names, true)?;
             (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet);
             measured.read.add_capture(&saved.capture);
             let summary = summarize(&saved.capture);
             saved.reading.end();
             let summary = summary?;
-            let exit = saved.report(name, &summary.problems, &summary.payload_losses);
+            let exit = saved.report(&names, &summary.problems, &summary.payload_losses);
             if measured.exit == Exit::Done {
                 measured.exit = exit;
             }
+            let warn = |what: String| {
+                let name = names[0].display();
+                anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {what}");
+            };
             if summary.lost > 0 {
-                let (name, lost) = (name[0].display(), events(summary.lost));
-                anstream::eprintln!(
-                    "{WARNING}warning:{WARNING:#} {name}: {lost} were lost, so the numbers are too small"
+                warn(format!("{} were lost, so the numbers are too small", events(summary.lost)));
+            }
+            if saved.has_missing_files() {
+                warn(
+                    "files of its rotated capture are missing, so the numbers are too small; name all of its files, those \
+                     of side B of `diff` after --with"
+                        .to_owned(),
                 );
             }
+            measured.has_missing_files |= saved.has_missing_files();
             measured.has_losses |= summary.lost.saturating_add(summary.lost_payloads()) > 0;
             measured.summaries.push(summary);
         }
@@ -57,4 +72,19 @@ impl Measured {
             exit => exit,
         }
     }
+}
+
+/// Returns the names of each capture: several if they are the files of a rotated capture, otherwise one.
+fn captures(names: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut captures: Vec<(Option<CaptureFile>, Vec<PathBuf>)> = Vec::new();
+    for name in names {
+        // What cannot be opened has its error later. A pipe would block.
+        let file = if name.is_file() { CaptureFile::open(name).ok() } else { None };
+        let is_its = |known: &CaptureFile| file.as_ref().is_some_and(|file| known.is_same_capture(file));
+        match captures.iter_mut().find(|(known, _)| known.as_ref().is_some_and(is_its)) {
+            Some((_, names)) => names.push(name.clone()),
+            None => captures.push((file, vec![name.clone()])),
+        }
+    }
+    captures.into_iter().map(|(_, names)| names).collect()
 }

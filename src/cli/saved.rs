@@ -8,7 +8,7 @@ use super::reading::ReadingBar;
 use super::selection::{SelectionArgs, SpanArgs};
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::__internals::shm::{ByteCount, nameless_file};
-use eventring::capture::{CaptureFile, CaptureOptions, NextRing, ReadFiles, Selection, capture_rings_to};
+use eventring::capture::{CaptureFile, CaptureOptions, EndReason, NextRing, ReadFiles, Selection, capture_rings_to};
 use eventring::export::PayloadLosses;
 use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
@@ -135,6 +135,11 @@ impl Saved {
     fn new(capture: CaptureFile, read: ReadFiles) -> Self {
         let reading = ReadingBar::hidden();
         Self { capture, read, is_part: false, reading, problems: Vec::new(), lost_pages: None }
+    }
+
+    /// Returns true if the input is a rotated capture of which files are missing at the start or at the end.
+    pub(super) fn has_missing_files(&self) -> bool {
+        self.capture.part() > 1 || self.capture.end().is_some_and(|end| end.reason == EndReason::Rotated)
     }
 
     /// Selects a part of the capture. If the capture is damaged, a part may be missing for this reason: then the error

@@ -1,11 +1,13 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{events, grouped, one_line};
-use super::paint::{BOLD, DIM, WARNING};
+use super::format::{columns, events, grouped, one_line};
+use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
+use super::table::NumberTable;
+use eventring::__internals::compare::full_name;
 use eventring::capture::EndReason;
-use eventring::export::{SpanSummary, Summary, summarize};
+use eventring::export::{InstructionSummary, SpanSummary, Summary, summarize};
 use std::io::{self, Write};
 
 /// Count the spans of a capture, or those that a ring holds now: their number and their durations
@@ -30,7 +32,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.json {
         writeln!(out, "{}", summary.to_json())?;
     } else {
-        table(&mut out, &summary, &saved)?;
+        write(&mut out, &summary, &saved)?;
     }
     out.flush()?;
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
@@ -39,9 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
 }
 
-const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
-
-fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
+fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
     // `part` is the number that the first opened file has in its rotated capture, counted from 1. It is 0 if the
     // capture is not rotated.
     let part = saved.capture.part();
@@ -58,29 +58,18 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         (false, Some(EndReason::Rotated | EndReason::Size) | None) => "open, or closed after the end of this file",
         (false, Some(_)) => "open",
     };
-    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, beginning, open)).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([HEADS[column].len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
-    write!(out, "{BOLD}{:<1$}{BOLD:#}", HEADS[0], widths[0])?;
-    for (head, width) in HEADS.iter().zip(&widths).skip(1).take(9) {
-        write!(out, "  {BOLD}{head:>width$}{BOLD:#}")?;
+    let mut table = NumberTable::new(["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max"]);
+    for span in &summary.spans {
+        table.row_with_note(times(span), PLAIN, note(span, beginning, open));
     }
-    writeln!(out)?;
-    for row in &rows {
-        write!(out, "{:<1$}", row[0], widths[0])?;
-        for (cell, width) in row.iter().zip(&widths).skip(1).take(9) {
-            write!(out, "  {cell:>width$}")?;
-        }
-        match row[10].as_str() {
-            "" => writeln!(out)?,
-            more => writeln!(out, "  {DIM}{more}{DIM:#}")?,
-        }
-    }
-    if rows.is_empty() {
+    table.write(out, columns(&io::stdout()))?;
+    if summary.spans.is_empty() {
         writeln!(out, "{DIM}no spans{DIM:#}")?;
+    }
+    let mut counted = summary.spans.iter().filter_map(|span| Some((span, span.instructions.as_ref()?))).peekable();
+    if counted.peek().is_some() {
+        writeln!(out)?;
+        instructions(counted).write(out, columns(&io::stdout()))?;
     }
     if summary.lost > 0 {
         writeln!(out, "{WARNING}{} were lost{WARNING:#}", events(summary.lost))?;
@@ -94,13 +83,35 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
-/// Returns the cells of a row. `beginning` says what may have become of beginnings that were not seen, and `open` of
-/// spans without a close.
-fn row(span: &SpanSummary, beginning: &str, open: &str) -> [String; 11] {
-    let name = match span.target.as_str() {
-        "" => span.name.clone(),
-        target => format!("{target}::{}", span.name),
-    };
+/// Returns a table of the instructions of spans.
+pub(super) fn instructions<'s>(
+    spans: impl Iterator<Item = (&'s SpanSummary, &'s InstructionSummary)>,
+) -> NumberTable<7> {
+    let mut table = NumberTable::new(["span", "count", "instructions", "self", "each", "min", "max"]);
+    for (span, counted) in spans {
+        let each = counted.all / counted.spans.max(1);
+        let [count, all, own, each, min, max] =
+            [counted.spans, counted.all, counted.own, each, counted.min, counted.max].map(grouped);
+        table.row([one_line(&full_name(&span.name, &span.target)), count, all, own, each, min, max], PLAIN);
+    }
+    table
+}
+
+/// Returns the name of a span, its number and its times.
+fn times(span: &SpanSummary) -> [String; 10] {
+    // Without a closed span, no duration is known. Then the cells of durations show `open` if there are open spans,
+    // and otherwise a dash.
+    let nothing = if span.open > 0 { "open" } else { "–" };
+    let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
+    let name = one_line(&full_name(&span.name, &span.target));
+    let [total, own, busy] = [span.total_nanos, span.self_nanos, span.busy_nanos].map(time);
+    let [p50, p90, p99, max] = [span.p50_nanos, span.p90_nanos, span.p99_nanos, span.max_nanos].map(time);
+    [name, grouped(span.count), total, own, busy, time(span.idle_nanos), p50, p90, p99, max]
+}
+
+/// Returns what is not in the numbers of a span. `beginning` says what may have become of beginnings that were not
+/// seen, and `open` of spans without a close.
+fn note(span: &SpanSummary, beginning: &str, open: &str) -> String {
     let mut more = Vec::new();
     if span.open > 0 {
         more.push(format!("+ {} {open}", grouped(span.open)));
@@ -108,26 +119,10 @@ fn row(span: &SpanSummary, beginning: &str, open: &str) -> [String; 11] {
     if span.end_lost > 0 {
         more.push(format!("+ {} whose end may be lost", grouped(span.end_lost)));
     }
-    // Without a closed span, no duration is known. Then the cells of durations show `open` if there are open spans,
-    // and otherwise a dash.
-    let nothing = if span.open > 0 { "open" } else { "–" };
-    let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
     if span.incomplete > 0 {
         more.push(format!("+ {} whose beginning {beginning}", grouped(span.incomplete)));
     }
-    [
-        one_line(&name),
-        grouped(span.count),
-        time(span.total_nanos),
-        time(span.self_nanos),
-        time(span.busy_nanos),
-        time(span.idle_nanos),
-        time(span.p50_nanos),
-        time(span.p90_nanos),
-        time(span.p99_nanos),
-        time(span.max_nanos),
-        more.join(", "),
-    ]
+    more.join(", ")
 }
 
 /// Returns a time with three significant digits: `950 ns`, `12.3 µs`, `1.25 s`.

@@ -1,6 +1,6 @@
-//! Tables for people: the first column is text, the others are numbers.
+//! Tables for people: the first column is text, the others are numbers. A row may end with a note.
 
-use super::paint::BOLD;
+use super::paint::{BOLD, DIM};
 use anstyle::Style;
 use std::io::{self, Write};
 
@@ -9,34 +9,53 @@ const TEXT_COLUMNS_MIN: usize = 12;
 
 /// A table whose columns are as wide as their widest cell.
 pub(super) struct NumberTable<const N: usize> {
-    rows: Vec<([String; N], Style)>,
+    rows: Vec<TableRow<N>>,
+}
+
+struct TableRow<const N: usize> {
+    cells: [String; N],
+    style: Style,
+    note: String,
 }
 
 impl<const N: usize> NumberTable<N> {
     /// Makes a table with these headings.
     pub(super) fn new(heads: [&str; N]) -> Self {
-        Self { rows: vec![(heads.map(str::to_owned), BOLD)] }
+        let mut table = Self { rows: Vec::new() };
+        table.row(heads.map(str::to_owned), BOLD);
+        table
     }
 
     pub(super) fn row(&mut self, cells: [String; N], style: Style) {
-        self.rows.push((cells, style));
+        self.row_with_note(cells, style, String::new());
     }
 
-    /// Writes the table. If it is wider than `columns`, texts of the first column lose their beginnings.
+    /// Adds a row with a note after its last cell. The note has no heading and no width.
+    pub(super) fn row_with_note(&mut self, cells: [String; N], style: Style, note: String) {
+        self.rows.push(TableRow { cells, style, note });
+    }
+
+    /// Writes the table. If it is wider than `columns`, texts of the first column lose their beginnings, if that helps.
     pub(super) fn write(&self, out: &mut impl Write, columns: Option<usize>) -> io::Result<()> {
-        let width = |column: usize| self.rows.iter().map(|(row, _)| row[column].chars().count()).max().unwrap_or(0);
+        let width = |column: usize| self.rows.iter().map(|row| row.cells[column].chars().count()).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..N).map(width).collect();
         // A column without any cell is left out.
         let others: usize = widths[1..].iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-        if let Some(columns) = columns {
-            widths[0] = widths[0].min(columns.saturating_sub(others).max(TEXT_COLUMNS_MIN));
+        // If the numbers leave no room for texts, the lines are too long anyway, and the texts stay whole.
+        if let Some(room) =
+            columns.map(|columns| columns.saturating_sub(others)).filter(|room| *room >= TEXT_COLUMNS_MIN)
+        {
+            widths[0] = widths[0].min(room);
         }
-        for (row, style) in &self.rows {
-            let mut line = format!("{:<1$}", shortened(&row[0], widths[0]), widths[0]);
-            for (cell, width) in row.iter().zip(&widths).skip(1).filter(|(_, width)| **width > 0) {
+        for TableRow { cells, style, note } in &self.rows {
+            let mut line = format!("{:<1$}", shortened(&cells[0], widths[0]), widths[0]);
+            for (cell, width) in cells.iter().zip(&widths).skip(1).filter(|(_, width)| **width > 0) {
                 line += &format!("  {cell:>width$}");
             }
-            writeln!(out, "{style}{}{style:#}", line.trim_end())?;
+            match note.as_str() {
+                "" => writeln!(out, "{style}{}{style:#}", line.trim_end())?,
+                note => writeln!(out, "{style}{line}{style:#}  {DIM}{note}{DIM:#}")?,
+            }
         }
         Ok(())
     }

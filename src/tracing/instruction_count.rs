@@ -19,9 +19,10 @@ pub enum InstructionSource {
     /// no cost. This is the default.
     #[default]
     Plugin = 2,
-    /// The plugin, or the processor's counter through perf_event_open(2), if the processor has one and the kernel
-    /// allows its use. Otherwise nothing is counted. Each event costs some 200 ns more, and the counts vary by a few
-    /// instructions with each interrupt.
+    /// The plugin, or the processor's counter (perf_event_open(2)), if the processor has one and the kernel allows its
+    /// use. Otherwise nothing is counted. Each event reads the counter twice, which takes system calls where the
+    /// program may not read the counter by itself. The counts vary by a few instructions with each interrupt. A forked
+    /// child does not count on.
     Hardware = 3,
 }
 

@@ -63,7 +63,7 @@ middle: nop
 9:      jmp     8b
 10:     stop
 
-        # A repeated copy: QEMU 7.2 executes the instruction once for each byte, and once more.
+        # A repeated copy: QEMU 7.2 executes the instruction once for each byte, and once more; QEMU 10.0 once.
         start
         mov     $1000, %ecx
         lea     source(%rip), %rsi

@@ -1,13 +1,15 @@
 //! Builds the plugin and guests, and runs guests under QEMU.
 
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
+mod build;
+
+pub use build::{QEMU, qemu_major};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-pub const QEMU: &str = "qemu-x86_64";
 pub const MODES: [&str; 2] = ["tb", "insn"];
 
 /// Returns the plugin's file, or prints why the test is skipped.
@@ -17,43 +19,23 @@ pub fn plugin() -> Option<&'static Path> {
         eprintln!("SKIPPED: {reason}");
         return None;
     }
-    Some(BUILT.get_or_init(|| build("sound", &[])))
+    Some(BUILT.get_or_init(|| build_into("sound", &[])))
 }
 
 /// Returns the file of a plugin that does not correct instructions that cross a page.
 pub fn plugin_with_a_fault() -> PathBuf {
-    build("faulty", &["--cfg", "eventring_mutants"])
+    build_into("faulty", &["--cfg", "eventring_mutants"])
 }
 
 fn missing() -> Option<String> {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Some("guests are built for x86-64 Linux".to_owned());
-    }
     if Command::new("gcc").arg("--version").output().is_err() {
         return Some("there is no gcc".to_owned());
     }
-    match Command::new(QEMU).arg("-help").output() {
-        Err(error) => Some(format!("cannot start {QEMU}: {error}")),
-        Ok(output) if !text(&output.stdout).contains("-plugin") => Some(format!("{QEMU} takes no plugins")),
-        Ok(_) => None,
-    }
+    build::missing_qemu()
 }
 
-fn build(name: &str, flags: &[&str]) -> PathBuf {
-    let directory = scratch().join(name);
-    let output = Command::new(env!("CARGO"))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        // QEMU cannot load a library with a sanitizer, and another target has another directory.
-        .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_BUILD_TARGET")
-        .args(["rustc", "--lib", "--release", "--target-dir"])
-        .arg(&directory)
-        .arg("--")
-        .args(flags)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    directory.join("release/libeventring_qemu_plugin.so")
+fn build_into(name: &str, flags: &[&str]) -> PathBuf {
+    build::build(Path::new(env!("CARGO_MANIFEST_DIR")), &scratch().join(name), flags)
 }
 
 /// Returns a directory for the files of this test program.

@@ -14,6 +14,8 @@ const HEAD: &str = "\
 # `eventring budget update` writes those of a capture. A span may have a tolerance of its own, such as \"0.5%\".
 tolerance = 0
 ";
+/// The largest size of a file.
+const BYTES_MAX: u64 = 16 << 20;
 /// The key of a tolerance.
 const TOLERANCE: &str = "tolerance";
 /// The key of the table of spans.
@@ -46,7 +48,21 @@ pub(super) struct BudgetUpdate {
 
 impl BudgetFile {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let wrong = |found: &str| {
+            let message = format!(
+                "{}: it {found}, expected a file of TOML; name one that `eventring budget update` has made",
+                path.display()
+            );
+            Failure::new(Exit::Failed, message)
+        };
+        // A pipe would block, and a device may have no end.
+        match path.metadata() {
+            Ok(metadata) if !metadata.is_file() => return Err(wrong("is no regular file")),
+            Ok(metadata) if metadata.len() > BYTES_MAX => return Err(wrong("is larger than 16 MiB")),
+            _ => {}
+        }
         let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => wrong("is no text in UTF-8"),
             ErrorKind::NotFound => {
                 let message = format!(
                     "there is no budget file {}; `eventring budget update {} CAPTURE` makes it",
@@ -63,7 +79,7 @@ impl BudgetFile {
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
             let message = format!("{}: expected TOML: {}", path.display(), error.message());
-            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let line = error.span().map(|span| 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count());
             Failure::new(Exit::Failed, line.map_or(message.clone(), |line| format!("{message}, in line {line}")))
         })?;
         Ok(Self { path: path.to_owned(), document })

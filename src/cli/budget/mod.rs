@@ -19,6 +19,7 @@ use eventring::__internals::compare::{Comparison, Measure, SpanFigures};
 use file::BudgetFile;
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Keep what spans may cost in a file of numbers, and check captures against it
@@ -65,7 +66,7 @@ struct BudgetInput {
     /// The budget file
     #[arg(value_name = "BUDGETS")]
     budgets: PathBuf,
-    /// The capture; of several captures of the same program, the medians
+    /// The capture, or all files of a rotated one; of several captures of the same program, the medians
     #[arg(value_name = "CAPTURE", required = true)]
     captures: Vec<PathBuf>,
     /// Write all numbers of the capture into this file, for Bencher (Bencher Metric Format); `-` is stdout
@@ -91,6 +92,13 @@ pub(super) fn run(args: &BudgetArgs) -> anyhow::Result<Exit> {
 fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     let budgets = BudgetFile::open(&args.input.budgets)?;
     let rows = budgets.budgets()?;
+    if rows.is_empty() {
+        let file = args.input.budgets.display();
+        let message = format!(
+            "{file}: it has no number, expected that of one span at least; `eventring budget update {file} CAPTURE` writes them"
+        );
+        return Err(Failure::new(Exit::Failed, message).into());
+    }
     let (measured, figures) = args.input.read(args.json)?;
     let checked = check::check(&rows, &figures, args.exact);
     // stdout may be taken by the numbers for Bencher.
@@ -109,9 +117,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
 fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     let mut budgets = BudgetFile::open_or_new(&args.input.budgets)?;
     let (measured, figures) = args.input.read(false)?;
-    if measured.exit != Exit::Done || measured.has_losses {
+    if measured.exit != Exit::Done || measured.has_losses || measured.has_missing_files {
         let exit = if measured.exit == Exit::Done { Exit::Lost } else { measured.exit };
-        let message = "the capture is not whole, so its numbers are no budget; capture it again, with larger rings if events were lost";
+        let message = "the capture is not whole, so its numbers are no budget; name all files of a rotated capture, or capture \
+                       it again, with larger rings if events were lost";
         return Err(Failure::new(exit, message).into());
     }
     let measures = match &*args.measures {
@@ -140,6 +149,16 @@ fn write_file(path: &Path, text: &str, measured: &Measured) -> anyhow::Result<()
 
 impl BudgetInput {
     fn read(&self, is_quiet: bool) -> anyhow::Result<(Measured, FiguresByName)> {
+        let place = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        if let Some(path) = &self.bmf
+            && (*path == self.budgets || place(path).is_some_and(|of_bmf| place(&self.budgets) == Some(of_bmf)))
+        {
+            let message = format!(
+                "cannot write {}: it is the budget file, which is not written over; choose another name for --bmf",
+                path.display()
+            );
+            return Err(Failure::new(Exit::Exists, message).into());
+        }
         let measured = Measured::read(&self.captures, is_quiet)?;
         let mut figures = FiguresByName::new();
         // Nothing is tested here, so the rate of false alarms has no effect.

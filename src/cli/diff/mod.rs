@@ -21,7 +21,8 @@ pub(super) struct DiffArgs {
     /// The captures A and B; with --with, all captures of side A
     #[arg(value_name = "CAPTURE", required = true)]
     captures: Vec<PathBuf>,
-    /// The captures of side B, if a side has several: each number of a side is then the median of its captures
+    /// The captures of side B, if a side has several, or the files of a rotated one: each number of a side is the
+    /// median of its captures
     #[arg(long, value_name = "CAPTURE", num_args = 1..)]
     with: Vec<PathBuf>,
     /// Exit with code 18 if a span has changed so: `instructions(request)>+0.5%`. May be repeated
@@ -52,7 +53,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
         (a, [_, ..]) => (a, &*args.with),
         (captures, []) => {
             let message = format!(
-                "{} given, expected two, A and B; if a side has several, name those of B after --with",
+                "{} given, expected two, A and B; if a side has several, or the files of a rotated capture, name those of B after --with",
                 format::counted(captures.len() as u64, "capture is", "captures are")
             );
             return Err(Failure::new(Exit::Usage, message).into());

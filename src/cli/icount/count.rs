@@ -1,10 +1,14 @@
 //! The result, and the reasons why there is none.
 
-use super::qemu::Qemu;
+use super::qemu::{BUILD, Qemu};
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::counted;
 use eventring::capture::CaptureSummary;
 use eventring::export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;
+
+/// The exit code of a program that a signal has killed, without the number of the signal.
+const SIGNAL_CODE: i32 = 128;
 
 /// The instructions of a program and of its spans.
 pub(super) struct InstructionCount {
@@ -31,10 +35,18 @@ impl InstructionCount {
             of_b.all.cmp(&of_a.all).then_with(|| (&a.name, &a.target).cmp(&(&b.name, &b.target)))
         });
         if spans.is_empty() {
-            let message = format!(
-                "the program has executed {total} instructions, and no span was counted, expected at least one; record \
-                 spans with eventring's tracing subscriber, with a filter that lets them through (EVENTRING_FILTER), and close them"
-            );
+            let message = match not_counted {
+                0 => format!(
+                    "the program has executed {total} instructions, and no span was counted, expected at least one; record \
+                     spans with eventring's tracing subscriber, with a filter that lets them through (EVENTRING_FILTER), and \
+                     close them"
+                ),
+                _ => format!(
+                    "the program has recorded {} without counts, expected counts; a program that is started by another one \
+                     (exec) runs without QEMU: name that program itself; and EVENTRING_INSTRUCTIONS must not be `off`",
+                    counted(not_counted, "span", "spans")
+                ),
+            };
             return Err(Failure::new(Exit::Failed, message));
         }
         Ok(Self { spans, total, lost: captured.stats.lost(), not_counted })
@@ -55,14 +67,19 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
         return Ok(total);
     }
     let qemu = qemu.program.display();
-    let message = match lines.is_empty() {
-        true => format!(
-            "the run has ended with exit code {code}, and the plugin has not reported, expected a count; if QEMU has refused the \
-             plugin (see above), {qemu} is a static build: install a dynamic one (Debian 12: apt install qemu-user); a program \
-             that is killed by a signal is not counted"
+    let message = match (lines.is_empty(), code.checked_sub(SIGNAL_CODE)) {
+        (true, Some(signal @ 1..)) => format!(
+            "the program was killed by signal {signal}, and a program that is killed is not counted, expected one that exits; \
+             let it end by itself"
         ),
-        false => format!(
-            "the plugin has counted 0 instructions, expected more; {qemu} may be a version that it does not know"
+        (true, _) => format!(
+            "the run has ended with exit code {code}, and the plugin has not reported, expected a count; if QEMU has refused the \
+             plugin (see above), {qemu} may be a static build (Debian 12: apt install qemu-user installs another one), or the plugin is not \
+             the one that {BUILD} makes; if the program has replaced itself by another one (exec), which runs without QEMU, name that one"
+        ),
+        (false, _) => format!(
+            "the plugin has counted 0 instructions, expected more; {qemu} has ended with exit code {code} before the program began: \
+             if it has said why (see above), mend that, otherwise it may be a version that the plugin does not know"
         ),
     };
     Err(Failure::new(Exit::Failed, message))

@@ -4,6 +4,7 @@ use crate::cli::exit::{Exit, Failure};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ const QEMU_VARIABLE: &str = "EVENTRING_QEMU";
 const QEMU: &str = "qemu-x86_64";
 const PLUGIN: &str = "libeventring_qemu_plugin.so";
 /// The command that makes the plugin.
-const BUILD: &str = "cargo build --release -p eventring-qemu-plugin";
+pub(super) const BUILD: &str = "cargo build --release -p eventring-qemu-plugin";
 /// The machine in the header of an ELF file for x86-64.
 const X86_64: [u8; 2] = [62, 0];
 
@@ -72,12 +73,13 @@ impl Qemu {
         program: &Path,
         arguments: &[OsString],
     ) -> Vec<OsString> {
-        let mut plugin = self.plugin.clone().into_os_string();
+        let mut plugin = OsString::from("file=");
+        plugin.push(option_value(&self.plugin));
         plugin.push(match mode {
             CountMode::Tb => ",mode=tb,report=",
             CountMode::Insn => ",mode=insn,report=",
         });
-        plugin.push(report);
+        plugin.push(option_value(report));
         let mut command = vec![self.program.clone().into(), "-plugin".into(), plugin];
         if let Some(cpu) = cpu {
             command.extend(["-cpu".into(), cpu.to_owned()]);
@@ -86,6 +88,12 @@ impl Qemu {
         command.extend(arguments.iter().cloned());
         command
     }
+}
+
+/// Returns a path as QEMU reads it in a list of options: a comma in it is written twice.
+fn option_value(path: &Path) -> OsString {
+    let bytes = path.as_os_str().as_bytes().iter().flat_map(|byte| [*byte].repeat(if *byte == b',' { 2 } else { 1 }));
+    OsString::from_vec(bytes.collect())
 }
 
 fn set(variable: &str) -> Option<PathBuf> {

@@ -1,10 +1,9 @@
 //! The result for people and for programs.
 
 use super::count::InstructionCount;
-use crate::cli::format::{counted, grouped, one_line};
-use crate::cli::paint::{DIM, PLAIN, WARNING};
-use crate::cli::table::NumberTable;
-use eventring::__internals::compare::full_name;
+use crate::cli::format::{columns, counted, grouped, one_line};
+use crate::cli::paint::{DIM, WARNING};
+use crate::cli::summary::instructions;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -25,21 +24,9 @@ pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
 }
 
 pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
-    let mut table = NumberTable::new(["span", "count", "instructions", "self", "each", "min", "max"]);
-    for (span, counted) in &count.spans {
-        let cells = [
-            one_line(&full_name(&span.name, &span.target)),
-            grouped(counted.spans),
-            grouped(counted.all),
-            grouped(counted.own),
-            grouped(counted.all / counted.spans.max(1)),
-            grouped(counted.min),
-            grouped(counted.max),
-        ];
-        table.row(cells, PLAIN);
-    }
+    let table = instructions(count.spans.iter().map(|(span, counted)| (span, counted)));
     let mut out = anstream::stdout();
-    table.write(&mut out, None)?;
+    table.write(&mut out, columns(&io::stdout()))?;
     writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
     if count.lost > 0 {
         let events = counted(count.lost, "event was", "events were");

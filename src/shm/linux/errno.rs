@@ -25,3 +25,15 @@ impl ShmError {
         Self::new(kind, operation, found).caused_by(errno)
     }
 }
+
+/// Calls `f`, and then restores `errno`. The program may be about to look at it.
+pub(super) fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: the function returns the address of the calling thread's `errno`, which is valid as long as the thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above; no other thread accesses this `errno`.
+    let before = unsafe { *errno };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    result
+}

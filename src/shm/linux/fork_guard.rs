@@ -6,8 +6,11 @@
 //! `MADV_DONTFORK`: a child does not have a page with this mark at all. On old kernels a system call finds out whether
 //! the page exists, because a load from a missing page would kill the process.
 //!
-//! Comparing process ids is not enough. A child in a pid namespace of its own can have the same process id as its
-//! parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
+//! An emulator of Linux may promise both and do neither. QEMU 7.2 does, and it takes advice that does not exist, which
+//! shows it. There the guard compares process ids.
+//!
+//! Elsewhere comparing process ids is not enough. A child in a pid namespace of its own can have the same process id as
+//! its parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};
@@ -16,6 +19,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+use super::errno::keeping_errno;
 use super::error::ShmError;
 
 /// The value of the word in the process that made the guard.
@@ -23,20 +27,26 @@ const ORIGINAL: u32 = 1;
 /// The value of the word if the kernel cannot wipe the page. In this case the *witness* decides, a page that no child
 /// inherits: only the original process has it.
 const ASK_WITNESS: u32 = 2;
+/// The value of the word if the system does not keep its promises about pages. In this case the process id decides.
+const ASK_PROCESS_ID: u32 = 3;
+/// Advice that no kernel knows.
+const NO_ADVICE: libc::c_int = 0x5eed;
 
 /// The content of the guard's page. In a forked child the page holds zeros if the kernel can wipe pages, otherwise a
 /// copy of the content.
 #[repr(C)]
 struct Page {
     word: AtomicU32,
-    /// A page that no child inherits. It begins with the guard's cookie. Null if `word` alone decides.
+    /// A page that no child inherits. It begins with the guard's cookie. Null if there is no witness.
     witness: AtomicPtr<u32>,
+    /// The process id of the process that made the guard.
+    process_id: AtomicU32,
 }
 
 /// A word that is non-zero only in the process that made it.
 ///
-/// On kernels before 4.14, every check makes a system call. A `vfork` child shares its parent's memory until it calls
-/// `exec`, so it counts as the original process.
+/// On kernels before 4.14, and under QEMU 7.2, every check makes a system call. A `vfork` child shares its parent's
+/// memory until it calls `exec`, so it counts as the original process.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ForkGuard {
@@ -70,6 +80,12 @@ impl ForkGuard {
         let guard = Self { page: page.cast(), page_bytes, cookie };
         // SAFETY: the range is exactly the page that was mapped above. Nothing is stored in it yet.
         let is_wiped = may_wipe && unsafe { madvise(page.as_ptr(), page_bytes, Advice::LinuxWipeOnFork) }.is_ok();
+        // SAFETY: the range is the same. A kernel refuses the advice, and an emulator ignores it.
+        let takes_any_advice = keeping_errno(|| unsafe { libc::madvise(page.as_ptr(), page_bytes, NO_ADVICE) }) == 0;
+        if takes_any_advice {
+            guard.ask_process_id();
+            return Ok(guard);
+        }
         if is_wiped {
             guard.page().word.store(ORIGINAL, Ordering::Relaxed);
             return Ok(guard);
@@ -83,6 +99,12 @@ impl ForkGuard {
         unsafe { madvise(witness.as_ptr().cast(), page_bytes, Advice::LinuxDontFork) }?;
         guard.page().word.store(ASK_WITNESS, Ordering::Relaxed);
         Ok(guard)
+    }
+
+    /// Makes the process id decide.
+    fn ask_process_id(&self) {
+        self.page().process_id.store(std::process::id(), Ordering::Relaxed);
+        self.page().word.store(ASK_PROCESS_ID, Ordering::Relaxed);
     }
 
     fn page(&self) -> &Page {
@@ -101,6 +123,7 @@ impl ForkGuard {
         match self.page().word.load(Ordering::Relaxed) {
             ORIGINAL => true,
             0 => false,
+            ASK_PROCESS_ID => self.page().process_id.load(Ordering::Relaxed) == std::process::id(),
             _ => self.has_witness(),
         }
     }
@@ -174,6 +197,22 @@ mod tests {
             assert!(!same_pid::fork(|| u8::from(guard.is_original_process())).is_one());
             assert!(guard.is_original_process());
         }
+    }
+
+    #[test]
+    fn under_an_emulator_the_process_id_decides() {
+        let guard = ForkGuard::make(true).unwrap();
+        guard.ask_process_id();
+        // The page stays as it is in a child, as under QEMU 7.2.
+        // SAFETY: exactly the page of the guard.
+        unsafe { madvise(guard.page.as_ptr().cast(), guard.page_bytes, Advice::LinuxKeepOnFork) }.unwrap();
+        assert!(guard.is_original_process() && !guard.is_surely_original_process());
+        let forked = same_pid::fork(|| {
+            let own = ForkGuard::make(true).unwrap();
+            own.ask_process_id();
+            u8::from(!guard.is_original_process() && own.is_original_process())
+        });
+        assert!(forked.is_one() && guard.is_original_process());
     }
 
     #[test]

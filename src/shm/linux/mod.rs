@@ -19,7 +19,7 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
-//! | `instructions` | counts of executed instructions |
+//! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
 //! | `handler_list` | the list that signal handlers and exit handlers go through |
@@ -27,6 +27,8 @@
 use super::{answers, decimal, error, fd, location, name, options, sections};
 
 mod allocate;
+#[cfg(feature = "tracing")]
+mod counter_page;
 mod create;
 mod descriptor;
 mod destination;
@@ -35,6 +37,8 @@ mod errno;
 mod extents;
 mod fork_guard;
 mod handler_list;
+#[cfg(feature = "tracing")]
+mod hardware_counter;
 mod huge_pages;
 mod identity;
 #[cfg(feature = "tracing")]
