@@ -10,6 +10,11 @@ use std::process::Command;
 /// Runs a Python script of this folder on a file and returns the JSON that the script prints. If Python or a module
 /// that the script needs is missing, prints a line that says so and returns `None`.
 pub fn read(script: &str, file: &Path) -> Option<Value> {
+    read_files(script, &[file])
+}
+
+/// Runs a script on several files, as [`read`] does.
+pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let needed = match script {
         "trace_processor.py" => {
@@ -25,7 +30,7 @@ pub fn read(script: &str, file: &Path) -> Option<Value> {
         return None;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/consumers").join(script);
-    let output = Command::new(&python).arg(script).arg(file).output().unwrap();
+    let output = Command::new(&python).arg(script).args(files).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }

