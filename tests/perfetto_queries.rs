@@ -63,7 +63,7 @@ fn record() {
 }
 
 #[test]
-fn each_query_of_the_document_finds_what_was_recorded() {
+fn each_query_of_the_document_finds_what_was_recorded_in_a_trace_of_threads_and_in_one_with_both_views() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, typed, capture, trace, asked) = (path("shop"), path("typed"), path("t.evc"), path("trace"), path("q"));
@@ -81,14 +81,19 @@ fn each_query_of_the_document_finds_what_was_recorded() {
     let captured = run(&["capture", &ring, &typed, "-o", &capture, "--now", "--json"]).json();
     let spans = run(&["export", &capture, "--format", "jsonl"]).json_lines();
     let spans: Vec<&Value> = spans.iter().filter(|line| line["type"] == "span").collect();
-    run(&["export", &capture, "-o", &trace, "--json"]).json();
-
     let queries = queries();
     assert_eq!(queries.len(), 11);
     std::fs::write(&asked, Value::from(queries).to_string()).unwrap();
-    let Some(answers) = consumers::read_files("trace_processor.py", &[Path::new(&trace), Path::new(&asked)]) else {
-        return;
-    };
+    for view in ["thread", "both"] {
+        run(&["export", &capture, "-o", &trace, "--force", "--view", view, "--json"]).json();
+        let answers = consumers::read_files("trace_processor.py", &[Path::new(&trace), Path::new(&asked)]);
+        let Some(answers) = answers else { return };
+        check(&answers, &spans, &captured);
+    }
+}
+
+/// Checks the answers, by the headings of the queries. `spans` are those that were recorded.
+fn check(answers: &Value, spans: &[&Value], captured: &Value) {
     let rows = |heading: &str| answers[heading].as_array().unwrap_or_else(|| panic!("`{heading}` in {answers}"));
     let column = |heading: &str, name: &str| rows(heading).iter().map(|row| row[name].clone()).collect::<Vec<_>>();
 

@@ -99,7 +99,9 @@ struct FlowSlice {
 }
 
 impl FlowFinder {
+    /// Makes a finder. In a trace with both views, the flows go between the slices of threads.
     pub(super) fn new(view: View) -> Self {
+        let view = if view.has_threads() { View::Thread } else { View::Span };
         Self { view, spans: IdMap::default(), found: Vec::new() }
     }
 

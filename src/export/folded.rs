@@ -151,7 +151,7 @@ impl SpanFolder<'_> {
         let folded = process.spans.remove(&span.id).unwrap_or_default();
         let nanos = match self.view {
             View::Span => process.self_times.take(span, last_nanos).unwrap_or(0),
-            View::Thread => folded.nanos,
+            View::Thread | View::Both => folded.nanos,
         };
         let weight = match self.weight {
             Weight::Time => nanos,

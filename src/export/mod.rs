@@ -109,7 +109,7 @@ impl Format {
     }
 }
 
-/// The tracks of a trace: threads or spans.
+/// The tracks of a trace: threads, spans, or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
@@ -119,6 +119,19 @@ pub enum View {
     Thread,
     /// A slice for each span from creation to close, whichever threads worked on it
     Span,
+    /// Both, as two groups of tracks in one trace, with counters of events and of open spans; stacks are those of
+    /// threads
+    Both,
+}
+
+impl View {
+    fn has_threads(self) -> bool {
+        matches!(self, Self::Thread | Self::Both)
+    }
+
+    fn has_spans(self) -> bool {
+        matches!(self, Self::Span | Self::Both)
+    }
 }
 
 /// The number behind each line of folded stacks.

@@ -25,6 +25,8 @@ pub(super) struct Outline {
     pub(super) counts: ExportSummary,
     /// The time of the first event.
     pub(super) first_nanos: u64,
+    /// The time of the last event.
+    pub(super) last_nanos: u64,
 }
 
 /// The facts about one process. Span slices have the ids and spans the numbers that a replay gives them.
@@ -97,7 +99,7 @@ impl Outline {
         };
         let processes = finder.processes.into_iter().map(finished).collect();
         let losses = finder.losses.finish(recording, first_nanos, last_nanos);
-        Ok(Self { processes, losses, counts, first_nanos })
+        Ok(Self { processes, losses, counts, first_nanos, last_nanos })
     }
 }
 
@@ -189,7 +191,7 @@ impl ProcessPass {
         if self.left_after_close.remove(&span.id) {
             self.outline.busy_nanos.insert(span.number, span.counted_busy_nanos());
         }
-        if let (View::Span, Some(parent)) = (view, span.parent) {
+        if let (true, Some(parent)) = (view.has_spans(), span.parent) {
             // A parent that is not in the replay any more was closed before.
             let parent = replay.get(parent).map(SpanInterval::of);
             self.nest(span, parent);
@@ -234,7 +236,7 @@ impl ProcessPass {
             } else if self.left_after_close.contains(&span.id) {
                 self.outline.busy_nanos.insert(span.number, span.counted_busy_nanos());
             }
-            if let (View::Span, Some(parent)) = (view, span.parent) {
+            if let (true, Some(parent)) = (view.has_spans(), span.parent) {
                 self.nest(span, by_id.get(&parent).copied());
             }
         }

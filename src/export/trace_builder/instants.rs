@@ -1,7 +1,7 @@
 //! Instants (log records, markers, failed records and typed events), and samples of counters.
 
 use super::held::{Instant, InstantName, Origin};
-use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
+use super::{ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::recording::RecordingEntry;
 use crate::schema::decode_event;
@@ -111,9 +111,11 @@ impl TraceBuilder<'_> {
             Origin::Ring(_) => None,
         };
         let process = &self.processes[instant.process_index];
-        let drawn = instant.span.and_then(|span| process.spans.get(&span)).and_then(|span| match self.view {
-            View::Span => span.whole.as_ref().map(|whole| (whole.track, whole.drawn(instant.nanos))),
-            View::Thread => span.slice_at(thread, instant.nanos).map(|slice| (slice.track, slice.drawn(instant.nanos))),
+        let drawn = instant.span.and_then(|span| process.spans.get(&span)).and_then(|span| {
+            // With both views, the instant is drawn once, in the thread that recorded it if that was in the span.
+            let slice = span.slice_at(thread, instant.nanos).filter(|_| self.view.has_threads());
+            let whole = span.whole.as_ref().map(|whole| (whole.track, whole.drawn(instant.nanos)));
+            slice.map(|slice| (slice.track, slice.drawn(instant.nanos))).or(whole)
         });
         let (track, nanos) = match (drawn, &instant.origin) {
             (Some(drawn), _) => drawn,

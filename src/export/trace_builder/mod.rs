@@ -3,6 +3,7 @@
 mod drawn;
 mod held;
 mod instants;
+mod meters;
 mod slices;
 mod spans;
 mod tracks;
@@ -21,6 +22,7 @@ use crate::schema::perf::PerfEvent;
 use crate::tracing::{Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 use drawn::DrawnSpan;
 use held::HeldInstants;
+use meters::Meters;
 use std::io;
 use tracks::TrackKey;
 
@@ -43,6 +45,8 @@ pub(super) fn draw(
         tracks: IdMap::default(),
         slices_drawn: 0,
         processes: recording.processes().iter().map(|_| DrawnProcess::default()).collect(),
+        meters: (view == View::Both)
+            .then(|| Meters::new(outline.first_nanos, outline.last_nanos, recording.processes().len())),
         overlapping_rows: IdMap::default(),
         free_from: IdMap::default(),
         held: HeldInstants::default(),
@@ -62,6 +66,8 @@ struct TraceBuilder<'p> {
     tracks: IdMap<TrackKey, TrackId>,
     slices_drawn: u64,
     processes: Vec<DrawnProcess>,
+    /// Counters of events and spans, in a trace with both views.
+    meters: Option<Meters>,
     /// The rows of each thread's slices that overlap without nesting.
     overlapping_rows: IdMap<ThreadKey, TrackRows>,
     /// The time from which the next slice of a thread can be drawn. Only threads that have a slice with a drawn end
@@ -92,6 +98,10 @@ impl Pass for TraceBuilder<'_> {
             EntryContent::Gap { .. } => return Ok(()),
         };
         self.now_nanos = self.now_nanos.max(nanos);
+        self.sample_meters(self.now_nanos)?;
+        if let Some(meters) = &mut self.meters {
+            meters.count(entry.process_index, step, replay);
+        }
         while let Some(instant) = self.held.take(self.now_nanos) {
             self.draw_instant(&instant)?;
         }
@@ -197,6 +207,9 @@ impl TraceBuilder<'_> {
     fn finish(&mut self) -> io::Result<()> {
         while let Some(instant) = self.held.take_any() {
             self.draw_instant(&instant)?;
+        }
+        if let Some(Meters { grain_start_nanos, .. }) = self.meters {
+            self.sample_grain(grain_start_nanos)?;
         }
         self.end_lost_spans()?;
         self.losses()?;

@@ -1,7 +1,7 @@
 //! Thread view: a track for each thread, with its span slices.
 
 use super::drawn::{DrawnSlice, drawn_end, lost_end};
-use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
+use super::{ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::export::trace_writer::TrackId;
 use crate::recording::RecordingEntry;
 use crate::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
@@ -20,7 +20,7 @@ impl TraceBuilder<'_> {
         catalog: &Catalog,
         replay: &SpanReplay,
     ) -> io::Result<()> {
-        let Some(replayed) = replay.get(slice.span).filter(|_| self.view == View::Thread) else { return Ok(()) };
+        let Some(replayed) = replay.get(slice.span).filter(|_| self.view.has_threads()) else { return Ok(()) };
         let outline = &self.outline.processes[entry.process_index];
         let row = outline.overlapping.contains(slice.id).then(|| {
             let rows = self.overlapping_rows.entry(slice.thread).or_default();

@@ -2,6 +2,7 @@
 
 use super::drawn::{WholeSlice, lost_end};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
+use crate::export::flows::SliceFlows;
 use crate::export::trace_writer::SliceId;
 use crate::tracing::{SpanId, SpanReplay};
 use std::io;
@@ -11,7 +12,7 @@ impl TraceBuilder<'_> {
     /// be of any kind, because the record of its creation may have been lost.
     pub(super) fn show_span(&mut self, process_index: usize, id: SpanId, replay: &SpanReplay) -> io::Result<()> {
         let process = &mut self.processes[process_index];
-        if self.view == View::Thread || process.spans.get(&id).is_some_and(|span| span.whole.is_some()) {
+        if !self.view.has_spans() || process.spans.get(&id).is_some_and(|span| span.whole.is_some()) {
             return Ok(());
         }
         let Some(replayed) = replay.get(id) else { return Ok(()) };
@@ -44,7 +45,11 @@ impl TraceBuilder<'_> {
             }
         }
         let place = &mut self.processes[process_index].flows;
-        let flows = outline.flows.of_next(place, replayed.number);
+        let flows = match self.view {
+            View::Span => outline.flows.of_next(place, replayed.number),
+            // The flows are those of slices of threads.
+            _ => SliceFlows::default(),
+        };
         let known = start.and_then(|start| start.call_site.as_deref());
         let call_site = replayed.call_site.as_deref().or(known);
         let name = self.names.of_span(id, call_site);

@@ -16,6 +16,12 @@ impl SpanReplay {
         self.spans.len()
     }
 
+    /// Returns the number of spans that have not been closed.
+    #[cfg(feature = "export")]
+    pub(crate) fn open_count(&self) -> usize {
+        self.spans.len().saturating_sub(self.closing.len())
+    }
+
     /// Returns true if all spans were taken.
     #[must_use]
     pub fn is_empty(&self) -> bool {
