@@ -41,7 +41,19 @@ struct View {
     port: u16,
     token: String,
     trace_bytes: usize,
-    _folder: Folder,
+    folder: Folder,
+    _end: EndWithTest,
+}
+
+/// Ends the program if the test fails. It would serve for ever.
+struct EndWithTest(rustix::process::Pid);
+
+impl Drop for EndWithTest {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            _ = rustix::process::kill_process(self.0, rustix::process::Signal::KILL);
+        }
+    }
 }
 
 /// The answer to a request.
@@ -58,11 +70,12 @@ impl View {
         let ui = folder.ui();
         let arguments = ["view", name, "--no-browser", "--json", "--ui", argument(&ui)];
         let mut live = Live::start(&[&arguments, options].concat());
+        let end = EndWithTest(rustix::process::Pid::from_child(&live.child));
         let told = live.json_line();
         assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["url", "ui", "trace_bytes"]);
         assert_eq!(told["ui"], argument(&ui.canonicalize().unwrap()));
         let (port, token) = parts(&told);
-        Self { live, port, token, trace_bytes: told["trace_bytes"].as_u64().unwrap() as usize, _folder: folder }
+        Self { live, port, token, trace_bytes: told["trace_bytes"].as_u64().unwrap() as usize, folder, _end: end }
     }
 
     /// Sends what our own page would send.
@@ -97,6 +110,23 @@ fn parts(told: &Value) -> (u16, String) {
     (port.parse().unwrap(), token.to_owned())
 }
 
+/// Records this many spans into the ring at `ring`.
+fn record(ring: &Path, spans: u32) -> PerfRecorder {
+    let recorder = PerfRecorder::builder().config(argument(ring)).prefault(false).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let record = || (0..spans).for_each(|number| info_span!("request", number).in_scope(|| ()));
+    tracing::dispatcher::with_default(&dispatch, record);
+    recorder
+}
+
+/// Captures spans. Returns the path of the capture.
+fn capture(directory: &tempfile::TempDir) -> String {
+    let (ring, file) = (place(directory, "shop"), place(directory, "shop.evc"));
+    let _recorder = record(&ring, 200);
+    run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
+    argument(&file).to_owned()
+}
+
 /// Sends the first lines of a request. Returns `None` if there is no answer.
 fn ask(port: u16, head: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
@@ -111,12 +141,13 @@ fn ask(port: u16, head: &str) -> Option<Answer> {
 
 #[test]
 fn one_line_says_where_the_trace_is_and_the_trace_is_that_of_export() {
-    let view = View::start(KEPT, &[]);
+    let directory = directory();
+    let capture = capture(&directory);
+    let view = View::start(&capture, &[]);
     let answer = view.get(&view.trace());
     assert_eq!((answer.status, answer.body.len()), (200, view.trace_bytes));
-    let directory = directory();
     let exported = place(&directory, "trace");
-    run(&["export", KEPT, "-o", argument(&exported), "--json"]).json();
+    run(&["export", &capture, "-o", argument(&exported), "--json"]).json();
     assert!(answer.body == fs::read(exported).unwrap());
     // A second time, too: a page may be loaded again.
     assert_eq!(view.get(&view.trace()).body.len(), view.trace_bytes);
@@ -216,7 +247,7 @@ fn no_request_leads_out_of_the_folder() {
         assert!(answer.status == 404 && answer.body.is_empty(), "{path}: {answer:?}");
     }
     // A file that has become a link since the start is not followed.
-    let file = view._folder.ui().join("index.html");
+    let file = view.folder.ui().join("index.html");
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("../secret", &file).unwrap();
     assert_eq!(view.get("ui/index.html").status, 404);
@@ -314,7 +345,7 @@ fn without_a_screen_it_prints_the_address() {
 fn a_folder_without_a_perfetto_ui_is_refused() {
     let directory = directory();
     for (file, found) in [(None, "it has no file index.html"), (Some("index.html"), "no folder v*/ in it has both")] {
-        file.map(|file| fs::write(place(&directory, file), "").unwrap());
+        file.iter().for_each(|file| fs::write(place(&directory, file), "").unwrap());
         let refused = run(&["view", KEPT, "--no-browser", "--ui", argument(directory.path())]);
         assert_eq!((refused.code, refused.out.as_str()), (Some(3), ""), "{refused:?}");
         assert!(refused.err.contains(found) && refused.err.contains("--get-ui"), "{refused:?}");
@@ -326,34 +357,40 @@ fn a_folder_without_a_perfetto_ui_is_refused() {
 fn a_rings_name_shows_what_it_holds_now() {
     let directory = directory();
     let ring = place(&directory, "shop");
-    let recorder = PerfRecorder::builder().config(argument(&ring)).prefault(false).build().unwrap();
+    let recorder = record(&ring, 100);
+    let few = View::start(argument(&ring), &[]);
+    assert_eq!(few.trace(), "trace/shop.perfetto-trace");
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
-    let record = || (0..100).for_each(|number| info_span!("a_span_of_the_ring", number).in_scope(|| ()));
-    tracing::dispatcher::with_default(&dispatch, record);
-    let view = View::start(argument(&ring), &[]);
-    assert_eq!(view.trace(), "trace/shop.perfetto-trace");
-    let trace = view.get(&view.trace()).body;
-    let name = b"a_span_of_the_ring";
-    assert!(trace.windows(name.len()).any(|bytes| bytes == name));
-    assert_eq!(view.interrupted().code, Some(0));
+    let more = || (0..2_000).for_each(|number| info_span!("more", number).in_scope(|| ()));
+    tracing::dispatcher::with_default(&dispatch, more);
+    let many = View::start(argument(&ring), &[]);
+    assert!(many.trace_bytes > 4 * few.trace_bytes, "{} {}", many.trace_bytes, few.trace_bytes);
+    assert_eq!(few.get(&few.trace()).body.len(), few.trace_bytes);
+    assert_eq!((few.interrupted().code, many.interrupted().code), (Some(0), Some(0)));
 }
 
 #[test]
 fn a_capture_that_is_too_large_is_cut_to_its_last_part() {
-    let all = View::start(KEPT, &[]);
-    let part = View::start(KEPT, &["--max-events", "20"]);
-    assert!(part.trace_bytes < all.trace_bytes, "{} {}", part.trace_bytes, all.trace_bytes);
-    let whole = View::start(KEPT, &["--max-events", "0"]);
+    let directory = directory();
+    let capture = capture(&directory);
+    let all = View::start(&capture, &[]);
+    let part = View::start(&capture, &["--max-events", "60"]);
+    assert!(part.trace_bytes < all.trace_bytes / 2, "{} {}", part.trace_bytes, all.trace_bytes);
+    let whole = View::start(&capture, &["--max-events", "0"]);
     assert_eq!(whole.trace_bytes, all.trace_bytes);
     assert_eq!((all.interrupted().err.as_str(), whole.interrupted().err.as_str()), ("", ""));
     let said = part.interrupted().err;
-    assert!(said.contains("too large for a browser") && said.contains("--from"), "{said}");
+    assert!(said.contains("the last 60 are shown") && said.contains("--from"), "{said}");
 }
 
 #[test]
 fn a_program_that_floods_the_port_does_not_keep_the_page_out() {
     let view = View::start(KEPT, &[]);
     let trace = view.trace();
+    // The program cannot keep all connections of the flood.
+    let files = rustix::process::Rlimit { current: Some(200), maximum: Some(200) };
+    let pid = rustix::process::Pid::from_child(&view.live.child);
+    rustix::process::prlimit(Some(pid), rustix::process::Resource::Nofile, files).unwrap();
     // This connection knows the token, so it stays.
     let mut page = TcpStream::connect(("127.0.0.1", view.port)).unwrap();
     page.write_all(format!("GET /{}/alive HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", view.token, view.port).as_bytes())

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// The time between two looks at whether the server should end.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time that connections have to finish when the server ends.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// The time that connections have to finish when the server ends, because of the user or the page, or by itself.
+const FAREWELL: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// Nothing on the start page comes from elsewhere, and no other page may show it.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; \
@@ -88,7 +88,7 @@ impl Server {
             end().await;
             _ = ended.send(());
             // A connection that never finishes does not keep the program.
-            match tokio::time::timeout(FAREWELL, serving).await {
+            match tokio::time::timeout(FAREWELL[usize::from(is_once)], serving).await {
                 Ok(Ok(served)) => served.map_err(cannot),
                 _ => Ok(()),
             }

@@ -13,8 +13,8 @@ use std::io::BufWriter;
 /// The most bytes of a trace that is shown. Perfetto's engine in a browser has 4 GiB of memory, and takes more memory
 /// for a trace than the trace has bytes.
 const TRACE_BYTES_MAX: u64 = 1 << 30;
-/// The number of events between two of which the time is noted.
-const STRIDE: u64 = 256;
+/// The most times of events that are kept in memory.
+const TIMES_MAX: usize = 1 << 20;
 /// The most attempts to make a trace small enough.
 const ATTEMPTS: u32 = 6;
 
@@ -71,29 +71,39 @@ fn write(capture: &CaptureFile, options: ExportOptions) -> anyhow::Result<Trace>
     Ok(Trace { file, bytes, summary })
 }
 
-/// The times of every [`STRIDE`]th event of what was selected, in the order of the capture.
+/// The times of every `stride`th event of what was selected, in the order of the capture.
 struct Times {
     nanos: Vec<u64>,
+    stride: u64,
     events: u64,
 }
 
 impl Times {
     fn of(capture: &CaptureFile) -> Self {
-        let mut times = Self { nanos: Vec::new(), events: 0 };
+        let mut times = Self { nanos: Vec::new(), stride: 1, events: 0 };
         for record in capture.events() {
             if let CapturedContent::Event { descriptor, .. } = record.content {
-                if times.events.is_multiple_of(STRIDE) {
-                    times.nanos.push(descriptor.record_epoch_nanos);
-                }
-                times.events += 1;
+                times.add(descriptor.record_epoch_nanos, TIMES_MAX);
             }
         }
         times
     }
 
+    /// Adds the next event. If there are `times_max` times then, every second one is forgotten.
+    fn add(&mut self, nanos: u64, times_max: usize) {
+        if self.events.is_multiple_of(self.stride) {
+            self.nanos.push(nanos);
+        }
+        self.events += 1;
+        if self.nanos.len() == times_max {
+            self.nanos = self.nanos.iter().step_by(2).copied().collect();
+            self.stride *= 2;
+        }
+    }
+
     /// Returns the time from which on there are `keep` events, or a few less. Returns `None` if there are not more.
     fn last(&self, keep: u64) -> Option<u64> {
-        let first = self.events.checked_sub(keep).filter(|left_out| *left_out > 0)?.div_ceil(STRIDE);
+        let first = self.events.checked_sub(keep).filter(|left_out| *left_out > 0)?.div_ceil(self.stride);
         self.nanos.get(usize::try_from(first).ok()?).or(self.nanos.last()).copied()
     }
 }
@@ -112,4 +122,21 @@ fn keep_last(args: &SavedArgs, saved: &mut Saved, times: &mut Option<Times>, kee
         grouped(keep.min(times.events)),
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_events_are_found_however_many_times_are_kept() {
+        for times_max in [4, 16, 2_000] {
+            let mut times = Times { nanos: Vec::new(), stride: 1, events: 0 };
+            (0..1_000).for_each(|number| times.add(number * 10, times_max));
+            assert_eq!(times.last(1_000), None);
+            assert_eq!(times.last(2_000), None);
+            let kept = 1_000 - times.last(600).unwrap() / 10;
+            assert!(kept <= 600 && 600 - kept < times.stride, "{times_max}: {kept}");
+        }
+    }
 }
