@@ -130,6 +130,8 @@ fn capture(directory: &tempfile::TempDir) -> String {
 /// Sends the first lines of a request. Returns `None` if there is no answer.
 fn ask(port: u16, head: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    // A server that never answers makes the test fail, and not hang.
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(300))).ok()?;
     stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).ok()?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).ok()?;

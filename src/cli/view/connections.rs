@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause after the system could not accept a connection, for example because no descriptor is free.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether a connection has shown the token.
+/// The proof that a connection has shown the token, once it has.
 #[derive(Clone, Default)]
 pub(super) struct Proof(Arc<OnceLock<()>>);
 
@@ -69,10 +69,10 @@ impl Door {
 }
 
 impl Listener for Door {
-    type Io = Connection;
+    type Io = BrowserConnection;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    async fn accept(&mut self) -> (BrowserConnection, SocketAddr) {
         loop {
             // The connections that were accepted before get a turn first, and can show the token.
             tokio::task::yield_now().await;
@@ -93,7 +93,7 @@ impl Listener for Door {
             let (open, closed) = oneshot::channel();
             let proof = Proof::default();
             self.unproven.push_back(Unproven { since: Instant::now(), proof: proof.clone(), _open: open });
-            return (Connection { stream, proof, closed: Some(closed) }, address);
+            return (BrowserConnection { stream, proof, closed: Some(closed) }, address);
         }
     }
 
@@ -103,13 +103,13 @@ impl Listener for Door {
 }
 
 /// A connection. It fails when the door has closed it.
-pub(super) struct Connection {
+pub(super) struct BrowserConnection {
     stream: TcpStream,
     proof: Proof,
     closed: Option<oneshot::Receiver<()>>,
 }
 
-impl Connection {
+impl BrowserConnection {
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if self.proof.is_given() {
             self.closed = None;
@@ -121,14 +121,14 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for BrowserConnection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.check(context)?;
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for BrowserConnection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.check(context)?;
         Pin::new(&mut self.stream).poll_write(context, bytes)

@@ -14,12 +14,12 @@ use axum::http::{HeaderMap, Method, StatusCode};
 const TOKEN_BYTES: usize = 16;
 
 /// The secret and the address of a server.
-pub(super) struct Guard {
+pub(super) struct RequestGuard {
     token: String,
     hosts: [String; 2],
 }
 
-impl Guard {
+impl RequestGuard {
     /// Makes the guard of a port, with a new token.
     pub(super) fn new(port: u16) -> std::io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];

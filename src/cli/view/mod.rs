@@ -21,7 +21,7 @@ use super::saved::SavedArgs;
 use browser::Redirect;
 use eventring::export::{ExportOptions, Names, View};
 use serde_json::json;
-use server::{Server, Show};
+use server::{Show, ViewServer};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     }
     let (place, trace_bytes) = (ui.place(), trace.bytes);
     let show = Show { trace: Arc::new(trace.file), trace_bytes, title: title(&args.saved.names), ui };
-    let server = Server::bind(args.port, show)?;
+    let server = ViewServer::bind(args.port, show)?;
     let url = server.url();
     tell(args, &url, &place, trace_bytes)?;
     let redirect = if args.no_browser || !browser::is_to_be_had() { None } else { Some(Redirect::to(&url)?) };

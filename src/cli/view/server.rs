@@ -2,7 +2,7 @@
 
 use super::bodies::{AliveBody, FileBody};
 use super::connections::{Door, Proof};
-use super::guard::Guard;
+use super::guard::RequestGuard;
 use super::session::Session;
 use super::ui::{ONLINE, Ui, content_type};
 use crate::cli::exit::Failure;
@@ -31,7 +31,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 const UI_POLICY: &str = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; base-uri 'self'; \
                          form-action 'none'; frame-ancestors 'self'";
 
-/// What the server has to show.
+/// The things that the server shows.
 pub(super) struct Show {
     pub(super) trace: Arc<File>,
     pub(super) trace_bytes: u64,
@@ -41,14 +41,14 @@ pub(super) struct Show {
 }
 
 /// A server whose port is taken, but which serves nothing yet.
-pub(super) struct Server {
+pub(super) struct ViewServer {
     listener: TcpListener,
-    guard: Guard,
+    guard: RequestGuard,
     show: Show,
     session: Session,
 }
 
-impl Server {
+impl ViewServer {
     /// Takes a port of 127.0.0.1; any free one if `port` is 0.
     pub(super) fn bind(port: u16, show: Show) -> Result<Self, Failure> {
         let cannot = |error: std::io::Error| {
@@ -58,7 +58,7 @@ impl Server {
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
-        let guard = Guard::new(listener.local_addr().map_err(cannot)?.port()).map_err(cannot)?;
+        let guard = RequestGuard::new(listener.local_addr().map_err(cannot)?.port()).map_err(cannot)?;
         Ok(Self { listener, guard, show, session: Session::default() })
     }
 
@@ -96,7 +96,7 @@ impl Server {
     }
 }
 
-type Shared = Arc<(Guard, Show, Session)>;
+type Shared = Arc<(RequestGuard, Show, Session)>;
 
 async fn answer(State(shared): State<Shared>, ConnectInfo(proof): ConnectInfo<Proof>, request: Request) -> Response {
     let (guard, show, session) = &*shared;

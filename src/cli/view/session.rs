@@ -1,4 +1,4 @@
-//! What the server has done so far, and when it should end.
+//! The state of the server, and when it should end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -10,16 +10,16 @@ use eventring::export::{ExportOptions, ExportSummary, Format, export};
 use std::fs::File;
 use std::io::BufWriter;
 
-/// The most bytes of a trace that is shown. Perfetto's engine in a browser has 4 GiB of memory, and takes more memory
-/// for a trace than the trace has bytes.
-const TRACE_BYTES_MAX: u64 = 1 << 30;
+/// The most bytes of a trace that is shown. The trace is compressed: 100 MB are 4.7 million slices, for which a browser
+/// takes 1.7 GB of memory.
+const TRACE_BYTES_MAX: u64 = 256 << 20;
 /// The most times of events that are kept in memory.
 const TIMES_MAX: usize = 1 << 20;
 /// The most attempts to make a trace small enough.
 const ATTEMPTS: u32 = 6;
 
 /// A trace in a file that has no name.
-pub(super) struct Trace {
+pub(super) struct ShownTrace {
     pub(super) file: File,
     pub(super) bytes: u64,
     pub(super) summary: ExportSummary,
@@ -32,7 +32,7 @@ pub(super) fn convert(
     saved: &mut Saved,
     options: ExportOptions,
     events_max: u64,
-) -> anyhow::Result<Trace> {
+) -> anyhow::Result<ShownTrace> {
     let mut keep = events_max;
     let all = saved.capture.end().map_or(u64::MAX, |end| end.stats.events());
     let mut times = None;
@@ -54,7 +54,7 @@ pub(super) fn convert(
 }
 
 /// Converts what is selected of the capture.
-fn write(capture: &CaptureFile, options: ExportOptions) -> anyhow::Result<Trace> {
+fn write(capture: &CaptureFile, options: ExportOptions) -> anyhow::Result<ShownTrace> {
     let directory = std::env::temp_dir();
     let no_file = |error: &std::io::Error| {
         let remedy = "name a directory with room in TMPDIR";
@@ -68,7 +68,7 @@ fn write(capture: &CaptureFile, options: ExportOptions) -> anyhow::Result<Trace>
     })?;
     out.into_inner().map_err(|error| no_file(error.error()))?;
     let bytes = file.metadata().map_err(|error| no_file(&error))?.len();
-    Ok(Trace { file, bytes, summary })
+    Ok(ShownTrace { file, bytes, summary })
 }
 
 /// The times of every `stride`th event of what was selected, in the order of the capture.
