@@ -70,7 +70,6 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
         anstream::eprintln!("the Perfetto UI is in {}; `eventring view` uses it from now on", folder.display());
         return Ok(Exit::Done);
     }
-    let interrupt = Interrupt::listen()?;
     let ui = Ui::find(args.ui.as_deref())?;
     let mut saved = args.saved.open(false, args.json)?;
     let options = ExportOptions::from(args.view).names(args.span_names);
@@ -87,6 +86,8 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let show = Show { trace: Arc::new(trace.file), trace_bytes, title: title(&args.saved.names), ui };
     let server = ViewServer::bind(args.port, show)?;
     let url = server.url();
+    // Before this, Ctrl-C ends the program at once: nothing is there yet that would have to be removed.
+    let interrupt = Interrupt::listen()?;
     tell(args, &url, &place, trace_bytes)?;
     let redirect = if args.no_browser || !browser::is_to_be_had() { None } else { Some(Redirect::to(&url)?) };
     if let Some(Err(error)) = redirect.as_ref().map(Redirect::open) {

@@ -76,16 +76,13 @@ impl ViewServer {
             let session = self.session.clone();
             let state = Arc::new((self.guard, self.show, self.session));
             let app = Router::new().fallback(answer).with_state(state).into_make_service_with_connect_info::<Proof>();
-            let end = async || {
-                while !interrupt.came() && !session.is_over(is_once) {
-                    tokio::time::sleep(LOOK).await;
-                }
-                session.end();
-            };
             let (ended, told) = tokio::sync::oneshot::channel();
             let serving = axum::serve(door, app).with_graceful_shutdown(async { _ = told.await });
             let serving = tokio::spawn(serving.into_future());
-            end().await;
+            while !interrupt.came() && !session.is_over(is_once) {
+                tokio::time::sleep(LOOK).await;
+            }
+            session.end();
             _ = ended.send(());
             // A connection that never finishes does not keep the program.
             match tokio::time::timeout(FAREWELL[usize::from(is_once)], serving).await {
