@@ -42,6 +42,7 @@ mod state;
 mod summary;
 mod table;
 mod top;
+mod view;
 mod watch;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -67,6 +68,7 @@ enum Verb {
     Snapshot(snapshot::Args),
     Capture(capture::Args),
     Export(export::Args),
+    View(view::ViewArgs),
     Summary(summary::Args),
     Diff(diff::DiffArgs),
     Budget(budget::BudgetArgs),
@@ -105,6 +107,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Snapshot(args) => snapshot::run(args),
         Verb::Capture(args) => capture::run(args),
         Verb::Export(args) => export::run(args),
+        Verb::View(args) => view::run(args),
         Verb::Summary(args) => summary::run(args),
         Verb::Diff(args) => diff::run(args),
         Verb::Budget(args) => budget::run(args),

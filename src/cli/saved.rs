@@ -1,4 +1,4 @@
-//! The input of `export` and `summary`: a capture file, or the present content of rings.
+//! The input of `export`, `summary` and `view`: a capture file, or the present content of rings.
 
 use super::advice;
 use super::capture::{report_payload_losses, report_problem, report_table_losses};
@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The input of `export` and `summary` on the command line.
+/// The input of `export`, `summary` and `view` on the command line.
 #[derive(clap::Args)]
 pub(super) struct SavedArgs {
     /// Capture files: one, those of a rotated capture, or captures of different programs, which become one; or names or
@@ -37,10 +37,15 @@ impl SavedArgs {
         let mut saved = open(&self.names, needs_spans)?;
         let (capture, reading) = ReadingBar::on(saved.capture, is_quiet);
         (saved.capture, saved.reading) = (capture, reading);
-        let selection = self.selection.selection(&self.spans, &saved.capture);
+        let selection = self.selection(&saved.capture);
         saved.is_part = selection != Selection::new();
         saved.select(&self.names, &selection)?;
         Ok(saved)
+    }
+
+    /// Returns the part of the capture that the options name.
+    pub(super) fn selection(&self, capture: &CaptureFile) -> Selection {
+        self.selection.selection(&self.spans, capture)
     }
 }
 

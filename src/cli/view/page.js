@@ -1,0 +1,53 @@
+"use strict";
+
+const { ui, trace, title } = document.body.dataset;
+
+// The server ends when this stream has been closed for some seconds.
+new EventSource("alive");
+
+// The UI keeps a copy of each trace in the browser's cache storage. Another program may get this port later, and its
+// pages could read the copy. So the copy goes when the page does.
+const forget = () => globalThis.caches?.delete("cached_traces");
+addEventListener("pagehide", forget);
+
+const showOffline = () => {
+  const frame = document.createElement("iframe");
+  frame.title = title;
+  frame.src = `ui/index.html#!/?url=${encodeURIComponent(new URL(trace, location.href))}`;
+  document.body.append(frame);
+};
+
+// The documented way to hand a trace to the online UI: PING until it answers PONG, then the bytes.
+const openOnline = () => {
+  const state = document.getElementById("state");
+  const other = window.open(ui);
+  if (!other) {
+    state.textContent = "The browser has blocked the window. Please press the button, or allow windows of this page.";
+    return;
+  }
+  const ping = setInterval(() => other.postMessage("PING", ui), 100);
+  const onMessage = async (message) => {
+    if (message.origin !== ui || message.source !== other || message.data !== "PONG") return;
+    clearInterval(ping);
+    removeEventListener("message", onMessage);
+    try {
+      const answer = await fetch(trace);
+      if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+      const buffer = await answer.arrayBuffer();
+      other.postMessage({ perfetto: { buffer, title, fileName: `${title}.perfetto-trace` } }, ui, [buffer]);
+      state.textContent = "The trace is in the other window.";
+    } catch (error) {
+      state.textContent = `The trace cannot be read: ${error.message}. Is eventring still running?`;
+    }
+  };
+  addEventListener("message", onMessage);
+};
+
+if (ui) {
+  document.querySelector("main").hidden = false;
+  document.getElementById("open").addEventListener("click", openOnline);
+  openOnline();
+} else {
+  forget();
+  showOffline();
+}

@@ -1,0 +1,142 @@
+//! The trace that is shown: the capture, or its last part if a browser cannot show all of it.
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::grouped;
+use crate::cli::paint::WARNING;
+use crate::cli::saved::{Saved, SavedArgs};
+use eventring::__internals::shm::nameless_file;
+use eventring::capture::{CaptureFile, CapturedContent};
+use eventring::export::{ExportOptions, ExportSummary, Format, export};
+use std::fs::File;
+use std::io::BufWriter;
+
+/// The most bytes of a trace that is shown. The trace is compressed: 100 MB are 4.7 million slices, for which a browser
+/// takes 1.7 GB of memory.
+const TRACE_BYTES_MAX: u64 = 256 << 20;
+/// The most times of events that are kept in memory.
+const TIMES_MAX: usize = 1 << 20;
+/// The most attempts to make a trace small enough.
+const ATTEMPTS: u32 = 6;
+
+/// A trace in a file that has no name.
+pub(super) struct ShownTrace {
+    pub(super) file: File,
+    pub(super) bytes: u64,
+    pub(super) summary: ExportSummary,
+}
+
+/// Converts the capture. If it has more than `events_max` events, or makes too large a trace, converts its last part
+/// and says so.
+pub(super) fn convert(
+    args: &SavedArgs,
+    saved: &mut Saved,
+    options: ExportOptions,
+    events_max: u64,
+) -> anyhow::Result<ShownTrace> {
+    let mut keep = events_max;
+    let all = saved.capture.end().map_or(u64::MAX, |end| end.stats.events());
+    let mut times = None;
+    if all > events_max {
+        keep_last(args, saved, &mut times, keep)?;
+    }
+    for _ in 0..ATTEMPTS {
+        let trace = write(&saved.capture, options)?;
+        if trace.bytes <= TRACE_BYTES_MAX || events_max == u64::MAX {
+            return Ok(trace);
+        }
+        let events = times.get_or_insert_with(|| Times::of(&saved.capture)).events.min(keep);
+        // A little less than in proportion, because events differ in size.
+        keep = (events as f64 * 0.8 * TRACE_BYTES_MAX as f64 / trace.bytes as f64) as u64;
+        keep_last(args, saved, &mut times, keep)?;
+    }
+    let message = "even a small part of the capture makes a trace that is too large for a browser; choose a shorter time by --from and --to";
+    Err(Failure::new(Exit::Failed, message).into())
+}
+
+/// Converts what is selected of the capture.
+fn write(capture: &CaptureFile, options: ExportOptions) -> anyhow::Result<ShownTrace> {
+    let directory = std::env::temp_dir();
+    let no_file = |error: &std::io::Error| {
+        let remedy = "name a directory with room in TMPDIR";
+        Failure::io(format!("cannot keep the trace in {}", directory.display()), error).and(remedy)
+    };
+    let file = nameless_file(&directory).map_err(|error| no_file(&error))?;
+    let mut out = BufWriter::with_capacity(1 << 20, &file);
+    let summary = export(capture, Format::Perfetto, options, &mut out).map_err(|error| match error.io_error() {
+        Some(io) => no_file(io).into(),
+        None => anyhow::Error::new(error),
+    })?;
+    out.into_inner().map_err(|error| no_file(error.error()))?;
+    let bytes = file.metadata().map_err(|error| no_file(&error))?.len();
+    Ok(ShownTrace { file, bytes, summary })
+}
+
+/// The times of every `stride`th event of what was selected, in the order of the capture.
+struct Times {
+    nanos: Vec<u64>,
+    stride: u64,
+    events: u64,
+}
+
+impl Times {
+    fn of(capture: &CaptureFile) -> Self {
+        let mut times = Self { nanos: Vec::new(), stride: 1, events: 0 };
+        for record in capture.events() {
+            if let CapturedContent::Event { descriptor, .. } = record.content {
+                times.add(descriptor.record_epoch_nanos, TIMES_MAX);
+            }
+        }
+        times
+    }
+
+    /// Adds the next event. If there are `times_max` times then, every second one is forgotten.
+    fn add(&mut self, nanos: u64, times_max: usize) {
+        if self.events.is_multiple_of(self.stride) {
+            self.nanos.push(nanos);
+        }
+        self.events += 1;
+        if self.nanos.len() == times_max {
+            self.nanos = self.nanos.iter().step_by(2).copied().collect();
+            self.stride *= 2;
+        }
+    }
+
+    /// Returns the time from which on there are `keep` events, or a few less. Returns `None` if there are not more.
+    fn last(&self, keep: u64) -> Option<u64> {
+        let first = self.events.checked_sub(keep).filter(|left_out| *left_out > 0)?.div_ceil(self.stride);
+        self.nanos.get(usize::try_from(first).ok()?).or(self.nanos.last()).copied()
+    }
+}
+
+/// Narrows the selection to the last `keep` events, and says so.
+fn keep_last(args: &SavedArgs, saved: &mut Saved, times: &mut Option<Times>, keep: u64) -> anyhow::Result<()> {
+    let times = times.get_or_insert_with(|| Times::of(&saved.capture));
+    let Some(from) = times.last(keep) else { return Ok(()) };
+    saved.select(&args.names, &args.selection(&saved.capture).from_epoch_nanos(from))?;
+    let time =
+        jiff::Timestamp::from_nanosecond(i128::from(from)).map_or_else(|_| from.to_string(), |time| time.to_string());
+    anstream::eprintln!(
+        "{WARNING}warning:{WARNING:#} the capture is too large for a browser: of its {} events, the last {} are shown, from {time} on; \
+         choose another part by --from, --to, --around, --span or --min-duration, or show everything by --max-events 0",
+        grouped(times.events),
+        grouped(keep.min(times.events)),
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_events_are_found_however_many_times_are_kept() {
+        for times_max in [4, 16, 2_000] {
+            let mut times = Times { nanos: Vec::new(), stride: 1, events: 0 };
+            (0..1_000).for_each(|number| times.add(number * 10, times_max));
+            assert_eq!(times.last(1_000), None);
+            assert_eq!(times.last(2_000), None);
+            let kept = 1_000 - times.last(600).unwrap() / 10;
+            assert!(kept <= 600 && 600 - kept < times.stride, "{times_max}: {kept}");
+        }
+    }
+}
