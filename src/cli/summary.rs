@@ -4,6 +4,7 @@ use super::exit::Exit;
 use super::format::{events, grouped, one_line};
 use super::paint::{BOLD, DIM, WARNING};
 use super::saved::{Saved, SavedArgs};
+pub(super) use eventring::__internals::numbers::time;
 use eventring::capture::EndReason;
 use eventring::export::{SpanSummary, Summary, summarize};
 use std::io::{self, Write};
@@ -128,20 +129,4 @@ fn row(span: &SpanSummary, beginning: &str, open: &str) -> [String; 11] {
         time(span.max_nanos),
         more.join(", "),
     ]
-}
-
-/// Returns a time with three significant digits: `950 ns`, `12.3 µs`, `1.25 s`.
-pub(super) fn time(nanos: u64) -> String {
-    let (value, unit) = match nanos {
-        0..1_000 => return format!("{nanos} ns"),
-        1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),
-        1_000_000..1_000_000_000 => (nanos as f64 / 1e6, "ms"),
-        _ => (nanos as f64 / 1e9, "s"),
-    };
-    let decimals = match value {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$} {unit}")
 }

