@@ -110,7 +110,6 @@ fn export_alone(path: &Path) {
             (Format::Chrome, View::Span),
             (Format::Chrome, View::Thread),
             (Format::Speedscope, View::Thread),
-            (Format::Html, View::Thread),
         ] {
             all.push(export(&capture, format, view, &mut std::io::sink()).map(|_| ()));
         }

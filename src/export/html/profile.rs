@@ -64,6 +64,8 @@ impl EmbeddedProfile {
         stacks.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
         let all = stacks.len();
         stacks.truncate(stacks_max);
+        // Stacks that begin with the same frames lie beside each other.
+        stacks.sort_unstable();
         let mut note = format!(
             "This recording has {slices} slices, too many for a page. So this is the time of its stacks, \
              without its order; export --format speedscope has all slices."

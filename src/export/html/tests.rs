@@ -77,8 +77,8 @@ fn a_profile_that_is_too_large_has_the_hottest_stacks_and_says_what_is_missing()
     let (is_cut, note, file) = cut(3, 2);
     assert!(is_cut && note.contains("has 4 slices, too many") && !note.contains("hottest"), "{note}");
     // The queries took 700 ns, and the request 400 ns.
-    assert_eq!(file["profiles"][0]["weights"], serde_json::json!([700, 400]));
-    assert_eq!(file["profiles"][0]["samples"], serde_json::json!([[0, 1, 2], [0, 1]]));
+    assert_eq!(file["profiles"][0]["weights"], serde_json::json!([400, 700]));
+    assert_eq!(file["profiles"][0]["samples"], serde_json::json!([[0, 1], [0, 1, 2]]));
     assert_eq!(file["shared"]["frames"][2]["name"], "query");
     let (_, note, file) = cut(3, 1);
     assert!(note.ends_with("Of 2 stacks, the page has the 1 hottest."), "{note}");
