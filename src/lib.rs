@@ -146,6 +146,11 @@ pub mod __internals {
     pub mod control {
         pub use crate::control::{check_wish, decode_messages};
     }
+    /// Numbers for people.
+    #[cfg(feature = "export")]
+    pub mod numbers {
+        pub use crate::export::numbers::*;
+    }
     /// The bytes of a ring file.
     pub mod layout {
         pub use crate::layout::*;

@@ -157,6 +157,15 @@ fn counts_and_durations_are_the_same_in_every_format() {
     assert_eq!(selves, of("task", "self_ns") + of("step", "self_ns"));
 
     for (view, expected) in [("span", &walls), ("thread", &slices_of)] {
+        let (file, capture) = (path(&format!("{view}.speedscope.json")), path("t.evc"));
+        let exported = ["export", text(&capture), "--format", "speedscope", "--view", view, "-o", text(&file)];
+        assert_eq!(run(&exported).code, Some(0));
+        if let Some(profiles) = consumers::read("speedscope_slices.py", &file) {
+            // A profile has no ids of spans, so only the durations are compared.
+            let mut nanos: Vec<u64> = expected.values().flatten().copied().collect();
+            nanos.sort_unstable();
+            assert_eq!(profiles["durations"], serde_json::json!(nanos), "{view}");
+        }
         for (format, script) in [("perfetto", "perfetto_slices.py"), ("chrome", "chrome_slices.py")] {
             let (file, capture) = (path(&format!("{view}.{format}")), path("t.evc"));
             let arguments = ["export", text(&capture), "--format", format, "--view", view, "-o", text(&file), "--json"];

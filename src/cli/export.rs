@@ -21,7 +21,7 @@ pub(super) struct Args {
     /// Format of the output
     #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
     format: Format,
-    /// Tracks of the trace: threads with their slices, or spans from creation to close
+    /// Tracks of the trace: threads with their slices, spans from creation to close, or both
     #[arg(long, value_name = "VIEW", default_value = "thread")]
     view: View,
     /// Names of spans in traces and stacks: the name, or the target and the name

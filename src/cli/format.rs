@@ -1,25 +1,13 @@
 //! Output for people: numbers, sizes, times, text that comes from files, and the terminal's width.
 
 use eventring::__internals::layout::header::content_type_name;
+pub(super) use eventring::__internals::numbers::grouped;
 use eventring::reader::RingInfo;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::time::Duration;
-
-/// Groups digits: `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
 
 /// Shows a size: `96 B`, `1.5 KiB`, `128 MiB`.
 pub(super) fn bytes(bytes: u64) -> String {

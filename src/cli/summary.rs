@@ -6,6 +6,7 @@ use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::table::NumberTable;
 use eventring::__internals::compare::full_name;
+pub(super) use eventring::__internals::numbers::time;
 use eventring::capture::EndReason;
 use eventring::export::{InstructionSummary, SpanSummary, Summary, summarize};
 use std::io::{self, Write};
@@ -123,20 +124,4 @@ fn note(span: &SpanSummary, beginning: &str, open: &str) -> String {
         more.push(format!("+ {} whose beginning {beginning}", grouped(span.incomplete)));
     }
     more.join(", ")
-}
-
-/// Returns a time with three significant digits: `950 ns`, `12.3 µs`, `1.25 s`.
-pub(super) fn time(nanos: u64) -> String {
-    let (value, unit) = match nanos {
-        0..1_000 => return format!("{nanos} ns"),
-        1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),
-        1_000_000..1_000_000_000 => (nanos as f64 / 1e6, "ms"),
-        _ => (nanos as f64 / 1e9, "s"),
-    };
-    let decimals = match value {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$} {unit}")
 }

@@ -105,9 +105,12 @@ fn export_alone(path: &Path) {
     let before = peak_bytes();
     let outcome = CaptureFile::open(path).and_then(|capture| {
         let mut all = vec![summarize(&capture).map(|_| ())];
-        for (format, view) in
-            [(Format::Jsonl, View::Span), (Format::Chrome, View::Span), (Format::Chrome, View::Thread)]
-        {
+        for (format, view) in [
+            (Format::Jsonl, View::Span),
+            (Format::Chrome, View::Span),
+            (Format::Chrome, View::Thread),
+            (Format::Speedscope, View::Thread),
+        ] {
             all.push(export(&capture, format, view, &mut std::io::sink()).map(|_| ()));
         }
         all.into_iter().collect()

@@ -24,25 +24,31 @@
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | traces as files |
 //! | `line_slices` | the slices of open spans, in little memory |
+//! | `speedscope` | profiles for speedscope |
+//! | `html/` | a page about a capture |
 //! | `folded`, `jsonl` | stacks, lines |
 //! | `summary` | counts and percentiles |
+//! | `numbers` | numbers for people |
 
 mod args;
 mod bits;
 mod chrome;
 mod flows;
 mod folded;
+mod html;
 mod json;
 mod jsonl;
 mod kept;
 mod line_slices;
 mod losses;
 mod names;
+pub(crate) mod numbers;
 mod outline;
 mod pass;
 mod payloads;
 mod perfetto;
 pub(crate) mod recording;
+mod speedscope;
 mod stacks;
 mod summary;
 mod trace_builder;
@@ -70,8 +76,12 @@ use trace_builder::draw;
 pub enum Format {
     /// Perfetto trace: ui.perfetto.dev, trace_processor
     Perfetto,
-    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler, speedscope
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler
     Chrome,
+    /// speedscope's own profiles, one for each thread: speedscope.app
+    Speedscope,
+    /// A page for a browser in one file: losses, spans, charts, and speedscope with the profile
+    Html,
     /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,
     /// A JSON object a line: spans, log records, typed events, counters, losses
@@ -85,6 +95,8 @@ impl Format {
         match self {
             Self::Perfetto => ".perfetto-trace",
             Self::Chrome => ".chrome.json",
+            Self::Speedscope => ".speedscope.json",
+            Self::Html => ".html",
             Self::Folded => ".folded",
             Self::Jsonl => ".jsonl",
         }
@@ -95,7 +107,7 @@ impl Format {
     pub fn is_binary(self) -> bool {
         match self {
             Self::Perfetto => true,
-            Self::Chrome | Self::Folded | Self::Jsonl => false,
+            Self::Chrome | Self::Speedscope | Self::Html | Self::Folded | Self::Jsonl => false,
         }
     }
 
@@ -103,7 +115,7 @@ impl Format {
     #[must_use]
     pub fn has_only_spans(self) -> bool {
         match self {
-            Self::Folded => true,
+            Self::Speedscope | Self::Html | Self::Folded => true,
             Self::Perfetto | Self::Chrome | Self::Jsonl => false,
         }
     }
@@ -217,10 +229,10 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// A capture is read once for lines and folded stacks, and twice for a trace. In memory are the spans that are open, a
-/// few milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 384 MiB plus 192
-/// bytes for each byte of the file. A capture that would take more is refused, because no program records such a
-/// capture.
+/// A capture is read once for lines and folded stacks, twice for a trace, and up to four times for a page. In memory
+/// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice; the
+/// profiles of speedscope take 24 bytes for each span slice. An export takes at most 384 MiB plus 192 bytes for each
+/// byte of the file. A capture that would take more is refused, because no program records such a capture.
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
@@ -237,7 +249,8 @@ pub fn export(
         recording.expect_spans()?;
     }
     let mut summary = match format {
-        Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,
+        Format::Perfetto | Format::Chrome | Format::Speedscope => write_trace(&recording, format, options, out)?,
+        Format::Html => html::write(&recording, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
     };
@@ -253,8 +266,11 @@ fn write_trace(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let outline = Outline::of(recording, options.view)?;
-    let (capture, first_nanos) = (recording.capture, outline.first_nanos);
+    let (capture, first_nanos, last_nanos) = (recording.capture, outline.first_nanos, outline.last_nanos);
     match format {
+        Format::Speedscope => {
+            draw(recording, &outline, options, &mut speedscope::SpeedscopeWriter::new(out, first_nanos, last_nanos))?
+        }
         Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,
         _ => draw(recording, &outline, options, &mut perfetto::PerfettoWriter::new(out, capture, first_nanos))?,
     }

@@ -23,7 +23,7 @@ pub(super) struct Outline {
     pub(super) processes: Vec<ProcessOutline>,
     pub(super) losses: Vec<Loss>,
     pub(super) counts: ExportSummary,
-    /// The time of the first event.
+    /// The times of the first and of the last event.
     pub(super) first_nanos: u64,
     /// The time of the last event.
     pub(super) last_nanos: u64,

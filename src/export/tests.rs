@@ -7,7 +7,7 @@ use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
 /// Makes a capture with a request, two concurrent queries of it on two threads, a typed event, a log record, a
 /// counter, a loss, and an open span.
-fn everything() -> CaptureFile {
+pub(super) fn everything() -> CaptureFile {
     let mut made = CaptureFixture::new();
     made.thread(1000, 1, "main");
     made.thread(1001, 2, "worker");
@@ -43,7 +43,7 @@ fn everything() -> CaptureFile {
     made.open()
 }
 
-fn exported(capture: &CaptureFile, format: Format, view: View) -> String {
+pub(super) fn exported(capture: &CaptureFile, format: Format, view: View) -> String {
     let mut out = Vec::new();
     export(capture, format, view, &mut out).unwrap();
     String::from_utf8(out).unwrap()

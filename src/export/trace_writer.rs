@@ -78,4 +78,9 @@ pub(super) trait TraceWriter {
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;
     fn finish(&mut self) -> io::Result<()>;
+
+    /// Returns an estimate of the bytes that the writer keeps in memory, beside what it keeps of open slices.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
 }

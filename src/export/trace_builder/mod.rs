@@ -128,7 +128,8 @@ impl Pass for TraceBuilder<'_> {
         let rows = self.overlapping_rows.values().map(TrackRows::kept_bytes).fold(0, u64::saturating_add);
         let processes = self.processes.iter().map(of_process).fold(0, u64::saturating_add);
         let tracks = self.tracks.len() as u64 * TRACK_BYTES;
-        [rows, processes, tracks, self.held.kept_bytes(), self.field_bytes].into_iter().fold(0, u64::saturating_add)
+        let (held, written) = (self.held.kept_bytes(), self.writer.kept_bytes());
+        [rows, processes, tracks, held, self.field_bytes, written].into_iter().fold(0, u64::saturating_add)
     }
 }
 

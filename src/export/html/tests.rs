@@ -1,0 +1,86 @@
+//! Pages about small captures.
+
+use super::profile::EmbeddedProfile;
+use super::text::escape;
+use crate::capture::CaptureFile;
+use crate::capture::fixtures::CaptureFixture;
+use crate::export::outline::Outline;
+use crate::export::recording::CaptureRecording;
+use crate::export::tests::{everything, exported};
+use crate::export::{Format, View};
+use crate::schema::perf::{CallSiteKind, PerfEvent};
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+/// Returns the page without the document of speedscope in it.
+fn page(capture: &CaptureFile) -> String {
+    let page = exported(capture, Format::Html, View::Thread);
+    let (before, rest) = page.split_once("srcdoc=\"").unwrap();
+    let (_, after) = rest.split_once('"').unwrap();
+    format!("{before}srcdoc=\"{after}")
+}
+
+#[test]
+fn page_of_everything() {
+    let page = page(&everything());
+    let (_, body) = page.split_once("<body>").unwrap();
+    insta::assert_snapshot!(body.replace("><", ">\n<"));
+}
+
+/// Text that would run if it were not escaped.
+const HOSTILE: &str = "</script><script>document.title='ran'</script>{{license}}\"'><img src=x onerror=alert(1)>";
+
+#[test]
+fn text_of_the_recording_is_never_a_part_of_the_page() {
+    let mut made = CaptureFixture::new();
+    made.thread(1000, 1, HOSTILE);
+    made.call_site(1001, 1, CallSiteKind::Span, HOSTILE, &[]);
+    made.span_new(2000, 1, (1, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 2100, 1, 1, 1);
+    made.span(PerfEvent::SpanExit, 2200, 1, 1, 1);
+    made.span(PerfEvent::SpanClose, 2300, 1, 1, 1);
+    let capture = made.open();
+    let page = page(&capture);
+    assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
+    // The name stands in the table and over its histogram.
+    assert_eq!(page.matches(&escape(HOSTILE)).count(), 2, "{page}");
+    // The document inside the page has its own two scripts and the profile, and the profile is base64.
+    let whole = exported(&capture, Format::Html, View::Thread);
+    assert_eq!(whole.matches("&lt;script").count(), 3 + page.matches("&lt;script").count());
+}
+
+#[test]
+fn every_text_of_a_page_is_there_without_a_network() {
+    let whole = exported(&everything(), Format::Html, View::Thread);
+    let page = page(&everything());
+    for outside in [" src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(whole.contains("default-src 'none'") && !whole.contains("woff2"));
+    assert!(whole.contains("Permission is hereby granted, free of charge"));
+    assert!(whole.len() < 1 << 20, "{} bytes", whole.len());
+}
+
+#[test]
+fn a_profile_that_is_too_large_has_the_hottest_stacks_and_says_what_is_missing() {
+    let capture = everything();
+    let recording = CaptureRecording::new(&capture).unwrap();
+    let outline = Outline::of(&recording, View::Thread).unwrap();
+    let cut = |slices_max, stacks_max| {
+        let options = View::Thread.into();
+        let profile = EmbeddedProfile::with_limits(&recording, &outline, options, slices_max, stacks_max).unwrap();
+        let file: Value = serde_json::from_reader(GzDecoder::new(&profile.gzip[..])).unwrap();
+        (profile.is_cut, profile.note, file)
+    };
+    let (is_cut, _, file) = cut(4, 1);
+    assert!(!is_cut && file["profiles"][0]["type"] == "evented", "{file}");
+    let (is_cut, note, file) = cut(3, 2);
+    assert!(is_cut && note.contains("has 4 slices, too many") && !note.contains("hottest"), "{note}");
+    // The queries took 700 ns, and the request 400 ns.
+    assert_eq!(file["profiles"][0]["weights"], serde_json::json!([400, 700]));
+    assert_eq!(file["profiles"][0]["samples"], serde_json::json!([[0, 1], [0, 1, 2]]));
+    assert_eq!(file["shared"]["frames"][2]["name"], "query");
+    let (_, note, file) = cut(3, 1);
+    assert!(note.ends_with("Of 2 stacks, the page has the 1 hottest."), "{note}");
+    assert_eq!(file["profiles"][0]["weights"], serde_json::json!([700]));
+}

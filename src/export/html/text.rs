@@ -1,0 +1,97 @@
+//! Text in HTML.
+
+use std::fmt::Write as _;
+
+/// Escapes a text for an element or an attribute. Control characters and marks of the writing direction become U+FFFD.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.push(char::REPLACEMENT_CHARACTER);
+            }
+            c if c.is_control() => out.push(char::REPLACEMENT_CHARACTER),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Fills a template: each `{{name}}` becomes what `value` returns for the name. Values are not looked at again, so a
+/// text that looks like a place in the template stays what it is.
+pub(super) fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
+    let mut parts = template.split("{{");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once("}}").unwrap_or((part, ""));
+        out.push_str(&value(name));
+        out.push_str(rest);
+    }
+    out
+}
+
+/// Encodes bytes as base64.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            let is_padding = digit > three.len();
+            out.push(if is_padding { '=' } else { char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize]) });
+        }
+    }
+    out
+}
+
+/// Returns a time of the wall clock: `2026-01-02 03:04:05 UTC`.
+pub(super) fn utc(epoch_nanos: u64) -> String {
+    let seconds = epoch_nanos / 1_000_000_000;
+    // The days of eras of 400 years are counted from 1 March of the year 0, so that a leap day is the last day of its
+    // year.
+    let days = seconds / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let mut out = String::new();
+    let second = seconds % 86_400;
+    let clock = (second / 3600, second / 60 % 60, second % 60);
+    _ = write!(out, "{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", clock.0, clock.1, clock.2);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_cannot_be_a_part_of_the_template() {
+        assert_eq!(escape("<a href=\"'&\"> \u{202e}\0"), "&lt;a href=&quot;&#39;&amp;&quot;&gt; \u{fffd}\u{fffd}");
+        assert_eq!(fill("<{{a}}|{{b}}>", |name| format!("{name}{{{{b}}}}")), "<a{{b}}|b{{b}}>");
+    }
+
+    #[test]
+    fn base64_is_that_of_its_standard() {
+        let all = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(all, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+    }
+
+    #[test]
+    fn times_have_their_dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(utc(951_782_400_000_000_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(utc(1_767_323_045_999_999_999), "2026-01-02 03:04:05 UTC");
+        assert_eq!(utc(4_107_542_399_000_000_000), "2100-02-28 23:59:59 UTC");
+    }
+}

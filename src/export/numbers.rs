@@ -1,0 +1,32 @@
+//! Numbers for people.
+
+/// Groups digits: `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Returns a time with three significant digits: `950 ns`, `12.3 µs`, `1.25 s`.
+#[must_use]
+pub fn time(nanos: u64) -> String {
+    let (value, unit) = match nanos {
+        0..1_000 => return format!("{nanos} ns"),
+        1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (nanos as f64 / 1e6, "ms"),
+        _ => (nanos as f64 / 1e9, "s"),
+    };
+    let decimals = match value {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}

@@ -1,0 +1,38 @@
+"""Opens a page from its file in a headless Chromium that has no network. Prints the title, the rows of the table of
+spans, the names in speedscope's table, every problem that the browser reports, and every request but that of the file.
+
+With a folder as second argument, it saves pictures of the page in both colour schemes there.
+"""
+import json
+import os
+import pathlib
+import sys
+
+from playwright.sync_api import sync_playwright
+
+ADDRESS = pathlib.Path(sys.argv[1]).resolve().as_uri()
+
+with sync_playwright() as playwright:
+    chromium = os.environ.get("EVENTRING_CHROMIUM", "/usr/bin/chromium")
+    browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    context = browser.new_context(offline=True, viewport={"width": 1000, "height": 800})
+    page = context.new_page()
+    problems, requests = [], []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url) if request.url not in (ADDRESS, "about:srcdoc") else None)
+    page.goto(ADDRESS)
+    frame = page.frame_locator("iframe")
+    frame.get_by_text("Sandwich").wait_for(timeout=60_000)
+    if len(sys.argv) > 2:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_timeout(1000)
+            page.screenshot(path=os.path.join(sys.argv[2], f"{scheme}.png"), full_page=True)
+    frame.get_by_text("Sandwich").click()
+    # speedscope has another table, which it hides: the list of the profiles.
+    frame.locator("table").last.locator("td").first.wait_for(timeout=60_000)
+    rows = page.evaluate("[...document.querySelectorAll('table')[0].tBodies[0].rows].map(row => [...row.cells].map(cell => cell.innerText.trim()))")
+    frames = frame.locator("table").last.locator("tr td:last-child").all_inner_texts()
+    print(json.dumps({"title": page.title(), "rows": rows, "frames": [text.strip() for text in frames], "problems": problems, "requests": requests}))
+    browser.close()
