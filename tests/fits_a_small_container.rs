@@ -34,18 +34,21 @@ fn record_with(spans: &str, events: &str) -> Result<(), Box<dyn std::error::Erro
     let recording = eventring::tracing::try_init_with(recorder, TargetFilter::all())?;
     recording.keep(true);
     SHOP.try_init::<Shop>(&config(&format!("events{events}")).into_string().unwrap_or_default())?.keep(true);
-    let all_record = Barrier::new(THREADS);
+    let (all_record, one_records) = (Barrier::new(THREADS), Barrier::new(2));
     std::thread::scope(|scope| {
         for n in 0..THREADS {
-            let all_record = &all_record;
+            let (all_record, one_records) = (&all_record, &one_records);
             let work = move || {
                 tracing::info!(n, "every thread has a shard while it waits for the others");
+                one_records.wait();
                 all_record.wait();
                 for turn in 0..2_000 {
                     tracing::info_span!("work", turn).in_scope(|| record!(Shop::DayEnded));
                 }
             };
             std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work).unwrap();
+            // Threads that begin while another makes its shard would share one, if that takes long.
+            one_records.wait();
         }
     });
     assert_eq!(SHOP.installed().map(|recorder| recorder.stats().last_seqno), Some(THREADS as u64 * 2_000));
