@@ -83,6 +83,14 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
+/// Returns how many spans of this name are not in the numbers of instructions: they were open at the end, or not seen
+/// whole, or not counted.
+pub(super) fn not_counted(span: &SpanSummary) -> u64 {
+    let counted = span.instructions.map_or(0, |counted| counted.spans);
+    let not_seen_whole = span.open.saturating_add(span.end_lost).saturating_add(span.incomplete);
+    span.count.saturating_sub(counted).saturating_add(not_seen_whole)
+}
+
 /// Returns a table of the instructions of spans.
 pub(super) fn instructions<'s>(
     spans: impl Iterator<Item = (&'s SpanSummary, &'s InstructionSummary)>,

@@ -93,6 +93,19 @@ impl Measure {
         self.key().ends_with("_ns")
     }
 
+    /// Returns true if the values are instructions, or the number of spans in which they were counted.
+    #[must_use]
+    pub fn is_of_instructions(self) -> bool {
+        matches!(
+            self,
+            Self::Instructions
+                | Self::SelfInstructions
+                | Self::MinInstructions
+                | Self::MaxInstructions
+                | Self::CountedSpans
+        )
+    }
+
     /// Returns the measure by which the sum of this measure is divided for the value of one call. Returns `None` if
     /// this is no sum.
     pub(super) fn calls(self) -> Option<Self> {

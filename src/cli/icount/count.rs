@@ -3,6 +3,7 @@
 use super::qemu::{BUILD, Qemu};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::counted;
+use crate::cli::summary::not_counted;
 use eventring::capture::CaptureSummary;
 use eventring::export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;
@@ -24,11 +25,7 @@ pub(super) struct InstructionCount {
 
 impl InstructionCount {
     pub(super) fn new(summary: Summary, captured: &CaptureSummary, total: u64) -> Result<Self, Failure> {
-        let not_counted = summary.spans.iter().map(|span| {
-            let counted = span.instructions.map_or(0, |counted| counted.spans);
-            span.count.saturating_sub(counted) + span.open + span.end_lost + span.incomplete
-        });
-        let not_counted = not_counted.fold(0, u64::saturating_add);
+        let not_counted = summary.spans.iter().map(not_counted).fold(0, u64::saturating_add);
         let mut spans: Vec<(SpanSummary, InstructionSummary)> =
             summary.spans.into_iter().filter_map(|span| Some((span.clone(), span.instructions?))).collect();
         spans.sort_by(|(a, of_a), (b, of_b)| {
