@@ -158,11 +158,11 @@ fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
     let text = place(&directory, "text");
     std::fs::write(&text, "no program").unwrap();
     for (arguments, code, words) in [
-        (["--", argument(&script)], 15, "is a script; name the program that runs it"),
+        (["--", argument(&script)], 15, "is a script; name the program that the script starts"),
         (["--", argument(&text)], 15, "is no ELF program"),
         (["--", "no-such-program"], 3, "there is no program no-such-program in $PATH"),
         // This program records no spans.
-        (["--", "true"], 3, "has made no ring in its ring directory"),
+        (["--", "true"], 3, "has recorded nothing, and has ended with exit code 0"),
     ] {
         let failed = icount(plugin, &arguments);
         assert!(failed.code == Some(code) && failed.err.contains(words), "{arguments:?}: {failed:?}");
@@ -194,7 +194,7 @@ fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
     assert!(failed.code == Some(15) && failed.err.contains("apt install qemu-user"), "{failed:?}");
     // A QEMU that runs nothing, and a filter that lets no span through.
     let failed = with("EVENTRING_QEMU", "true");
-    assert!(failed.code == Some(1) && failed.err.contains("the plugin has not reported"), "{failed:?}");
+    assert!(failed.code == Some(1) && failed.err.contains("is no QEMU that loads plugins"), "{failed:?}");
     let failed = with("EVENTRING_FILTER", "off");
     assert!(failed.code == Some(1) && failed.err.contains("no span was counted"), "{failed:?}");
     let failed = with("EVENTRING_INSTRUCTIONS", "off");

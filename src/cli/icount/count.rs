@@ -69,6 +69,12 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
             "the program was killed by signal {signal}, and a program that is killed is not counted, expected one that exits; \
              let it end by itself"
         ),
+        // A program that QEMU has run to its end is always counted.
+        (true, _) if code == 0 => format!(
+            "the run has ended with exit code 0, and the plugin has not reported, expected a count; the program has probably \
+             replaced itself by another one (exec), as wrappers do, and that one runs without QEMU: name it instead; or \
+             {qemu} is no QEMU that loads plugins"
+        ),
         (true, _) => format!(
             "the run has ended with exit code {code}, and the plugin has not reported, expected a count; if QEMU has refused the \
              plugin (see above), {qemu} may be a static build (Debian 12: apt install qemu-user installs another one), or the plugin is not \
@@ -83,10 +89,12 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
 }
 
 /// Returns the error that the program has made no rings.
-pub(super) fn no_rings(program: &Path) -> Failure {
+pub(super) fn no_rings(program: &Path, code: i32) -> Failure {
     let message = format!(
-        "{} has made no ring in its ring directory, expected a perf ring; start the recording with \
-         eventring::tracing::init(\"a-name\") or try_init_from_env(), with a name and no path",
+        "{} has recorded nothing, and has ended with exit code {code}, expected a program that records spans; if it starts \
+         the program that does (a wrapper, `cargo run`), name that one; if it has ended before it records, see what it has \
+         said above; if it does not record yet, call eventring::tracing::init(\"a-name\") or try_init_from_env(), with a \
+         name and no path",
         program.display()
     );
     Failure::new(Exit::NotFound, message)
