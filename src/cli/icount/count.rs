@@ -3,7 +3,7 @@
 use super::qemu::{BUILD, Qemu};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::counted;
-use crate::cli::summary::not_counted;
+use crate::cli::summary::{counted_spans, not_counted};
 use eventring::capture::CaptureSummary;
 use eventring::export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;
@@ -24,13 +24,10 @@ pub(super) struct InstructionCount {
 }
 
 impl InstructionCount {
-    pub(super) fn new(summary: Summary, captured: &CaptureSummary, total: u64) -> Result<Self, Failure> {
+    pub(super) fn new(summary: &Summary, captured: &CaptureSummary, total: u64) -> Result<Self, Failure> {
         let not_counted = summary.spans.iter().map(not_counted).fold(0, u64::saturating_add);
-        let mut spans: Vec<(SpanSummary, InstructionSummary)> =
-            summary.spans.into_iter().filter_map(|span| Some((span.clone(), span.instructions?))).collect();
-        spans.sort_by(|(a, of_a), (b, of_b)| {
-            of_b.all.cmp(&of_a.all).then_with(|| (&a.name, &a.target).cmp(&(&b.name, &b.target)))
-        });
+        let spans: Vec<(SpanSummary, InstructionSummary)> =
+            counted_spans(&summary.spans).into_iter().map(|(span, counted)| (span.clone(), *counted)).collect();
         if spans.is_empty() {
             let message = match not_counted {
                 0 => format!(

@@ -93,7 +93,7 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
     let total = count::total(&report, &qemu, code)?;
     let Some(captured) = captured else { return Err(count::no_rings(&program, code).into()) };
     let summary = summarize(&CaptureFile::open(file)?)?;
-    let count = InstructionCount::new(summary, &captured, total)?;
+    let count = InstructionCount::new(&summary, &captured, total)?;
     if let Some(kept) = kept {
         kept.publish(args.force)?;
     }

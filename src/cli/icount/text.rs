@@ -38,7 +38,7 @@ pub(super) fn warn(count: &InstructionCount, code: i32) {
 }
 
 pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
-    let table = instructions(count.spans.iter().map(|(span, counted)| (span, counted)));
+    let table = instructions(&count.spans.iter().map(|(span, counted)| (span, counted)).collect::<Vec<_>>());
     let mut out = anstream::stdout();
     table.write(&mut out, columns(&io::stdout()))?;
     writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
