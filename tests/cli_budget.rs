@@ -5,7 +5,7 @@ mod counted;
 mod program;
 
 use counted::{called, capture, capture_with_an_open_span, capture_with_losses};
-use program::{directory, place, run};
+use program::{argument, directory, place, run};
 
 #[test]
 fn a_budget_is_written_kept_and_exceeded() {
@@ -140,6 +140,12 @@ fn no_budget_is_made_of_a_capture_that_is_damaged_or_has_no_counts() {
     let counts = run(&["budget", "update", file, &timed, "--measure", "count"]);
     assert!(counts.code == Some(0) && std::fs::read_to_string(&path).unwrap().contains("count = 10"), "{counts:?}");
     assert_eq!(run(&["budget", "update", file, &timed, "--measure", "speed"]).code, Some(2));
+    for measure in ["busy", "busy_ns", "p99", "p99_ns"] {
+        let written = place(&directory, &format!("{measure}.toml"));
+        assert_eq!(run(&["budget", "update", argument(&written), &timed, "--measure", measure]).code, Some(0));
+        let text = std::fs::read_to_string(&written).unwrap();
+        assert!(text.contains(&format!("{}_ns = ", measure.trim_end_matches("_ns"))), "{text}");
+    }
     let bytes = std::fs::read(&timed).unwrap();
     std::fs::write(&timed, &bytes[..bytes.len() - 1]).unwrap();
     for action in ["update", "check"] {

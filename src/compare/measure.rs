@@ -81,10 +81,10 @@ impl Measure {
         }
     }
 
-    /// Finds a measure by its name.
+    /// Finds a measure by its name, or by its key in JSON: `busy` or `busy_ns`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|measure| measure.name() == name)
+        Self::ALL.into_iter().find(|measure| measure.name() == name || measure.key() == name)
     }
 
     /// Returns true if the values are nanoseconds.
