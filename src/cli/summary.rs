@@ -83,8 +83,8 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
-/// Returns how many spans of this name are not in the numbers of instructions: they were open at the end, or not seen
-/// whole, or not counted.
+/// Returns how many spans of this name are not in the numbers of instructions: they were open at the end, or not
+/// seen whole, or not counted, as one that was never entered.
 pub(super) fn not_counted(span: &SpanSummary) -> u64 {
     let counted = span.instructions.map_or(0, |counted| counted.spans);
     let not_seen_whole = span.open.saturating_add(span.end_lost).saturating_add(span.incomplete);

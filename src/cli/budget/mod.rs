@@ -144,8 +144,8 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     };
     if let Some(name) = captured.not_counted.keys().find(has_budget) {
         let message = format!(
-            "{name}: {} not counted, expected none: open at the end, or not seen whole, so the numbers are no budget; let the \
-             program close its spans and end by itself, and count again",
+            "{name}: {} not counted, expected none: open at the end, never entered, or not seen whole, so the numbers are no \
+             budget; let the program enter and close all its spans and end by itself, and count again",
             counted(captured.not_counted[name], "span is", "spans are")
         );
         return Err(Failure::new(Exit::Lost, message).into());
@@ -167,7 +167,7 @@ fn warn_of_not_counted(captured: &CapturedFigures) {
     for (name, number) in &captured.not_counted {
         let spans = counted(*number, "span", "spans");
         anstream::eprintln!(
-            "{WARNING}warning:{WARNING:#} {}: {spans} not counted: open at the end, or not seen whole",
+            "{WARNING}warning:{WARNING:#} {}: {spans} not counted: open at the end, never entered, or not seen whole",
             one_line(name)
         );
     }

@@ -44,7 +44,10 @@ pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::
     writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
     if count.not_counted > 0 {
         let spans = counted(count.not_counted, "span is", "spans are");
-        writeln!(out, "{WARNING}{spans} not counted: still open at the end, or not seen whole{WARNING:#}")?;
+        writeln!(
+            out,
+            "{WARNING}{spans} not counted: still open at the end, never entered, or not seen whole{WARNING:#}"
+        )?;
     }
     if let Some(kept) = kept {
         writeln!(out, "{DIM}the capture is in {}{DIM:#}", one_line(&kept.to_string_lossy()))?;
