@@ -1,5 +1,5 @@
-//! `eventring icount` ends its program, and leaves nothing behind: at signals, after its own death, and after a run that
-//! has failed. Without QEMU these tests say that they skip.
+//! `eventring icount` ends its program, and leaves nothing behind: at signals, after its own death, and after a run
+//! that has failed. Without QEMU these tests say that they skip.
 #![cfg(feature = "cli")]
 
 mod program;

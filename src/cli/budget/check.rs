@@ -27,7 +27,7 @@ pub(super) enum BudgetResult {
 /// The figures of a capture, and what they do not hold.
 pub(super) struct CapturedFigures {
     pub(super) spans: FiguresByName,
-    /// The spans of which some were not counted, with the number of these: they were open at the end, or not seen whole.
+    /// The spans of which some were not counted, with the number of these.
     pub(super) not_counted: BTreeMap<String, u64>,
     /// True if events were lost, or files of the capture are missing.
     pub(super) has_losses: bool,
