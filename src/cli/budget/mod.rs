@@ -39,8 +39,8 @@ enum BudgetAction {
     Update(UpdateArgs),
 }
 
-/// Compare a capture with the budget file. The exit code is 18 if a span is not within its budget, and 16 if the capture
-/// does not hold all instructions
+/// Compare a capture with the budget file. The exit code is 18 if a span is not within its budget, and 16 if the
+/// capture does not hold all instructions
 #[derive(clap::Args)]
 struct CheckArgs {
     #[command(flatten)]
