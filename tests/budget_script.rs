@@ -79,6 +79,18 @@ fn the_script_says_how_it_is_called() {
 }
 
 #[test]
+fn the_script_says_which_file_is_missing() {
+    let directory = directory();
+    let path = |name: &str| place(&directory, name).to_str().unwrap().to_owned();
+    let (base, budgets, output) = (path("base.evc"), path("budgets.toml"), path("counted"));
+    let refused = script(&[&budgets, &output, "--", "program"]);
+    assert!(refused.code == Some(3) && refused.err.contains("eventring budget update"), "{refused:?}");
+    std::fs::write(&budgets, "").unwrap();
+    let refused = script(&[&budgets, &output, &base, "--", "program"]);
+    assert!(refused.code == Some(3) && refused.err.contains("there is no capture"), "{refused:?}");
+}
+
+#[test]
 fn the_workflow_runs_this_script() {
     assert!(WORKFLOW.contains("eventring/examples/instruction_budgets.sh program/budgets.toml counted $base -- "));
 }

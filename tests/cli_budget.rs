@@ -4,8 +4,8 @@
 mod counted;
 mod program;
 
-use counted::{called, capture};
-use program::{directory, place, run};
+use counted::{called, capture, capture_with_an_open_span, capture_with_losses};
+use program::{argument, directory, place, run};
 
 #[test]
 fn a_budget_is_written_kept_and_exceeded() {
@@ -92,6 +92,10 @@ fn a_file_that_is_wrong_is_refused_and_stays_as_it_is() {
         ("[spans", "expected TOML"),
         ("[span.\"x\"]\ncount = 1", "found `span`, expected `spans`"),
         ("[spans.\"x\"]\nspeed = 1", "x: found `speed`, expected"),
+        (
+            "[spans.\"x\"]\ninstructions = { budget = 1, tolerence = \"5%\" }",
+            "x: found `tolerence` in instructions, expected `budget` or `tolerance`",
+        ),
         ("[spans.\"x\"]\ncount = -1", "x: found count = -1, expected a whole number"),
         ("[spans.\"x\"]\ncount = 1\ntolerance = \"2ms\"", "found the tolerance \"2ms\" of count"),
         ("spans = 5", "`spans` is no table"),
@@ -136,11 +140,54 @@ fn no_budget_is_made_of_a_capture_that_is_damaged_or_has_no_counts() {
     let counts = run(&["budget", "update", file, &timed, "--measure", "count"]);
     assert!(counts.code == Some(0) && std::fs::read_to_string(&path).unwrap().contains("count = 10"), "{counts:?}");
     assert_eq!(run(&["budget", "update", file, &timed, "--measure", "speed"]).code, Some(2));
+    for measure in ["busy", "busy_ns", "p99", "p99_ns"] {
+        let written = place(&directory, &format!("{measure}.toml"));
+        assert_eq!(run(&["budget", "update", argument(&written), &timed, "--measure", measure]).code, Some(0));
+        let text = std::fs::read_to_string(&written).unwrap();
+        assert!(text.contains(&format!("{}_ns = ", measure.trim_end_matches("_ns"))), "{text}");
+    }
     let bytes = std::fs::read(&timed).unwrap();
     std::fs::write(&timed, &bytes[..bytes.len() - 1]).unwrap();
     for action in ["update", "check"] {
         assert_eq!(run(&["budget", action, file, &timed]).code, Some(6));
     }
+}
+
+#[test]
+fn a_capture_that_does_not_hold_all_spans_never_keeps_a_budget_of_instructions() {
+    let directory = directory();
+    let file = place(&directory, "budgets.toml");
+    let file = file.to_str().unwrap();
+    let spans = [called("query", 10_000, 10), called("request", 100, 1000)];
+    let whole = capture(&directory, "whole", &spans);
+    assert_eq!(run(&["budget", "update", file, &whole]).code, Some(0));
+    let before = std::fs::read_to_string(file).unwrap();
+
+    let lossy = capture_with_losses(&directory, "lossy", &spans);
+    for options in [&[][..], &["--strict"], &["--exact"]] {
+        let checked = run(&[&["budget", "check", file, &lossy], options].concat());
+        assert!(checked.code == Some(16) && checked.err.contains("were lost"), "{options:?}: {checked:?}");
+        assert!(checked.out.contains("incomplete") && !checked.out.contains("improved"), "{checked:?}");
+        assert!(!checked.out.contains("keeps the gain") && checked.out.contains(":256MiB"), "{checked:?}");
+    }
+    let updated = run(&["budget", "update", file, &lossy]);
+    assert!(updated.code == Some(16) && updated.err.contains("larger rings"), "{updated:?}");
+
+    let open = capture_with_an_open_span(&directory, "open", &spans);
+    let checked = run(&["budget", "check", file, &open]);
+    assert!(checked.code == Some(16) && checked.err.contains("shop::request: 1 span not counted"), "{checked:?}");
+    // A span that was counted whole keeps its budget.
+    let result = |name: &str| checked.out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(result("shop::request").ends_with("incomplete") && result("shop::query").ends_with("ok"), "{checked:?}");
+    let updated = run(&["budget", "update", file, &open]);
+    assert!(updated.code == Some(16) && updated.err.contains("shop::request: 1 span is not counted"), "{updated:?}");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), before);
+
+    // Budgets of times are for programs that run on: what was lost is a warning, and no gain.
+    std::fs::write(file, "[spans.\"shop::request\"]\ncount = 1000\n").unwrap();
+    let checked = run(&["budget", "check", file, &lossy]);
+    assert!(checked.code == Some(0) && checked.out.contains("incomplete"), "{checked:?}");
+    assert_eq!(run(&["budget", "check", file, &lossy, "--strict"]).code, Some(16));
 }
 
 #[test]

@@ -195,6 +195,9 @@ fn a_limit_that_cannot_be_checked_is_an_error() {
     assert!(unknown.err.contains("no capture has a closed span requests") && unknown.err.contains("shop::request"));
     let uncounted = with("instructions(request)>+5%");
     assert!(uncounted.code == Some(2) && uncounted.err.contains("were not counted on both sides"), "{uncounted:?}");
+    for measure in ["busy", "busy_ns", "p99", "p99_ns", "total_ns", "self_ns", "max_ns", "p50_ns", "p90_ns"] {
+        assert_eq!(with(&format!("{measure}(request)>+1000000%")).code, Some(0), "{measure}");
+    }
     let wrong = with("busy(request)>5%");
     assert!(wrong.code == Some(2) && wrong.err.contains("column 15: found `5%`"), "{wrong:?}");
     let diff = run(&["diff", &counted, &timed, "--json"]).json();

@@ -8,7 +8,8 @@ mod program;
 mod qemu;
 
 use child::{part, play};
-use program::{argument, directory, finish, place, program, run};
+use program::{Run, argument, directory, finish, place, program, run};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -107,13 +108,7 @@ fn record() {
 
 /// Counts the instructions of the guest that `test` plays. Returns the lines of its spans, or `None` without QEMU.
 fn spans_of_guest(test: &str, file: &Path) -> Option<Vec<Value>> {
-    let plugin = qemu::plugin()?;
-    let guest = play(test, "guest", file);
-    let mut command: Command = program(&["icount", "--json", "-o", argument(file), "--"]);
-    command.arg(guest.get_program()).args(guest.get_args());
-    command.envs(guest.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env("EVENTRING_QEMU_PLUGIN", plugin).env_remove("EVENTRING_FILTER");
-    let counted = finish(command);
+    let counted = icount_of_guest(test, file)?;
     assert_eq!(counted.json()["exact"], true, "{counted:?}");
     let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
     Some(lines.into_iter().filter(|line| line["type"] == "span").collect())
@@ -140,6 +135,49 @@ fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
     assert!(
         spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].as_array().unwrap().len() == 1)
     );
+}
+
+/// Runs `eventring icount` with the guest that `test` plays.
+fn icount_of_guest(test: &str, file: &Path) -> Option<Run> {
+    let plugin = qemu::plugin()?;
+    let guest = play(test, "guest", file);
+    let mut command: Command = program(&["icount", "--json", "-o", argument(file), "--"]);
+    command.arg(guest.get_program()).args(guest.get_args());
+    command.envs(guest.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("EVENTRING_QEMU_PLUGIN", plugin).env_remove("EVENTRING_FILTER");
+    Some(finish(command))
+}
+
+#[test]
+fn counts_without_the_events_that_were_lost_are_no_result() {
+    if part().is_some() {
+        // Nobody reads the ring until the first events are gone.
+        let reader = rustix::process::getppid().unwrap();
+        rustix::process::kill_process(reader, Signal::STOP).unwrap();
+        let _recording = eventring::tracing::init("lossy:15:21");
+        (0..20_000).for_each(|_| info_span!("work").in_scope(|| ()));
+        return rustix::process::kill_process(reader, Signal::CONT).unwrap();
+    }
+    let directory = directory();
+    let test = "counts_without_the_events_that_were_lost_are_no_result";
+    let Some(counted) = icount_of_guest(test, &place(&directory, "lossy.evc")) else { return };
+    let json: Value = serde_json::from_str(&counted.out).unwrap_or_else(|_| panic!("{counted:?}"));
+    assert!(json["exact"] == false && json["lost"].as_u64() > Some(0), "{json}");
+    assert!(counted.code == Some(16) && counted.err.contains("EVENTRING_PERF=name:256MiB"), "{counted:?}");
+}
+
+#[test]
+fn the_exit_code_of_the_program_is_that_of_icount_which_says_so() {
+    if part().is_some() {
+        let _recording = eventring::tracing::init("fails");
+        info_span!("work").in_scope(|| _ = black_box(work(1000)));
+        std::process::exit(7);
+    }
+    let directory = directory();
+    let test = "the_exit_code_of_the_program_is_that_of_icount_which_says_so";
+    let Some(counted) = icount_of_guest(test, &place(&directory, "fails.evc")) else { return };
+    assert!(counted.code == Some(7) && counted.out.contains("\"work\""), "{counted:?}");
+    assert!(counted.err.contains("the program has ended with exit code 7"), "{counted:?}");
 }
 
 #[test]

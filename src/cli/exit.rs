@@ -51,7 +51,10 @@ const MEANINGS: [(Exit, &str); 19] = [
     (Exit::BadConfig, "the ring's name or configuration string is malformed"),
     (Exit::Exists, "the file exists and is not overwritten"),
     (Exit::Unsupported, "this system cannot do it"),
-    (Exit::Lost, "with --strict: events were lost, or their payloads"),
+    (
+        Exit::Lost,
+        "events were lost, or their payloads: with --strict; in `icount` and in budgets of instructions also without",
+    ),
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
     (Exit::Exceeded, "a span has changed more than --fail-if allows, or is not within its budget"),
 ];

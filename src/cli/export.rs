@@ -83,25 +83,36 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }
+    if args.weight == Weight::Instructions && args.format != Format::Folded {
+        let message =
+            "--weight is the number behind each stack of --format folded; name that format, or leave --weight out";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
     let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
     let write_to = |file: &File| {
-        let written = write(args, &saved.capture, &mut BufWriter::new(file));
+        let mut out = CountedWriter { out: BufWriter::new(file), bytes: 0 };
+        let written = write(args, &saved.capture, &mut out);
         saved.reading.end();
-        written.map_err(|error| match error.io_error() {
+        let summary = written.map_err(|error| match error.io_error() {
             Some(io) => Failure::writing(&output, io).into(),
             None => anyhow::Error::new(error),
-        })
+        })?;
+        check_counted(args, out.bytes)?;
+        Ok(summary)
     };
     let summary = match target {
         None => {
             saved.read.check_stream(io::stdout(), "stdout")?;
-            let written = write(args, &saved.capture, &mut BufWriter::new(io::stdout().lock()));
+            let mut out = CountedWriter { out: BufWriter::new(io::stdout().lock()), bytes: 0 };
+            let written = write(args, &saved.capture, &mut out);
             saved.reading.end();
-            written.map_err(|error| match error.io_error() {
+            let summary = written.map_err(|error| match error.io_error() {
                 Some(io) => Failure::io("cannot write to stdout", io).into(),
                 None => anyhow::Error::new(error),
-            })?
+            })?;
+            check_counted(args, out.bytes)?;
+            summary
         }
         Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
     };
@@ -110,6 +121,34 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }
+}
+
+/// A writer that counts its bytes.
+struct CountedWriter<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: io::Write> io::Write for CountedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Checks that stacks of instructions are not empty: a flame graph of nothing is no result.
+fn check_counted(args: &Args, bytes: u64) -> Result<(), Failure> {
+    if args.weight != Weight::Instructions || bytes > 0 {
+        return Ok(());
+    }
+    let message = "no instructions were counted, expected those of at least one span; make the capture with `eventring \
+                   icount`, or leave out --weight instructions";
+    Err(Failure::new(Exit::Failed, message))
 }
 
 fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<ExportSummary, CaptureError> {

@@ -11,7 +11,7 @@ const INTERRUPTED: i32 = 130;
 
 /// Listener for the signals that end the program.
 pub(super) struct Interrupt {
-    asked: Receiver<()>,
+    asked: Receiver<i32>,
 }
 
 impl Interrupt {
@@ -23,12 +23,16 @@ impl Interrupt {
     /// Starts to listen for the signals. From here on, this number of signals do not end the process by themselves: a
     /// command may have more than one step to its end. The next signal ends the process immediately.
     pub(super) fn listen_to(signals_max: usize) -> anyhow::Result<Self> {
-        let mut signals =
-            Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::io("cannot listen to signals", &error))?;
+        Self::listen_to_all(&[SIGINT, SIGTERM], signals_max)
+    }
+
+    /// Starts to listen for these signals, as [`Self::listen_to`] does.
+    pub(super) fn listen_to_all(signals: &[i32], signals_max: usize) -> anyhow::Result<Self> {
+        let mut signals = Signals::new(signals).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let (tell, asked) = channel();
         std::thread::spawn(move || {
-            for (count, _) in signals.forever().enumerate() {
-                if count >= signals_max || tell.send(()).is_err() {
+            for (count, signal) in signals.forever().enumerate() {
+                if count >= signals_max || tell.send(signal).is_err() {
                     std::process::exit(INTERRUPTED);
                 }
             }
@@ -38,8 +42,21 @@ impl Interrupt {
 
     /// Returns true if a signal has come since the last call.
     pub(super) fn came(&self) -> bool {
-        self.asked.try_recv().is_ok()
+        self.next().is_some()
     }
+
+    /// Returns the next signal that has come.
+    pub(super) fn next(&self) -> Option<i32> {
+        self.asked.try_recv().ok()
+    }
+}
+
+/// Returns true if the process was started with this signal ignored.
+pub(super) fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    ignored >> (signal - 1) & 1 == 1
 }
 
 /// Listener for SIGUSR1, with which a user says that now is the moment.

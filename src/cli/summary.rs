@@ -67,10 +67,10 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     if summary.spans.is_empty() {
         writeln!(out, "{DIM}no spans{DIM:#}")?;
     }
-    let mut counted = summary.spans.iter().filter_map(|span| Some((span, span.instructions.as_ref()?))).peekable();
-    if counted.peek().is_some() {
+    let counted = counted_spans(&summary.spans);
+    if !counted.is_empty() {
         writeln!(out)?;
-        instructions(counted).write(out, columns(&io::stdout()))?;
+        instructions(&counted).write(out, columns(&io::stdout()))?;
     }
     if summary.lost > 0 {
         writeln!(out, "{WARNING}{} were lost{WARNING:#}", events(summary.lost))?;
@@ -84,10 +84,25 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
+/// Returns how many spans of this name are not in the numbers of instructions: they were open at the end, or not
+/// seen whole, or not counted, as one that was never entered.
+pub(super) fn not_counted(span: &SpanSummary) -> u64 {
+    let counted = span.instructions.map_or(0, |counted| counted.spans);
+    let not_seen_whole = span.open.saturating_add(span.end_lost).saturating_add(span.incomplete);
+    span.count.saturating_sub(counted).saturating_add(not_seen_whole)
+}
+
+/// Returns the spans whose instructions were counted, those with the most first.
+pub(super) fn counted_spans(spans: &[SpanSummary]) -> Vec<(&SpanSummary, &InstructionSummary)> {
+    let mut counted: Vec<_> = spans.iter().filter_map(|span| Some((span, span.instructions.as_ref()?))).collect();
+    counted.sort_by(|(a, of_a), (b, of_b)| {
+        of_b.all.cmp(&of_a.all).then_with(|| (&a.name, &a.target).cmp(&(&b.name, &b.target)))
+    });
+    counted
+}
+
 /// Returns a table of the instructions of spans.
-pub(super) fn instructions<'s>(
-    spans: impl Iterator<Item = (&'s SpanSummary, &'s InstructionSummary)>,
-) -> NumberTable<7> {
+pub(super) fn instructions(spans: &[(&SpanSummary, &InstructionSummary)]) -> NumberTable<7> {
     let mut table = NumberTable::new(["span", "count", "instructions", "self", "each", "min", "max"]);
     for (span, counted) in spans {
         let each = counted.all / counted.spans.max(1);

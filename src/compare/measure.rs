@@ -81,16 +81,29 @@ impl Measure {
         }
     }
 
-    /// Finds a measure by its name.
+    /// Finds a measure by its name, or by its key in JSON: `busy` or `busy_ns`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|measure| measure.name() == name)
+        Self::ALL.into_iter().find(|measure| measure.name() == name || measure.key() == name)
     }
 
     /// Returns true if the values are nanoseconds.
     #[must_use]
     pub fn is_time(self) -> bool {
         self.key().ends_with("_ns")
+    }
+
+    /// Returns true if the values are instructions, or the number of spans in which they were counted.
+    #[must_use]
+    pub fn is_of_instructions(self) -> bool {
+        matches!(
+            self,
+            Self::Instructions
+                | Self::SelfInstructions
+                | Self::MinInstructions
+                | Self::MaxInstructions
+                | Self::CountedSpans
+        )
     }
 
     /// Returns the measure by which the sum of this measure is divided for the value of one call. Returns `None` if

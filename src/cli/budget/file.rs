@@ -124,6 +124,13 @@ impl BudgetFile {
             let keys = Measure::ALL.map(Measure::key).join(", ");
             self.wrong(&format!("{span}: found `{key}`, expected `{TOLERANCE}` or one of {keys}"))
         })?;
+        let unknown =
+            item.as_table_like().and_then(|table| table.iter().find(|(key, _)| ![NUMBER, TOLERANCE].contains(key)));
+        if let Some((unknown, _)) = unknown {
+            return Err(
+                self.wrong(&format!("{span}: found `{unknown}` in {key}, expected `{NUMBER}` or `{TOLERANCE}`"))
+            );
+        }
         let of_number = item.as_table_like().and_then(|table| table.get(TOLERANCE));
         let number = number_of(item).ok_or_else(|| {
             let expected = format!("a whole number, or {{ {NUMBER} = NUMBER, {TOLERANCE} = \"5%\" }}");

@@ -13,9 +13,13 @@ mod file;
 mod text;
 
 use super::exit::{Exit, Failure};
+use super::format::{counted, one_line};
 use super::measured::Measured;
 use super::output;
-use eventring::__internals::compare::{Comparison, Measure, SpanFigures};
+use super::paint::WARNING;
+use super::summary::not_counted;
+use check::CapturedFigures;
+use eventring::__internals::compare::{Comparison, Measure, SpanFigures, full_name};
 use file::BudgetFile;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -35,7 +39,8 @@ enum BudgetAction {
     Update(UpdateArgs),
 }
 
-/// Compare a capture with the budget file. The exit code is 18 if a span is not within its budget
+/// Compare a capture with the budget file. The exit code is 18 if a span is not within its budget, and 16 if the
+/// capture does not hold all instructions
 #[derive(clap::Args)]
 struct CheckArgs {
     #[command(flatten)]
@@ -99,8 +104,8 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
         );
         return Err(Failure::new(Exit::Failed, message).into());
     }
-    let (measured, figures) = args.input.read(args.json)?;
-    let checked = check::check(&rows, &figures, args.exact);
+    let (measured, captured) = args.input.read(args.json)?;
+    let checked = check::check(&rows, &captured, args.exact);
     // stdout may be taken by the numbers for Bencher.
     match (args.json, args.input.bmf.as_deref().is_some_and(output::is_stdout)) {
         (true, true) => return Err(super::saved::stdout_twice().into()),
@@ -110,13 +115,17 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
             text::write(&mut anstream::stdout(), &checked, super::format::columns(&std::io::stdout()))?;
         }
     }
-    args.input.write_bmf(&measured, &figures)?;
-    Ok(measured.exit_code(args.strict, checked.has_failed()))
+    args.input.write_bmf(&measured, &captured.spans)?;
+    warn_of_not_counted(&captured);
+    match measured.exit_code(args.strict, checked.has_failed()) {
+        Exit::Exceeded if checked.is_incomplete() => Ok(Exit::Lost),
+        exit => Ok(exit),
+    }
 }
 
 fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     let mut budgets = BudgetFile::open_or_new(&args.input.budgets)?;
-    let (measured, figures) = args.input.read(false)?;
+    let (measured, captured) = args.input.read(false)?;
     if measured.exit != Exit::Done || measured.has_losses || measured.has_missing_files {
         let exit = if measured.exit == Exit::Done { Exit::Lost } else { measured.exit };
         let message = "the capture is not whole, so its numbers are no budget; name all files of a rotated capture, or capture \
@@ -127,16 +136,41 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
         [] => &[Measure::Instructions, Measure::SelfInstructions][..],
         measures => measures,
     };
-    let updated = budgets.update(&figures, measures)?;
+    let updated = budgets.update(&captured.spans, measures)?;
+    let has_budget = |name: &&String| {
+        budgets
+            .budgets()
+            .is_ok_and(|rows| rows.iter().any(|row| row.span == **name && row.measure.is_of_instructions()))
+    };
+    if let Some(name) = captured.not_counted.keys().find(has_budget) {
+        let message = format!(
+            "{name}: {} not counted, expected none: open at the end, never entered, or not seen whole, so the numbers are no \
+             budget; let the program enter and close all its spans and end by itself, and count again",
+            counted(captured.not_counted[name], "span is", "spans are")
+        );
+        return Err(Failure::new(Exit::Lost, message).into());
+    }
     let text = budgets.to_string();
     write_file(&args.input.budgets, &text, &measured)?;
-    args.input.write_bmf(&measured, &figures)?;
+    args.input.write_bmf(&measured, &captured.spans)?;
     for name in &updated.removed {
-        anstream::eprintln!("removed: {}, which the capture does not have", super::format::one_line(name));
+        anstream::eprintln!("removed: {}, which the capture does not have", one_line(name));
     }
-    let spans = super::format::counted(updated.written as u64, "span", "spans");
+    warn_of_not_counted(&captured);
+    let spans = counted(updated.written as u64, "span", "spans");
     anstream::eprintln!("{spans} written to {}", args.input.budgets.display());
     Ok(Exit::Done)
+}
+
+/// Says on stderr which spans are not in the numbers.
+fn warn_of_not_counted(captured: &CapturedFigures) {
+    for (name, number) in &captured.not_counted {
+        let spans = counted(*number, "span", "spans");
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} {}: {spans} not counted: open at the end, never entered, or not seen whole",
+            one_line(name)
+        );
+    }
 }
 
 /// Replaces a file by one with this text.
@@ -148,7 +182,7 @@ fn write_file(path: &Path, text: &str, measured: &Measured) -> anyhow::Result<()
 }
 
 impl BudgetInput {
-    fn read(&self, is_quiet: bool) -> anyhow::Result<(Measured, FiguresByName)> {
+    fn read(&self, is_quiet: bool) -> anyhow::Result<(Measured, CapturedFigures)> {
         let place = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
         if let Some(path) = &self.bmf
             && (*path == self.budgets || place(path).is_some_and(|of_bmf| place(&self.budgets) == Some(of_bmf)))
@@ -173,7 +207,18 @@ impl BudgetInput {
                 return Err(Failure::new(Exit::Failed, message).into());
             }
         }
-        Ok((measured, figures))
+        let mut not_counted_of = BTreeMap::new();
+        for summary in &measured.summaries {
+            // If no instructions were counted at all, the times are what matters.
+            if summary.spans.iter().all(|span| span.instructions.is_none()) {
+                continue;
+            }
+            for span in summary.spans.iter().filter(|span| not_counted(span) > 0) {
+                *not_counted_of.entry(full_name(&span.name, &span.target)).or_default() += not_counted(span);
+            }
+        }
+        let has_losses = measured.has_missing_files || measured.summaries.iter().any(|summary| summary.lost > 0);
+        Ok((measured, CapturedFigures { spans: figures, not_counted: not_counted_of, has_losses }))
     }
 
     fn write_bmf(&self, measured: &Measured, figures: &FiguresByName) -> anyhow::Result<()> {

@@ -41,6 +41,14 @@ pub(super) fn write(out: &mut impl Write, checked: &CheckedBudgets, columns: Opt
         let improved = counted(checked.count(BudgetResult::Improved), "number is", "numbers are");
         writeln!(out, "{DIM}{improved} less than the budget; `eventring budget update` keeps the gain{DIM:#}")?;
     }
+    if checked.count(BudgetResult::Incomplete) > 0 {
+        let incomplete = counted(checked.count(BudgetResult::Incomplete), "number is", "numbers are");
+        writeln!(
+            out,
+            "{WARNING}{incomplete} incomplete: events were lost, or spans were open at the end; capture again, with larger rings \
+             (EVENTRING_PERF=name:256MiB, or init(\"name:256MiB\")) or spans that are closed{WARNING:#}"
+        )?;
+    }
     if checked.count(BudgetResult::New) > 0 {
         let new = counted(checked.count(BudgetResult::New), "span has", "spans have");
         writeln!(out, "{DIM}{new} no budget yet; `eventring budget update` gives one{DIM:#}")?;
@@ -79,6 +87,7 @@ fn name(result: BudgetResult) -> &'static str {
         BudgetResult::Improved => "improved",
         BudgetResult::Missing => "missing",
         BudgetResult::NotCounted => "not counted",
+        BudgetResult::Incomplete => "incomplete",
         BudgetResult::New => "new",
     }
 }

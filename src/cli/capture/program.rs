@@ -3,6 +3,7 @@
 use crate::cli::exit::{Exit, Failure};
 use eventring::reader::{Reader, RingState, WriterInfo};
 use eventring::recorder::KEEP_VARIABLE;
+use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -75,6 +76,13 @@ impl Program {
             self.ended = Some((status, Instant::now()));
         }
         self.ended.is_some()
+    }
+
+    /// Sends a signal to the program's own process, if it still runs.
+    pub(in crate::cli) fn send(&mut self, signal: Signal) {
+        if !self.has_ended() {
+            let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
+        }
     }
 
     /// Waits until the program has ended. Returns its exit code as a shell reports it.

@@ -34,6 +34,9 @@ pub(super) struct DiffArgs {
     /// The rate of false alarms: the probability that a span is called significant though no span has changed
     #[arg(long, value_name = "RATE", default_value = "0.01", value_parser = parse_rate)]
     alpha: f64,
+    /// Show also the table of times if instructions were counted: under QEMU, times say little
+    #[arg(long)]
+    times: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -67,7 +70,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     if args.json {
         writeln!(out, "{}", comparison.to_json(&failed))?;
     } else {
-        text::write(&mut out, &comparison, &failed, format::columns(&std::io::stdout()))?;
+        text::write(&mut out, &comparison, &failed, args.times, format::columns(&std::io::stdout()))?;
     }
     out.flush()?;
     match a.exit_code(args.strict, false) {

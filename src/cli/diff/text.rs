@@ -12,6 +12,7 @@ pub(super) fn write(
     out: &mut impl Write,
     comparison: &Comparison,
     failed: &[ExceededLimit],
+    with_times: bool,
     columns: Option<usize>,
 ) -> io::Result<()> {
     if comparison.spans.is_empty() {
@@ -23,9 +24,14 @@ pub(super) fn write(
             table.row(instructions(span), style(span, Measure::Instructions));
         }
         table.write(out, columns)?;
-        writeln!(out)?;
+        match with_times {
+            true => writeln!(out)?,
+            false => {
+                writeln!(out, "{DIM}times under QEMU are noise, so they were left out; --times shows them{DIM:#}")?
+            }
+        }
     }
-    if !comparison.spans.is_empty() {
+    if !comparison.spans.is_empty() && (with_times || !comparison.has_instructions) {
         let mut table = NumberTable::new(["span", "count", "busy A", "change", "", "p50", "p99", "sure"]);
         for span in &comparison.spans {
             table.row(times(span, comparison.alpha), style(span, Measure::Busy));

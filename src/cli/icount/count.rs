@@ -3,6 +3,7 @@
 use super::qemu::{BUILD, Qemu};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::counted;
+use crate::cli::summary::{counted_spans, not_counted};
 use eventring::capture::CaptureSummary;
 use eventring::export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;
@@ -23,17 +24,10 @@ pub(super) struct InstructionCount {
 }
 
 impl InstructionCount {
-    pub(super) fn new(summary: Summary, captured: &CaptureSummary, total: u64) -> Result<Self, Failure> {
-        let not_counted = summary.spans.iter().map(|span| {
-            let counted = span.instructions.map_or(0, |counted| counted.spans);
-            span.count.saturating_sub(counted) + span.open + span.end_lost + span.incomplete
-        });
-        let not_counted = not_counted.fold(0, u64::saturating_add);
-        let mut spans: Vec<(SpanSummary, InstructionSummary)> =
-            summary.spans.into_iter().filter_map(|span| Some((span.clone(), span.instructions?))).collect();
-        spans.sort_by(|(a, of_a), (b, of_b)| {
-            of_b.all.cmp(&of_a.all).then_with(|| (&a.name, &a.target).cmp(&(&b.name, &b.target)))
-        });
+    pub(super) fn new(summary: &Summary, captured: &CaptureSummary, total: u64) -> Result<Self, Failure> {
+        let not_counted = summary.spans.iter().map(not_counted).fold(0, u64::saturating_add);
+        let spans: Vec<(SpanSummary, InstructionSummary)> =
+            counted_spans(&summary.spans).into_iter().map(|(span, counted)| (span.clone(), *counted)).collect();
         if spans.is_empty() {
             let message = match not_counted {
                 0 => format!(
@@ -72,6 +66,12 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
             "the program was killed by signal {signal}, and a program that is killed is not counted, expected one that exits; \
              let it end by itself"
         ),
+        // A program that QEMU has run to its end is always counted.
+        (true, _) if code == 0 => format!(
+            "the run has ended with exit code 0, and the plugin has not reported, expected a count; the program has probably \
+             replaced itself by another one (exec), as wrappers do, and that one runs without QEMU: name it instead; or \
+             {qemu} is no QEMU that loads plugins"
+        ),
         (true, _) => format!(
             "the run has ended with exit code {code}, and the plugin has not reported, expected a count; if QEMU has refused the \
              plugin (see above), {qemu} may be a static build (Debian 12: apt install qemu-user installs another one), or the plugin is not \
@@ -86,10 +86,12 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
 }
 
 /// Returns the error that the program has made no rings.
-pub(super) fn no_rings(program: &Path) -> Failure {
+pub(super) fn no_rings(program: &Path, code: i32) -> Failure {
     let message = format!(
-        "{} has made no ring in its ring directory, expected a perf ring; start the recording with \
-         eventring::tracing::init(\"a-name\") or try_init_from_env(), with a name and no path",
+        "{} has recorded nothing, and has ended with exit code {code}, expected a program that records spans; if it starts \
+         the program that does (a wrapper, `cargo run`), name that one; if it has ended before it records, see what it has \
+         said above; if it does not record yet, call eventring::tracing::init(\"a-name\") or try_init_from_env(), with a \
+         name and no path",
         program.display()
     );
     Failure::new(Exit::NotFound, message)

@@ -3,24 +3,32 @@
 //! | file | idea |
 //! |---|---|
 //! | `qemu` | QEMU and its plugin, and the command that runs a program under them |
+//! | `directory` | the directory of a run |
+//! | `kept` | the capture that stays after the run |
+//! | `signals` | the signals that end a run |
 //! | `rings` | the rings that the program makes |
 //! | `count` | the result, and the reasons why there is none |
 //! | `text` | the result for people and for programs |
 
 mod count;
+mod directory;
+mod kept;
 mod qemu;
 mod rings;
+mod signals;
 mod text;
 
 use super::capture::Program;
 use super::exit::{Exit, Failure};
-use super::interrupt::Interrupt;
 use super::output;
 use count::InstructionCount;
+use directory::RunDirectory;
 use eventring::capture::{CaptureFile, CaptureOptions, CaptureSummary, OutputKind, capture_rings};
 use eventring::export::summarize;
+use kept::KeptCapture;
 use qemu::{CountMode, Qemu};
 use rings::ProgramRings;
+use signals::RunSignals;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
@@ -65,31 +73,37 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
             return Err(Failure::new(Exit::Usage, "-o needs a file: the counts are read from it").into());
         }
     }
-    let interrupt = Interrupt::listen()?;
-    let directory = rings::temporary_directory()?;
+    let signals = RunSignals::listen()?;
+    let directory = RunDirectory::make()?;
     let report = directory.path().join("report");
     let command = qemu.command(args.mode, args.cpu.as_deref(), &report, &program, arguments);
     let rings_directory = directory.path().join("rings");
     let envs = rings::environment(&rings_directory, &program);
+    let kept = args.output.as_deref().map(KeptCapture::beside).transpose()?;
+    let temporary = directory.path().join("icount.evc");
+    let file = kept.as_ref().map_or(&*temporary, KeptCapture::path);
     let started = Program::start_with(&command, args.json, &envs)?;
     let rings = RefCell::new(ProgramRings::new(started, rings_directory));
-    let temporary = directory.path().join("icount.evc");
-    let output = args.output.as_deref().unwrap_or(&temporary);
-    let is_recording = rings.borrow_mut().wait_for_first(&interrupt);
-    let captured = if is_recording { Some(capture(&rings, output, args.force, &interrupt)?) } else { None };
-    let code = rings.borrow_mut().program.wait();
-    if interrupt.came() {
+    let is_recording = rings.borrow_mut().wait_for_first(&signals);
+    let captured = if is_recording { Some(capture(&rings, file, &signals)?) } else { None };
+    let code = rings.borrow_mut().wait(&signals);
+    if signals.came() {
         return Err(Failure::new(Exit::Failed, "interrupted; nothing was counted").into());
     }
     let total = count::total(&report, &qemu, code)?;
-    let Some(captured) = captured else { return Err(count::no_rings(&program).into()) };
-    let summary = summarize(&CaptureFile::open(output)?)?;
-    let count = InstructionCount::new(summary, &captured, total)?;
+    let Some(captured) = captured else { return Err(count::no_rings(&program, code).into()) };
+    let summary = summarize(&CaptureFile::open(file)?)?;
+    let count = InstructionCount::new(&summary, &captured, total)?;
+    if let Some(kept) = kept {
+        kept.publish(args.force)?;
+    }
     match args.json {
         true => text::print_json(&count)?,
         false => text::print_table(&count, args.output.as_deref())?,
     }
+    text::warn(&count, code);
     match code {
+        _ if count.lost > 0 => Ok(Exit::Lost),
         0 => Ok(Exit::Done),
         // As for `capture`, the program's exit code is ours.
         code => {
@@ -100,17 +114,13 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
 }
 
 /// Captures the program's rings until it has ended.
-fn capture(
-    rings: &RefCell<ProgramRings>,
-    output: &Path,
-    force: bool,
-    interrupt: &Interrupt,
-) -> anyhow::Result<CaptureSummary> {
+fn capture(rings: &RefCell<ProgramRings>, file: &Path, signals: &RunSignals) -> anyhow::Result<CaptureSummary> {
     let mut progress = |_: &_| {
-        let is_over = rings.borrow_mut().program.is_long_gone();
-        if interrupt.came() || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let program = &mut rings.borrow_mut().program;
+        let is_over = program.is_long_gone();
+        if signals.hand_on(program) || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut next_ring = || rings.borrow_mut().next();
-    let options = CaptureOptions::new().overwrite(force);
-    Ok(capture_rings(&mut next_ring, output, &options, &mut progress)?)
+    let options = CaptureOptions::new().overwrite(true);
+    Ok(capture_rings(&mut next_ring, file, &options, &mut progress)?)
 }

@@ -113,7 +113,7 @@ pub(super) fn find_program(name: &OsStr) -> Result<PathBuf, Failure> {
     let is =
         |what: &str, mend: &str| Err(Failure::new(Exit::Unsupported, format!("{} is {what}; {mend}", path.display())));
     match head {
-        [b'#', b'!', ..] => is("a script", "name the program that runs it, and the script as its argument"),
+        [b'#', b'!', ..] => is("a script", "name the program that the script starts"),
         [0x7f, b'E', b'L', b'F', 2, ..] if head[18..] == X86_64 => Ok(path),
         [0x7f, b'E', b'L', b'F', ..] => is("for another machine than x86-64", "build it for x86-64"),
         _ => is("no ELF program", "name a program for x86-64 Linux"),

@@ -1,25 +1,16 @@
 //! The rings that a program makes in a ring directory of its own.
 
+use super::signals::RunSignals;
 use crate::cli::capture::Program;
 use crate::cli::directories;
-use crate::cli::exit::Failure;
-use crate::cli::interrupt::Interrupt;
 use eventring::capture::NextRing;
 use eventring::reader::Reader;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// The pause between two looks for new rings.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// Makes a directory for the rings, in memory if there is a file system in memory.
-pub(super) fn temporary_directory() -> Result<TempDir, Failure> {
-    let memory = Path::new("/dev/shm");
-    let made = tempfile::Builder::new().prefix("eventring-icount-").tempdir_in(memory);
-    made.or_else(|_| tempfile::tempdir()).map_err(|error| Failure::io("cannot make a temporary directory", &error))
-}
 
 /// Returns the variables by which the program makes its rings in `directory`. A program that records only if
 /// EVENTRING_PERF is set records, too.
@@ -51,8 +42,8 @@ impl ProgramRings {
     }
 
     /// Waits until there is a ring, or until the program has ended. Returns true if there is a ring.
-    pub(super) fn wait_for_first(&mut self, interrupt: &Interrupt) -> bool {
-        while !self.is_over && !interrupt.came() {
+    pub(super) fn wait_for_first(&mut self, signals: &RunSignals) -> bool {
+        while !self.is_over && !signals.hand_on(&mut self.program) {
             self.look();
             if !self.waiting.is_empty() {
                 return true;
@@ -60,6 +51,15 @@ impl ProgramRings {
             std::thread::sleep(PAUSE);
         }
         false
+    }
+
+    /// Waits until the program has ended. Returns its exit code as a shell reports it.
+    pub(super) fn wait(&mut self, signals: &RunSignals) -> i32 {
+        while !self.program.has_ended() {
+            signals.hand_on(&mut self.program);
+            std::thread::sleep(PAUSE);
+        }
+        self.program.wait()
     }
 
     /// Returns the next ring for the capture.

@@ -23,18 +23,31 @@ pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
     writeln!(anstream::stdout(), "{object}")
 }
 
+/// Says on stderr what makes the counts no result.
+pub(super) fn warn(count: &InstructionCount, code: i32) {
+    if count.lost > 0 {
+        let events = counted(count.lost, "event was", "events were");
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} {events} lost, so the counts are too low; give the program larger rings: \
+             init(\"name:256MiB\"), or EVENTRING_PERF=name:256MiB if it calls try_init_from_env()"
+        );
+    }
+    if code != 0 {
+        anstream::eprintln!("{WARNING}warning:{WARNING:#} the program has ended with exit code {code}");
+    }
+}
+
 pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
-    let table = instructions(count.spans.iter().map(|(span, counted)| (span, counted)));
+    let table = instructions(&count.spans.iter().map(|(span, counted)| (span, counted)).collect::<Vec<_>>());
     let mut out = anstream::stdout();
     table.write(&mut out, columns(&io::stdout()))?;
     writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
-    if count.lost > 0 {
-        let events = counted(count.lost, "event was", "events were");
-        writeln!(out, "{WARNING}{events} lost: the counts are too low; give the program larger rings{WARNING:#}")?;
-    }
     if count.not_counted > 0 {
         let spans = counted(count.not_counted, "span is", "spans are");
-        writeln!(out, "{WARNING}{spans} not counted: still open at the end, or not seen whole{WARNING:#}")?;
+        writeln!(
+            out,
+            "{WARNING}{spans} not counted: still open at the end, never entered, or not seen whole{WARNING:#}"
+        )?;
     }
     if let Some(kept) = kept {
         writeln!(out, "{DIM}the capture is in {}{DIM:#}", one_line(&kept.to_string_lossy()))?;
