@@ -155,6 +155,11 @@ pub mod __internals {
     pub mod layout {
         pub use crate::layout::*;
     }
+    /// Writing snapshots.
+    #[cfg(feature = "snapshot")]
+    pub mod snapshot {
+        pub use crate::reader::snapshot::counted::*;
+    }
     /// Spans.
     #[cfg(feature = "capture")]
     pub mod tracing {

@@ -5,6 +5,7 @@ use super::format::grouped;
 use super::output;
 use super::paint::WARNING;
 use super::saved::{SavedArgs, stdout_twice};
+use eventring::__internals::snapshot::CountedWriter;
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, Weight, export};
 use serde_json::json;
@@ -91,27 +92,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
     let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
     let write_to = |file: &File| {
-        let mut out = CountedWriter { out: BufWriter::new(file), bytes: 0 };
+        let mut out = CountedWriter::new(BufWriter::new(file));
         let written = write(args, &saved.capture, &mut out);
         saved.reading.end();
         let summary = written.map_err(|error| match error.io_error() {
             Some(io) => Failure::writing(&output, io).into(),
             None => anyhow::Error::new(error),
         })?;
-        check_counted(args, out.bytes)?;
+        check_counted(args, out.bytes())?;
         Ok(summary)
     };
     let summary = match target {
         None => {
             saved.read.check_stream(io::stdout(), "stdout")?;
-            let mut out = CountedWriter { out: BufWriter::new(io::stdout().lock()), bytes: 0 };
+            let mut out = CountedWriter::new(BufWriter::new(io::stdout().lock()));
             let written = write(args, &saved.capture, &mut out);
             saved.reading.end();
             let summary = written.map_err(|error| match error.io_error() {
                 Some(io) => Failure::io("cannot write to stdout", io).into(),
                 None => anyhow::Error::new(error),
             })?;
-            check_counted(args, out.bytes)?;
+            check_counted(args, out.bytes())?;
             summary
         }
         Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
@@ -120,24 +121,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
         Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
-    }
-}
-
-/// A writer that counts its bytes.
-struct CountedWriter<W> {
-    out: W,
-    bytes: u64,
-}
-
-impl<W: io::Write> io::Write for CountedWriter<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

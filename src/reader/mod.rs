@@ -22,7 +22,7 @@ mod ring_set;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 mod served;
 #[cfg(feature = "snapshot")]
-mod snapshot;
+pub(crate) mod snapshot;
 mod source;
 mod sparse;
 mod wait;

@@ -8,9 +8,11 @@
 //! | `numbers` | the new seqnos of the events |
 //! | `image` | laying the events out as a small ring file |
 //! | `write` | compressing this small ring file |
+//! | `counted` | a writer that counts its bytes |
 
 mod blocks;
 mod collect;
+pub(crate) mod counted;
 mod decompress;
 mod image;
 mod numbers;

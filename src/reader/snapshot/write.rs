@@ -3,6 +3,7 @@
 use super::super::error::ReaderError;
 use super::super::handle::Reader;
 use super::collect;
+use super::counted::CountedWriter;
 use super::image::Image;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -144,7 +145,7 @@ impl Reader {
             return Err(ReaderError::lost_pages(lost));
         }
         let mut image = Image::new(self, collected)?;
-        let mut out = Counted { out, bytes: 0 };
+        let mut out = CountedWriter::new(out);
         compress(&mut image, &mut out, options.compression_level)
             .map_err(|error| ReaderError::io("write the snapshot", error))?;
         let collected = image.collected();
@@ -158,7 +159,7 @@ impl Reader {
             last_seqno: if is_empty { 0 } else { last_seqno },
             payload_bytes: collected.payloads.bytes(),
             image_bytes: image.geometry().file_bytes(),
-            snapshot_bytes: out.bytes,
+            snapshot_bytes: out.bytes(),
         })
     }
 }
@@ -170,22 +171,4 @@ fn compress(image: &mut Image<'_>, out: &mut impl Write, level: i32) -> io::Resu
     encoder.set_pledged_src_size(Some(image.geometry().file_bytes()))?;
     image.write(&mut encoder)?;
     encoder.finish()?.flush()
-}
-
-/// A writer that counts its bytes.
-struct Counted<W> {
-    out: W,
-    bytes: u64,
-}
-
-impl<W: Write> Write for Counted<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
