@@ -1,126 +1,84 @@
-//! The shapes of decoded payloads, for formats that declare the types of their columns before the first value.
+//! The structure of payloads, for formats that declare the types of their values before the values.
 
 use super::describe::Scalar;
-use super::model::{EventModel, SchemaModel, TypeModel};
+use super::model::{SchemaModel, TypeModel};
 
-/// The type of a decoded [`Value`](super::Value). A value that is redacted or malformed has no shape.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Shape {
-    /// [`Value::Int`](super::Value::Int), or [`Value::Uint`](super::Value::Uint) of at most 32 bits.
-    Int,
-    /// [`Value::Uint`](super::Value::Uint).
-    Uint,
-    /// [`Value::F32`](super::Value::F32).
-    F32,
-    /// [`Value::F64`](super::Value::F64).
-    F64,
-    /// [`Value::Bool`](super::Value::Bool).
-    Bool,
-    /// Any value that is written as a text: text, bytes, integers of more than 64 bits.
+/// The largest number of types that one structure has. A small schema text can describe a type of very many parts: 32
+/// structs, each of which has the next one twice.
+const SHAPE_PARTS_MAX: usize = 1 << 14;
+
+/// The structure of the values that [`SchemaModel::decode`] makes of well-formed bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shape<'m> {
+    /// A [`Value`](super::Value) of this scalar. It is no [`Scalar::Utf8`].
+    Scalar(Scalar),
+    /// A text.
     Text,
-    /// [`Value::Enum`](super::Value::Enum).
-    Name,
-    /// [`Value::List`](super::Value::List).
-    List(Box<Shape>),
-    /// [`Value::Struct`](super::Value::Struct), with the fields in their order. There is at least one field.
-    Struct(Vec<(String, Shape)>),
+    /// A byte string.
+    Bytes,
+    /// A value of an enum: its representation, and its numbers with their names, by ascending number.
+    Enum(Scalar, &'m [(i128, String)]),
+    /// A list of this many elements.
+    Array(usize, Box<Shape<'m>>),
+    /// A list of any number of elements.
+    List(Box<Shape<'m>>),
+    /// Named values in order.
+    Struct(Vec<(&'m str, Shape<'m>)>),
+    /// A field that is never recorded.
+    Redacted,
 }
 
 impl SchemaModel {
-    /// Returns the shapes of the fields of an event's decoded payload, in their order. Returns `None` if the schema has
-    /// no such event, or if the payload has more than `values_max` values that are not in lists.
-    pub(crate) fn payload_shapes(&self, code: u16, values_max: usize) -> Option<Vec<(String, Shape)>> {
-        let EventModel { payload, trailing, .. } = self.event(code)?;
-        let mut values_left = values_max;
-        let mut shapes = match payload {
-            Some(index) => self.field_shapes(*index, &mut values_left)?,
+    /// Returns the structure of the payload of event `code`. Returns `None` if there is no such event, or if the
+    /// structure has too many parts.
+    pub(crate) fn payload_shape(&self, code: u16) -> Option<Shape<'_>> {
+        let event = self.event(code)?;
+        let mut parts_left = SHAPE_PARTS_MAX;
+        let mut fields = match event.payload {
+            Some(index) => self.fields_shape(index, &mut parts_left)?,
             None => Vec::new(),
         };
-        for array in trailing {
-            shapes.push((array.name.clone(), self.array_shape(&array.element, &mut values_left)?));
+        for array in &event.trailing {
+            let element = self.type_shape(&array.element, &mut parts_left)?;
+            fields.push((array.name.as_str(), array_shape(&array.element, None, element)));
         }
-        Some(shapes)
+        Some(Shape::Struct(fields))
     }
 
-    fn field_shapes(&self, index: usize, values_left: &mut usize) -> Option<Vec<(String, Shape)>> {
-        let fields = &self.structs[index].fields;
-        fields.iter().map(|field| Some((field.name.clone(), self.shape(&field.ty, values_left)?))).collect()
+    fn fields_shape(&self, index: usize, parts_left: &mut usize) -> Option<Vec<(&str, Shape<'_>)>> {
+        let fields = self.structs[index].fields.iter().map(|field| {
+            let shape = if field.redacted { Shape::Redacted } else { self.type_shape(&field.ty, parts_left)? };
+            *parts_left = parts_left.checked_sub(1)?;
+            Some((field.name.as_str(), shape))
+        });
+        fields.collect()
     }
 
-    fn array_shape(&self, element: &TypeModel, values_left: &mut usize) -> Option<Shape> {
-        match element {
-            TypeModel::Scalar(Scalar::U8 | Scalar::Utf8) => {
-                *values_left = values_left.checked_sub(1)?;
-                Some(Shape::Text)
-            }
-            element => Some(Shape::List(Box::new(self.shape(element, values_left)?))),
-        }
-    }
-
-    fn shape(&self, ty: &TypeModel, values_left: &mut usize) -> Option<Shape> {
-        *values_left = values_left.checked_sub(1)?;
+    fn type_shape(&self, ty: &TypeModel, parts_left: &mut usize) -> Option<Shape<'_>> {
+        *parts_left = parts_left.checked_sub(1)?;
         Some(match ty {
-            TypeModel::Scalar(scalar) => scalar_shape(*scalar),
-            TypeModel::Array { element, .. } => self.array_shape(element, values_left)?,
-            // No format has a struct without fields. As a text, it is `{}`.
-            TypeModel::Struct(index) if self.structs[*index].fields.is_empty() => Shape::Text,
-            TypeModel::Struct(index) => Shape::Struct(self.field_shapes(*index, values_left)?),
-            TypeModel::Enum(_) => Shape::Name,
+            TypeModel::Scalar(Scalar::Utf8) => Shape::Text,
+            TypeModel::Scalar(scalar) => Shape::Scalar(*scalar),
+            TypeModel::Struct(index) => Shape::Struct(self.fields_shape(*index, parts_left)?),
+            TypeModel::Enum(index) => {
+                let info = &self.enums[*index];
+                *parts_left = parts_left.checked_sub(info.values.len())?;
+                Shape::Enum(info.repr, &info.values)
+            }
+            TypeModel::Array { element, len } => {
+                let shape = self.type_shape(element, parts_left)?;
+                array_shape(element, Some(*len), shape)
+            }
         })
     }
 }
 
-fn scalar_shape(scalar: Scalar) -> Shape {
-    match scalar {
-        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Shape::Int,
-        Scalar::U64 => Shape::Uint,
-        Scalar::U128 | Scalar::U256 | Scalar::I128 | Scalar::Utf8 => Shape::Text,
-        Scalar::F32 => Shape::F32,
-        Scalar::F64 => Shape::F64,
-        Scalar::Bool => Shape::Bool,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn model(body: &str) -> SchemaModel {
-        SchemaModel::parse(&format!("eventring-schema 1\n{body}")).unwrap()
-    }
-
-    #[test]
-    #[cfg(feature = "exec")]
-    fn every_value_of_a_decoded_payload_has_the_shape_of_its_field() {
-        use crate::schema::exec::ExecEvent;
-        use crate::schema::{EventType as _, Value};
-        fn fits(value: &Value<'_>, shape: &Shape) -> bool {
-            match (value, shape) {
-                (Value::Int(_), Shape::Int) | (Value::Uint(_), Shape::Int | Shape::Uint) => true,
-                (Value::Bool(_), Shape::Bool) | (Value::Enum { .. }, Shape::Name) => true,
-                (Value::Bytes(_) | Value::Text(_) | Value::Uint128(_) | Value::Uint256(_), Shape::Text) => true,
-                (Value::List(values), Shape::List(shape)) => values.iter().all(|value| fits(value, shape)),
-                (Value::Struct(values), Shape::Struct(shapes)) => {
-                    values.len() == shapes.len()
-                        && values.iter().zip(shapes).all(|((a, value), (b, shape))| a == b && fits(value, shape))
-                }
-                _ => false,
-            }
-        }
-        let model = ExecEvent::schema().model().unwrap();
-        for event in model.events() {
-            let shapes = model.payload_shapes(event.code(), 1000).unwrap();
-            // The payload has only zeros, so its trailing arrays are empty.
-            let bytes = event.payload.map_or(0, |index| model.structs[index].bytes);
-            let payload = vec![0; bytes];
-            let Value::Struct(values) = model.decode(event.code(), &payload) else { panic!("{}", event.name()) };
-            let value = Value::Struct(values);
-            assert!(shapes.is_empty() || fits(&value, &Shape::Struct(shapes)), "{}: {value}", event.name());
-        }
-    }
-
-    #[test]
-    fn a_payload_of_too_many_values_has_no_shapes() {
-        let _ = model;
+/// Returns the structure of an array, which is a list of any number of elements if `len` is `None`.
+fn array_shape<'m>(element: &TypeModel, len: Option<usize>, shape: Shape<'m>) -> Shape<'m> {
+    match (element, len) {
+        (TypeModel::Scalar(Scalar::U8), _) => Shape::Bytes,
+        (TypeModel::Scalar(Scalar::Utf8), _) => Shape::Text,
+        (_, Some(len)) => Shape::Array(len, Box::new(shape)),
+        (_, None) => Shape::List(Box::new(shape)),
     }
 }
