@@ -1,0 +1,141 @@
+//! The first pass: the names of the fields in a capture, and the types of their values.
+
+use crate::capture::CaptureError;
+use crate::export::recording::CaptureRecording;
+use crate::recording::EntryContent;
+use crate::schema::perf::{PerfEvent, RawFields, ValueType};
+use crate::tracing::{IdMap, RawRecord};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The largest number of fields that get a column of their own. The column `fields` has all fields.
+const COLUMNS_MAX: usize = 256;
+/// The memory is checked whenever this many fields of call sites were found.
+const CHECK_FIELDS: usize = 4096;
+/// An estimate of the bytes that a field of a call site takes.
+const FIELD_BYTES: u64 = 64;
+
+/// The fields of spans and those of log records.
+#[derive(Default)]
+pub(super) struct FieldTypes {
+    pub(super) spans: Vec<TypedField>,
+    pub(super) logs: Vec<TypedField>,
+}
+
+/// A field that gets a column of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct TypedField {
+    pub(super) name: Arc<str>,
+    pub(super) kind: ColumnKind,
+}
+
+/// The type of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ColumnKind {
+    /// Integers. One that does not fit 64 bits with a sign is null, and so is a value of another type.
+    Int,
+    /// Integers without a sign.
+    Uint,
+    Float,
+    Bool,
+    /// The texts of values, whatever types they have.
+    Text,
+}
+
+/// The types of a field's values, as a set of bits.
+#[derive(Default)]
+struct TypeSets {
+    names: Vec<Arc<str>>,
+    sets: HashMap<Arc<str>, u32>,
+}
+
+impl FieldTypes {
+    pub(super) fn of(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
+        let (mut spans, mut logs) = (TypeSets::default(), TypeSets::default());
+        // The types that were seen already for each field of a call site.
+        let mut seen: IdMap<(u32, u32, u8), u32> = IdMap::default();
+        let mut checked = 0;
+        let mut entries = recording.entries();
+        while let Some(entry) = entries.next() {
+            let EntryContent::Perf { recorder, record, catalog } = &entry.content else { continue };
+            let Some((sets, payload)) = fields_of(record, &mut spans, &mut logs) else { continue };
+            let site_id = record.ext.call_site_id;
+            for field in RawFields::new(payload).filter_map(Result::ok) {
+                let set = seen.entry((*recorder, site_id, field.index)).or_default();
+                let bit = 1 << field.type_code.min(31);
+                if *set & bit == 0 {
+                    *set |= bit;
+                    let known = catalog.known_call_site(site_id);
+                    let name = known.and_then(|site| site.field_names.get(usize::from(field.index)));
+                    if let Some(name) = name {
+                        sets.add(name, bit);
+                    }
+                }
+            }
+            if seen.len() >= checked + CHECK_FIELDS {
+                checked = seen.len();
+                entries.check_kept(checked as u64 * FIELD_BYTES)?;
+            }
+        }
+        Ok(Self { spans: spans.columns(|_| true), logs: logs.columns(|name| !is_of_log(name)) })
+    }
+}
+
+/// Returns true if the field of a log record has no column of its own: `message` is a column already, and the fields of
+/// the crate `tracing-log` are those of the call site.
+fn is_of_log(name: &str) -> bool {
+    name == MESSAGE || name.starts_with("log.")
+}
+
+/// The field with the text of a log record.
+pub(super) const MESSAGE: &str = "message";
+
+fn fields_of<'a, 'p>(
+    record: &RawRecord<'p>,
+    spans: &'a mut TypeSets,
+    logs: &'a mut TypeSets,
+) -> Option<(&'a mut TypeSets, &'p [u8])> {
+    let sets = match record.event {
+        Some(PerfEvent::SpanNew | PerfEvent::SpanRecord) => spans,
+        Some(PerfEvent::Event) => logs,
+        _ => return None,
+    };
+    Some((sets, record.payload.valid()?))
+}
+
+impl TypeSets {
+    fn add(&mut self, name: &Arc<str>, bit: u32) {
+        if let Some(set) = self.sets.get_mut(name) {
+            *set |= bit;
+        } else if self.names.len() < COLUMNS_MAX {
+            self.names.push(name.clone());
+            self.sets.insert(name.clone(), bit);
+        }
+    }
+
+    /// Returns the columns in the order in which their fields were first seen.
+    fn columns(self, is_wanted: impl Fn(&str) -> bool) -> Vec<TypedField> {
+        let kind = |name: &Arc<str>| ColumnKind::of(self.sets.get(name).copied().unwrap_or_default());
+        let wanted = self.names.iter().filter(|name| is_wanted(name));
+        wanted.map(|name| TypedField { name: name.clone(), kind: kind(name) }).collect()
+    }
+}
+
+impl ColumnKind {
+    /// Returns the type that takes values of all types in the set.
+    fn of(set: u32) -> Self {
+        let is_within = |types: &[ValueType]| set & !types.iter().fold(0, |bits, ty| bits | 1 << (*ty as u32)) == 0;
+        use ValueType::{Bool, F64, I64, U64};
+        if is_within(&[U64]) {
+            Self::Uint
+        } else if is_within(&[I64, U64]) {
+            Self::Int
+        } else if is_within(&[I64, U64, F64]) {
+            Self::Float
+        } else if is_within(&[Bool]) {
+            Self::Bool
+        } else {
+            Self::Text
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Parquet files: a table of spans, of log records, of losses, and of each type of typed events.
+//!
+//! The capture is read twice. The first pass finds the names and types of fields, because a file declares its columns
+//! before its first row. In the second pass, rows wait in memory until they make a row group. Another thread sorts
+//! their row group by time, compresses and writes it.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `tables` | the second pass over a capture: which table gets which row |
+//! | `row_groups` | the thread that writes row groups, and the files |
+//! | `table` | rows that wait to be a row group |
+//! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
+//! | `sites` | columns of call sites and of threads |
+//! | `field_types` | the first pass: names and types of fields |
+//! | `fields` | columns of fields |
+//! | `payload` | columns of a payload, by its schema |
+//! | `numbers` | columns of numbers |
+
+mod field_types;
+mod fields;
+mod logs;
+mod losses;
+mod numbers;
+mod payload;
+mod rings;
+mod row_groups;
+mod samples;
+mod sites;
+mod spans;
+mod table;
+mod tables;
+mod typed_events;
+
+use super::ExportSummary;
+use super::files::ExportFiles;
+use super::pass;
+use super::recording::CaptureRecording;
+use crate::capture::CaptureError;
+use field_types::FieldTypes;
+use row_groups::RowGroups;
+use std::io;
+use std::thread;
+use tables::Tables;
+
+/// Writes the files.
+pub(super) fn write(
+    recording: &CaptureRecording<'_>,
+    files: &mut dyn ExportFiles,
+) -> Result<ExportSummary, CaptureError> {
+    let types = FieldTypes::of(recording)?;
+    thread::scope(|scope| {
+        let (row_groups, rows) = RowGroups::to(files);
+        let writer = scope.spawn(move || row_groups::write(rows));
+        // The tables end here, and with them the channel. Then the writer ends, too.
+        let written = write_rows(recording, &types, row_groups);
+        let result = writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has panicked")));
+        // If the writer has failed, the tables could not pass rows to it. Its own error says why.
+        result.map_err(pass::write_error)?;
+        written
+    })
+}
+
+fn write_rows(
+    recording: &CaptureRecording<'_>,
+    types: &FieldTypes,
+    row_groups: RowGroups<'_>,
+) -> Result<ExportSummary, CaptureError> {
+    let mut tables = Tables::new(recording, types, row_groups).map_err(pass::write_error)?;
+    let end = pass::run(recording, &mut tables)?;
+    let counts = end.finish(|process_index, span| tables.span(process_index, &span));
+    counts.and_then(|counts| tables.finish().map(|()| counts)).map_err(pass::write_error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Columns of call sites and of threads. Most rows share few of them, so each row has an index into a dictionary.
+
+use super::numbers::numbers;
+use crate::recording::PerDescription;
+use crate::tracing::{CallSite, Thread};
+use arrow_array::builder::Int32Builder;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, UInt32Array};
+use arrow_schema::{DataType, Field};
+use arrow_select::take::take;
+use std::io;
+use std::sync::Arc;
+
+/// The columns `name`, `target`, `level`, `file`, `line`.
+#[derive(Default)]
+pub(super) struct SiteColumns(Shared<CallSite>);
+
+/// The columns `thread`, `thread_id`, `tid`.
+#[derive(Default)]
+pub(super) struct ThreadColumns(Shared<Thread>);
+
+/// A column of texts that repeat.
+#[derive(Default)]
+pub(super) struct Words {
+    keys: Int32Builder,
+    words: Vec<Arc<str>>,
+}
+
+/// Rows that refer to descriptions.
+struct Shared<D> {
+    keys: Int32Builder,
+    indices: PerDescription<D, i32>,
+    descriptions: Vec<Arc<D>>,
+}
+
+impl<D> Default for Shared<D> {
+    fn default() -> Self {
+        Self { keys: Int32Builder::new(), indices: PerDescription::default(), descriptions: Vec::new() }
+    }
+}
+
+impl<D> Shared<D> {
+    fn push(&mut self, description: Option<&Arc<D>>) {
+        let Some(description) = description else { return self.keys.append_null() };
+        let index = match self.indices.get(description) {
+            Some(index) => *index,
+            None => {
+                // A row group has fewer rows than 2^31.
+                let index = self.descriptions.len() as i32;
+                self.descriptions.push(description.clone());
+                self.indices.insert(description, index);
+                index
+            }
+        };
+        self.keys.append_value(index);
+    }
+
+    /// Takes the indices and the descriptions out.
+    fn take(&mut self) -> (Int32Array, Vec<Arc<D>>) {
+        self.indices = PerDescription::default();
+        (self.keys.finish(), std::mem::take(&mut self.descriptions))
+    }
+}
+
+pub(super) fn words(name: &str) -> Field {
+    Field::new(name, DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)), true)
+}
+
+fn dictionary<'t>(keys: &Int32Array, texts: impl Iterator<Item = Option<&'t str>>) -> io::Result<ArrayRef> {
+    let values = Arc::new(texts.collect::<StringArray>());
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys.clone(), values).map_err(io::Error::other)?))
+}
+
+fn picked(keys: &Int32Array, values: impl Iterator<Item = Option<u32>>) -> io::Result<ArrayRef> {
+    take(&values.collect::<UInt32Array>() as &dyn Array, keys, None).map_err(io::Error::other)
+}
+
+impl SiteColumns {
+    pub(super) fn fields() -> Vec<Field> {
+        ["name", "target", "level", "file"].map(words).into_iter().chain([numbers("line")]).collect()
+    }
+
+    /// Appends a row. Without a call site, all columns are null.
+    pub(super) fn push(&mut self, site: Option<&Arc<CallSite>>) {
+        self.0.push(site);
+    }
+
+    pub(super) fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
+        let (keys, sites) = self.0.take();
+        let text = |of: fn(&CallSite) -> Option<&str>| dictionary(&keys, sites.iter().map(|site| of(site)));
+        Ok(vec![
+            text(|site| Some(&site.name))?,
+            text(|site| Some(&*site.target).filter(|_| site.is_known))?,
+            text(|site| site.level.name())?,
+            text(|site| site.file.as_deref())?,
+            picked(&keys, sites.iter().map(|site| site.line))?,
+        ])
+    }
+}
+
+impl ThreadColumns {
+    pub(super) fn fields() -> Vec<Field> {
+        vec![words("thread"), numbers("thread_id"), numbers("tid")]
+    }
+
+    /// Appends a row. Without a thread, all columns are null.
+    pub(super) fn push(&mut self, thread: Option<&Arc<Thread>>) {
+        self.0.push(thread);
+    }
+
+    pub(super) fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
+        let (keys, threads) = self.0.take();
+        Ok(vec![
+            dictionary(&keys, threads.iter().map(|thread| thread.name.as_deref()))?,
+            picked(&keys, threads.iter().map(|thread| Some(thread.id)))?,
+            picked(&keys, threads.iter().map(|thread| thread.os_thread_id))?,
+        ])
+    }
+}
+
+impl Words {
+    /// Appends a row. There are few words, so they are compared one after the other.
+    pub(super) fn push(&mut self, word: &str) {
+        let index = self.words.iter().position(|known| **known == *word).unwrap_or_else(|| {
+            self.words.push(word.into());
+            self.words.len() - 1
+        });
+        self.keys.append_value(index as i32);
+    }
+
+    pub(super) fn push_null(&mut self) {
+        self.keys.append_null();
+    }
+
+    pub(super) fn finish(&mut self) -> io::Result<ArrayRef> {
+        let words = std::mem::take(&mut self.words);
+        dictionary(&self.keys.finish(), words.iter().map(|word| Some(&**word)))
+    }
+}

@@ -1,0 +1,63 @@
+//! Rows that wait to be a row group.
+
+use super::row_groups::{FileIndex, RowGroup, RowGroups};
+use arrow_array::ArrayRef;
+use arrow_schema::{Field, Schema, SchemaRef};
+use std::io;
+use std::sync::Arc;
+
+/// The largest number of rows in a row group.
+const ROWS_MAX: usize = 128 << 10;
+/// The largest size of the rows of a row group, in bytes of memory.
+const BYTES_MAX: u64 = 24 << 20;
+
+/// The columns of a table, with the rows that wait.
+pub(super) trait Columns {
+    /// Returns the names and types of the columns.
+    fn fields(&self) -> Vec<Field>;
+
+    /// Takes the rows out as arrays, one for each column.
+    fn finish(&mut self) -> io::Result<Vec<ArrayRef>>;
+}
+
+/// A table and its file.
+pub(super) struct Table<C> {
+    pub(super) columns: C,
+    schema: SchemaRef,
+    file: FileIndex,
+    /// The time of each waiting row.
+    nanos: Vec<u64>,
+    bytes: u64,
+}
+
+impl<C: Columns> Table<C> {
+    /// Makes the file. `time_column` is the name of the column with the times of the rows.
+    pub(super) fn create(columns: C, name: &str, time_column: &str, out: &mut RowGroups<'_>) -> io::Result<Self> {
+        let schema = Arc::new(Schema::new(columns.fields()));
+        let time_index = schema.index_of(time_column).map_err(io::Error::other)?;
+        let file = out.create(&format!("{name}.parquet"), schema.clone(), time_index)?;
+        Ok(Self { columns, schema, file, nanos: Vec::new(), bytes: 0 })
+    }
+
+    /// Notes that `columns` have one more row. `bytes` is an estimate of the memory that it takes.
+    pub(super) fn end_row(&mut self, nanos: u64, bytes: u64, out: &mut RowGroups<'_>) -> io::Result<()> {
+        self.nanos.push(nanos);
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.nanos.len() >= ROWS_MAX || self.bytes >= BYTES_MAX { self.flush(out) } else { Ok(()) }
+    }
+
+    /// Returns an estimate of the memory that the waiting rows take, in bytes.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Passes the waiting rows on as a row group.
+    pub(super) fn flush(&mut self, out: &mut RowGroups<'_>) -> io::Result<()> {
+        if self.nanos.is_empty() {
+            return Ok(());
+        }
+        self.bytes = 0;
+        let rows = RowGroup::new(self.schema.clone(), self.columns.finish()?, std::mem::take(&mut self.nanos))?;
+        out.send_rows(self.file, rows)
+    }
+}
