@@ -200,67 +200,62 @@ fn assert_same(expected: &Value, found: &Ctf) {
     assert!(is_same, "expected {expected}, found {found:?}");
 }
 
-/// Returns the fields of an event's own that are not those of its contexts.
-fn payload(event: &CtfEvent, context: &[&str]) -> Ctf {
-    let own = event.fields.iter().filter(|(name, _)| !context.contains(&name.as_str()));
-    Ctf::Struct(own.map(|(name, value)| (name.clone(), value.clone())).collect())
-}
-
 fn id(event: &CtfEvent, name: &str) -> Value {
-    Some(event.fields[name].number()).filter(|id| *id != 0).map_or(Value::Null, Value::from)
+    let field = event.context.get(name).unwrap_or_else(|| &event.fields[name]);
+    Some(field.number()).filter(|id| *id != 0).map_or(Value::Null, Value::from)
 }
 
 fn thread(event: &CtfEvent) -> Value {
-    let name = Some(event.fields["procname"].text()).filter(|name| !name.is_empty());
-    json!({ "id": event.fields["thread_id"].number(), "tid": event.fields["vtid"].number(), "name": name })
+    let name = Some(event.context["procname"].text()).filter(|name| !name.is_empty());
+    json!({ "id": event.context["thread_id"].number(), "tid": event.context["vtid"].number(), "name": name })
 }
 
 /// Checks what the description of a call site says, and the fields.
-fn assert_described(line: &Value, event: &CtfEvent, fields: &Value) {
+fn assert_described(line: &Value, event: &CtfEvent, fields: &Ctf) {
     for name in ["name", "target", "level", "file", "line"] {
         assert_same(&line[name], &event.fields[name]);
     }
-    assert_same(fields, &event.fields["fields"]);
+    assert_same(&line["fields"], fields);
 }
 
 type Lines<'l> = BTreeMap<&'static str, Vec<&'l Value>>;
 
+/// Returns the fields of a span: those with which it began, and those that it got later.
+fn merged_fields(new: &CtfEvent, records: &[&CtfEvent]) -> Ctf {
+    let Ctf::Struct(mut fields) = new.fields["fields"].clone() else { panic!("{new:?}") };
+    for record in records {
+        let Ctf::Struct(later) = &record.fields["fields"] else { panic!("{record:?}") };
+        for (name, value) in later {
+            match fields.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known = value.clone(),
+                None => fields.push((name.clone(), value.clone())),
+            }
+        }
+    }
+    Ctf::Struct(fields)
+}
+
+/// Checks all spans. Those of the trace have been closed, unless they have no close in the lines either.
 fn assert_same_spans(lines: &Lines<'_>, trace: &CtfTrace) {
-    let named = |name: &'static str| trace.events.iter().filter(move |event| event.name == name);
-    let of = |name: &'static str, span: &Value| {
-        named(name).filter(|event| id(event, "span_id") == span["id"]).collect::<Vec<_>>()
-    };
-    assert_eq!(named("span_new").count(), lines["span"].len());
+    let mut by_span: BTreeMap<(&str, u64), Vec<&CtfEvent>> = BTreeMap::new();
+    for event in trace.events.iter().filter(|event| event.name.starts_with("span_")) {
+        by_span.entry((&event.name, event.context["span_id"].number())).or_default().push(event);
+    }
+    assert_eq!(by_span.keys().filter(|(name, _)| *name == "span_new").count(), lines["span"].len());
     for span in &lines["span"] {
-        let [new] = &of("span_new", span)[..] else { panic!("{span}") };
+        let of = |name: &'static str| by_span.get(&(name, span["id"].as_u64().unwrap())).map_or(&[][..], Vec::as_slice);
+        let [new] = of("span_new") else { panic!("{span}") };
         assert_eq!((json!(new.nanos), id(new, "parent_id")), (span["start_ns"].clone(), span["parent"].clone()));
-        let closes: Vec<u64> = of("span_close", span).iter().map(|event| event.nanos).collect();
+        let closes: Vec<u64> = of("span_close").iter().map(|event| event.nanos).collect();
         assert_eq!(json!(closes.first()), span["end_ns"]);
-        let (enters, exits) = (of("span_enter", span), of("span_exit", span));
-        let slices = enters.iter().zip(&exits).map(|(enter, exit)| {
+        let slices = of("span_enter").iter().zip(of("span_exit")).map(|(enter, exit)| {
             json!({ "thread": thread(enter), "start_ns": enter.nanos, "end_ns": exit.nanos })
         });
         assert_eq!(json!(slices.collect::<Vec<_>>()), span["slices"]);
-        let follows = of("span_follows_from", span).into_iter().map(|event| id(event, "follows_id"));
+        let follows = of("span_follows_from").iter().map(|event| id(event, "follows_id"));
         assert_eq!(json!(follows.collect::<Vec<_>>()), span["follows_from"]);
-        // The fields of a span are those with which it began, and those that it got later.
-        let later: Vec<&str> = if span["name"] == "request" { vec!["late"] } else { vec![] };
-        let (at_first, recorded) = split(&span["fields"], &later);
-        assert_described(span, new, &at_first);
-        let records = of("span_record", span);
-        assert_eq!(records.len(), later.len());
-        records.iter().for_each(|event| assert_same(&recorded, &event.fields["fields"]));
+        assert_described(span, new, &merged_fields(new, of("span_record")));
     }
-}
-
-/// Divides the members of an object into those that are not in `names`, and those that are.
-fn split(object: &Value, names: &[&str]) -> (Value, Value) {
-    let (mut others, mut named) = (serde_json::Map::new(), serde_json::Map::new());
-    for (name, value) in object.as_object().unwrap() {
-        let place = if names.contains(&name.as_str()) { &mut named } else { &mut others };
-        place.insert(name.clone(), value.clone());
-    }
-    (others.into(), named.into())
 }
 
 fn assert_same_records(lines: &Lines<'_>, trace: &CtfTrace) {
@@ -272,7 +267,7 @@ fn assert_same_records(lines: &Lines<'_>, trace: &CtfTrace) {
             assert_eq!((&line["thread"], &line["span"]), (&thread(event), &id(event, "span_id")));
             match kind {
                 "event" => {
-                    assert_described(line, event, &line["fields"]);
+                    assert_described(line, event, &event.fields["fields"]);
                     assert_eq!(line.get("cut").is_some(), event.fields.contains_key("cut"), "{line}");
                     line.get("cut").iter().for_each(|cut| assert_same(cut, &event.fields["cut"]));
                 }
@@ -285,24 +280,22 @@ fn assert_same_records(lines: &Lines<'_>, trace: &CtfTrace) {
 
 /// Checks the typed events of one ring. `words` are the keys of its extension words.
 fn assert_same_typed(lines: &[&Value], trace: &CtfTrace, ring: &str, words: &[&str]) {
-    let of_ring = |event: &&CtfEvent| event.fields["ring"] == Ctf::Text(ring.into());
+    let of_ring = |event: &&CtfEvent| event.context["ring"] == Ctf::Text(ring.into());
     let found: BTreeMap<u64, &CtfEvent> =
-        trace.events.iter().filter(of_ring).map(|event| (event.fields["seqno"].number(), event)).collect();
+        trace.events.iter().filter(of_ring).map(|event| (event.context["seqno"].number(), event)).collect();
     let lines: Vec<&&Value> = lines.iter().filter(|line| line["ring"] == ring).collect();
     assert_eq!(found.len(), lines.len());
-    let fixed = ["process", "ring", "vpid", "span_id", "seqno", "code", "content_ext"];
     for line in lines {
         let event = found[&line["seqno"].as_u64().unwrap()];
         assert_eq!((&line["time_ns"], &line["name"]), (&json!(event.nanos), &json!(event.name)));
-        assert_eq!((&line["code"], &line["span"]), (&json!(event.fields["code"].number()), &id(event, "span_id")));
+        assert_eq!((&line["code"], &line["span"]), (&json!(event.context["code"].number()), &id(event, "span_id")));
         for word in words {
             let none = json!(-1);
-            assert_same(if line[word].is_null() { &none } else { &line[word] }, &event.fields[*word]);
+            assert_same(if line[word].is_null() { &none } else { &line[word] }, &event.context[*word]);
         }
         if let Some(ext) = line.get("content_ext") {
-            assert_same(ext, &event.fields["content_ext"]);
+            assert_same(ext, &event.context["content_ext"]);
         }
-        let context: Vec<&str> = fixed.iter().chain(words).copied().collect();
         match event.fields.get("payload_json") {
             Some(text) => assert_eq!(serde_json::from_str::<Value>(text.text()).unwrap(), line["payload"]),
             None if line["payload"].is_null() => {
@@ -313,7 +306,7 @@ fn assert_same_typed(lines: &[&Value], trace: &CtfTrace, ring: &str, words: &[&s
                 // The fields are a map here, so both sides are put in the order of names.
                 let sorted: BTreeMap<String, Value> =
                     line["payload"].as_object().unwrap().clone().into_iter().collect();
-                assert_same(&sorted.into_iter().collect(), &payload(event, &context));
+                assert_same(&sorted.into_iter().collect(), &Ctf::Struct(event.fields.clone().into_iter().collect()));
             }
         }
     }
@@ -358,4 +351,62 @@ fn babeltrace_finds_what_was_recorded() {
     assert_same_typed(&lines["typed_event"], &trace, "sink", &["order_seqno", "line_index"]);
     let as_json = trace.events.iter().filter(|event| event.fields.contains_key("payload_json"));
     assert_eq!(as_json.count(), 24, "payloads that do not fit their types");
+}
+
+#[test]
+fn babeltrace_finds_what_a_service_has_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("t.evc").to_str().unwrap().to_owned();
+    let ring = dir.path().join("shop").to_str().unwrap().to_owned();
+    // `cargo test` builds the examples, unless its options select a single test.
+    let service = Path::new(program::PROGRAM).with_file_name("examples").join("http_service");
+    assert!(service.exists(), "{service:?} is missing; build it: cargo build --examples --features cli");
+    let of_service = [service.to_str().unwrap(), "--requests", "200", "--ring", &ring];
+    let captured = run(&[&["capture", &ring, "-o", &capture, "--"][..], &of_service].concat());
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let Some((lines, trace)) = exported(&capture, &dir.path().join("t.ctf")) else { return };
+    let lines = by_type(&lines);
+    assert!(lines["span"].len() > 400 && lines["event"].len() > 40);
+    assert_same_spans(&lines, &trace);
+    let mut lines = lines;
+    // Events of the same nanosecond may come in another order.
+    let order = |line: &Value| (line["time_ns"].as_u64(), line["thread"]["id"].as_u64());
+    lines.get_mut("event").unwrap().sort_by_key(|line| order(line));
+    assert_same_records(&lines, &trace);
+}
+
+#[test]
+fn babeltrace_finds_execution_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshots = [Some(program::KEPT.into()), real_data::path("emn-1b-15m.snapshot")];
+    for (index, snapshot) in snapshots.into_iter().flatten().enumerate() {
+        let trace = dir.path().join(index.to_string());
+        let Some((lines, trace)) = exported(snapshot.to_str().unwrap(), &trace) else { return };
+        let lines = by_type(&lines);
+        let ring = snapshot.file_name().unwrap().to_str().unwrap();
+        assert!(lines["typed_event"].len() > 20 && lines["typed_event"].len() == trace.events.len());
+        assert_eq!(lines["typed_event"][0]["ring"], ring);
+        let words = ["block_seqno", "txn_index", "account_index", "block_number"];
+        assert_same_typed(&lines["typed_event"], &trace, ring, &words);
+    }
+}
+
+#[test]
+fn babeltrace_counts_what_was_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let sink = Recorder::builder(ContentDescription::of::<Sink>()).config(path("sink")).compact(true).shifts(15, 21);
+    let sink = sink.prefault(false).keep(true).build().unwrap();
+    // The ring has 2^15 slots, and 2 MiB for payloads: the first events are lost, and payloads of others.
+    (0..1_u64 << 15).for_each(|number| _ = sink.record(Sink::OnlyArray.code(), [0; 4], &[number as u8; 96]));
+    (0..700).for_each(|_| _ = sink.record(Sink::Nothing.code(), [0; 4], b""));
+    drop(sink);
+    let Some((lines, trace)) = exported(&path("sink"), &dir.path().join("t.ctf")) else { return };
+    let lines = by_type(&lines);
+    let lost: u64 = lines["loss"].iter().map(|line| line["count"].as_u64().unwrap()).sum();
+    assert!(lost >= 700 && lines["typed_event"].len() as u64 == (1 << 15) + 700 - lost);
+    assert_eq!(trace.discarded, BTreeMap::from([("stream_0".to_owned(), lost)]));
+    let expired = trace.events.iter().filter(|event| event.fields.contains_key("payload_problem")).count();
+    assert!(expired > 0 && expired < trace.events.len(), "{expired}");
+    assert_same_typed(&lines["typed_event"], &trace, "sink", &["order_seqno", "line_index"]);
 }

@@ -22,7 +22,9 @@ pub enum Ctf {
 pub struct CtfEvent {
     pub nanos: u64,
     pub name: String,
-    /// The contexts of its packet and of the event itself, and its own fields: all together.
+    /// The fields of the contexts of its packet and of the event itself, together.
+    pub context: BTreeMap<String, Ctf>,
+    /// Its own fields.
     pub fields: BTreeMap<String, Ctf>,
 }
 
@@ -89,21 +91,15 @@ fn event(line: &str) -> CtfEvent {
     let (nanos, rest) = line.strip_prefix("timestamp = ").unwrap().split_once(", name = ").unwrap();
     let (name, rest) = rest.split_once(", stream.packet.context = ").unwrap();
     let mut parser = Parser(rest);
-    let mut fields = BTreeMap::new();
-    let mut take = |parser: &mut Parser<'_>| {
-        let Ctf::Struct(members) = parser.value() else { panic!("{line}") };
-        for (name, value) in members {
-            assert!(fields.insert(name, value).is_none(), "{line}");
-        }
-    };
-    take(&mut parser);
+    let (mut context, mut fields) = (BTreeMap::new(), BTreeMap::new());
+    parser.members(&mut context);
     parser.expect(", stream.event.context = ");
-    take(&mut parser);
+    parser.members(&mut context);
     if parser.skip(", event.fields = ") {
-        take(&mut parser);
+        parser.members(&mut fields);
     }
     assert_eq!(parser.0, "", "{line}");
-    CtfEvent { nanos: nanos.parse().unwrap(), name: name.to_owned(), fields }
+    CtfEvent { nanos: nanos.parse().unwrap(), name: name.to_owned(), context, fields }
 }
 
 struct Parser<'a>(&'a str);
@@ -128,6 +124,14 @@ impl Parser<'_> {
         let (text, rest) = self.0.split_at(end);
         self.0 = rest;
         text.to_owned()
+    }
+
+    /// Takes a struct, and adds its members.
+    fn members(&mut self, to: &mut BTreeMap<String, Ctf>) {
+        let Ctf::Struct(members) = self.value() else { panic!("no struct: {}", self.0) };
+        for (name, value) in members {
+            assert!(to.insert(name, value).is_none(), "a name is there twice before {}", self.0);
+        }
     }
 
     fn value(&mut self) -> Ctf {
