@@ -282,15 +282,13 @@ pub fn export(
     Ok(summary)
 }
 
-/// Writes a capture in a format that is a directory. Memory and time are those of [`export`]. The options are for other
-/// formats.
+/// Writes a capture in a format that is a directory. It takes no more memory than [`export`], and reads the capture once.
 ///
 /// # Errors
 /// As [`export`], but the format must be a directory.
 pub fn export_files(
     capture: &CaptureFile,
     format: Format,
-    _options: impl Into<ExportOptions>,
     files: &mut dyn ExportFiles,
 ) -> Result<ExportSummary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;

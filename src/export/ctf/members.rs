@@ -11,15 +11,6 @@ use crate::schema::perf::CallSiteLevel;
 /// The byte that ends a name in a key. No text in UTF-8 has it.
 const NAME_END: u8 = 0xff;
 
-const LEVELS: [CallSiteLevel; 6] = [
-    CallSiteLevel::None,
-    CallSiteLevel::Error,
-    CallSiteLevel::Warn,
-    CallSiteLevel::Info,
-    CallSiteLevel::Debug,
-    CallSiteLevel::Trace,
-];
-
 /// The types of members, as bytes of a key.
 mod tag {
     pub(super) const UINT32: u8 = b'w';
@@ -153,18 +144,13 @@ pub(super) fn declarations(key: &[u8]) -> String {
             continue;
         }
         let Some(scope) = scopes.last_mut() else { break };
-        let levels;
         let ty = match *tag {
             tag::UINT32 => "uint32_t",
             tag::UINT64 => "uint64_t",
             tag::INT64 => "int64_t",
             tag::FLOAT => "float64_t",
             tag::BOOL => "uint8_t",
-            tag::LEVEL => {
-                let labels = LEVELS.map(|level| format!("\"{}\" = {}", level.name().unwrap_or("-"), level as u8));
-                levels = format!("enum : uint8_t {{ {} }}", labels.join(", "));
-                &levels
-            }
+            tag::LEVEL => "level_t",
             _ => "string",
         };
         text.push_str(&format!("{ty} {}; ", scope.add(name)));

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 /// The stand-in for the character NUL, with which a text of the format ends. (U+2400, the symbol for NUL.)
 const NUL_SYMBOL: char = '\u{2400}';
 
+/// The types of fields. The numbers of `level_t` are those of [`CallSiteLevel`](crate::schema::perf::CallSiteLevel).
 const TYPES: &str = "\
 typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
 typealias integer { size = 16; align = 8; signed = false; } := uint16_t;
@@ -20,6 +21,7 @@ typealias integer { size = 32; align = 8; signed = true; } := int32_t;
 typealias integer { size = 64; align = 8; signed = true; } := int64_t;
 typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := float32_t;
 typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := float64_t;
+typealias enum : uint8_t { \"-\" = 0, \"ERROR\" = 1, \"WARN\" = 2, \"INFO\" = 3, \"DEBUG\" = 4, \"TRACE\" = 5 } := level_t;
 ";
 
 const CLOCK: &str = "\
