@@ -48,6 +48,8 @@ mod losses;
 mod names;
 pub(crate) mod numbers;
 mod outline;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod pass;
 mod payloads;
 mod perfetto;
@@ -93,6 +95,9 @@ pub enum Format {
     Jsonl,
     /// A Common Trace Format 1.8 trace, which is a directory: babeltrace2, Trace Compass
     Ctf,
+    /// Parquet files in a directory: a table of spans, of log records, of losses, of each type of typed events
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 impl Format {
@@ -107,6 +112,8 @@ impl Format {
             Self::Folded => ".folded",
             Self::Jsonl => ".jsonl",
             Self::Ctf => ".ctf",
+            #[cfg(feature = "parquet")]
+            Self::Parquet => ".parquet",
         }
     }
 
@@ -115,6 +122,8 @@ impl Format {
     pub fn is_binary(self) -> bool {
         match self {
             Self::Perfetto | Self::Ctf => true,
+            #[cfg(feature = "parquet")]
+            Self::Parquet => true,
             Self::Chrome | Self::Speedscope | Self::Html | Self::Folded | Self::Jsonl => false,
         }
     }
@@ -123,14 +132,24 @@ impl Format {
     /// [`export_files`] writes them, and [`export`] writes all other formats.
     #[must_use]
     pub fn is_directory(self) -> bool {
-        self == Self::Ctf
+        match self {
+            Self::Ctf => true,
+            #[cfg(feature = "parquet")]
+            Self::Parquet => true,
+            _ => false,
+        }
     }
 
     /// Returns true if an export in this format makes a file with this name, or may make one. So a directory that has
     /// other files is no export in this format. Only formats that are directories have such names.
     #[must_use]
     pub fn may_have_file(self, name: &str) -> bool {
-        self == Self::Ctf && ctf::may_have_file(name)
+        match self {
+            Self::Ctf => ctf::may_have_file(name),
+            #[cfg(feature = "parquet")]
+            Self::Parquet => parquet::may_have_file(name),
+            _ => false,
+        }
     }
 
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
@@ -139,6 +158,8 @@ impl Format {
         match self {
             Self::Speedscope | Self::Html | Self::Folded => true,
             Self::Perfetto | Self::Chrome | Self::Jsonl | Self::Ctf => false,
+            #[cfg(feature = "parquet")]
+            Self::Parquet => false,
         }
     }
 }
@@ -275,7 +296,7 @@ pub fn export(
         Format::Html => html::write(&recording, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
-        Format::Ctf => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
+        _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     };
     out.flush().map_err(pass::write_error)?;
     summary.problems.extend_from_slice(capture.problems());
@@ -294,6 +315,8 @@ pub fn export_files(
     let recording = CaptureRecording::new(capture)?;
     let mut summary = match format {
         Format::Ctf => ctf::write(&recording, files)?,
+        #[cfg(feature = "parquet")]
+        Format::Parquet => parquet::write(&recording, files)?,
         _ => return Err(wrong_output(format, "a directory, expected one output: call `export`")),
     };
     summary.problems.extend_from_slice(capture.problems());

@@ -9,7 +9,7 @@ use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, MapBuilder, MapFieldNames, StringBuilder, UInt32Builder,
     UInt64Builder,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use std::collections::HashSet;
 use std::fmt::Write as _;

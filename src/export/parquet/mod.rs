@@ -42,6 +42,11 @@ use std::io;
 use std::thread;
 use tables::Tables;
 
+/// Returns true if an export has a file with this name, or may have one.
+pub(super) fn may_have_file(name: &str) -> bool {
+    name.ends_with(".parquet")
+}
+
 /// Writes the files.
 pub(super) fn write(
     recording: &CaptureRecording<'_>,
@@ -70,6 +75,3 @@ fn write_rows(
     let counts = end.finish(|process_index, span| tables.span(process_index, &span));
     counts.and_then(|counts| tables.finish().map(|()| counts)).map_err(pass::write_error)
 }
-
-#[cfg(test)]
-mod tests;

@@ -30,9 +30,9 @@ const COLUMN_BYTES: u64 = 2048;
 const FILE_NAME_MAX: usize = 100;
 
 /// The tables of an export.
-pub(super) struct Tables<'o> {
+pub(super) struct Tables<'o, 'f> {
     recording: &'o CaptureRecording<'o>,
-    out: RowGroups<'o>,
+    out: RowGroups<'f>,
     spans: Table<SpanColumns>,
     logs: Table<LogColumns>,
     losses: Table<LossColumns>,
@@ -57,11 +57,11 @@ pub(super) struct Tables<'o> {
 /// The names of the tables of other records.
 const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
 
-impl<'o> Tables<'o> {
+impl<'o, 'f> Tables<'o, 'f> {
     pub(super) fn new(
         recording: &'o CaptureRecording<'o>,
         types: &FieldTypes,
-        mut out: RowGroups<'o>,
+        mut out: RowGroups<'f>,
     ) -> io::Result<Self> {
         let of_capture = recording.capture.rings();
         let mut rings = Table::create(RingColumns::default(), "rings", rings::TIME, &mut out)?;
@@ -228,7 +228,7 @@ fn file_name(name: &str) -> String {
     name.chars().take(FILE_NAME_MAX).map(plain).collect()
 }
 
-impl Pass for Tables<'_> {
+impl Pass for Tables<'_, '_> {
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: &SpanReplay) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { record, catalog, .. } => {
