@@ -132,6 +132,8 @@ fn record_spans(recorder: &PerfRecorder, dispatch: &Dispatch) {
             http_method = "second",
             debug = ?Some("é"),
             r#struct = 1,
+            _first = 2,
+            first = 3,
             late = field::Empty
         );
         let long = "x".repeat(70_000);
@@ -159,7 +161,9 @@ fn record_spans(recorder: &PerfRecorder, dispatch: &Dispatch) {
 fn identifier(name: &str, taken: &[String]) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let numbered = (2..).map(|number| format!("{plain}_{number}"));
-    std::iter::once(plain.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap()
+    let is_free =
+        |name: &String| taken.iter().all(|taken| taken.trim_start_matches('_') != name.trim_start_matches('_'));
+    std::iter::once(plain.clone()).chain(numbered).find(is_free).unwrap()
 }
 
 /// Checks that a value of a trace is the one of the JSON lines.
@@ -248,9 +252,10 @@ fn assert_same_spans(lines: &Lines<'_>, trace: &CtfTrace) {
         assert_eq!((json!(new.nanos), id(new, "parent_id")), (span["start_ns"].clone(), span["parent"].clone()));
         let closes: Vec<u64> = of("span_close").iter().map(|event| event.nanos).collect();
         assert_eq!(json!(closes.first()), span["end_ns"]);
-        let slices = of("span_enter").iter().zip(of("span_exit")).map(|(enter, exit)| {
-            json!({ "thread": thread(enter), "start_ns": enter.nanos, "end_ns": exit.nanos })
-        });
+        let slices = of("span_enter")
+            .iter()
+            .zip(of("span_exit"))
+            .map(|(enter, exit)| json!({ "thread": thread(enter), "start_ns": enter.nanos, "end_ns": exit.nanos }));
         assert_eq!(json!(slices.collect::<Vec<_>>()), span["slices"]);
         let follows = of("span_follows_from").iter().map(|event| id(event, "follows_id"));
         assert_eq!(json!(follows.collect::<Vec<_>>()), span["follows_from"]);

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// The permissions of a new directory: the owner may do everything, the group may read. Files have similar ones.
 const MODE: u32 = 0o750;
 
-/// Checks whether a directory with the files of `format` can get the name `output`. Nothing may have this name; or, with
-/// `force`, an earlier export: a directory in which nothing but files of such an export are.
+/// Checks whether a directory with the files of `format` can get the name `output`. Nothing may have this name. With
+/// `force`, an earlier export may have it: a directory that has no other files than those of such an export.
 pub(super) fn look(output: &Path, format: Format, force: bool, read: &ReadFiles) -> anyhow::Result<()> {
     let kind = match fs::symlink_metadata(output) {
         Ok(metadata) => metadata.file_type(),
@@ -38,8 +38,9 @@ pub(super) fn look(output: &Path, format: Format, force: bool, read: &ReadFiles)
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_file = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
         if !is_file || !format.may_have_file(&name) {
-            let problem =
-                format!("it is a directory with other things than an export in this format ({name}); choose another name");
+            let problem = format!(
+                "it is a directory with other things than an export in this format ({name}); choose another name"
+            );
             return Err(refused(output, &problem));
         }
         if let Ok(file) = File::open(&path) {
@@ -71,7 +72,8 @@ pub(super) fn write_whole<T>(
     look(output, format, force, read)?;
     if fs::symlink_metadata(output).is_ok() {
         // The earlier export gets the temporary name, and is removed.
-        renameat_with(CWD, unfinished.path(), CWD, output, RenameFlags::EXCHANGE).map_err(|errno| cannot(errno.into()))?;
+        renameat_with(CWD, unfinished.path(), CWD, output, RenameFlags::EXCHANGE)
+            .map_err(|errno| cannot(errno.into()))?;
         remove(&unfinished.keep(), format).map_err(cannot)?;
     } else {
         // A rename replaces no directory that has files.

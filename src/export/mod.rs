@@ -1,8 +1,9 @@
 //! Exports of captures to the formats of other tools, and summaries.
 //!
-//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines. [`summarize`]
-//! counts its spans. All formats show the same spans with the same nanoseconds, because all of them get the spans from
-//! [`SpanReplay`](crate::tracing::SpanReplay).
+//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
+//! [`export_files`] writes a trace that is a directory (Common Trace Format). [`summarize`] counts the spans of a
+//! capture. All formats show the same spans with the same nanoseconds, because all of them get the spans from
+//! [`SpanReplay`](crate::tracing::SpanReplay), or the events that it gets.
 //!
 //! | file | idea |
 //! |---|---|
@@ -303,7 +304,8 @@ pub fn export(
     Ok(summary)
 }
 
-/// Writes a capture in a format that is a directory. It takes no more memory than [`export`], and reads the capture once.
+/// Writes a capture in a format that is a directory. It takes no more memory than [`export`], and reads the capture
+/// once.
 ///
 /// # Errors
 /// As [`export`], but the format must be a directory.

@@ -28,7 +28,7 @@ pub struct CtfEvent {
     pub fields: BTreeMap<String, Ctf>,
 }
 
-/// What babeltrace2 says about a trace.
+/// A trace as babeltrace2 has read it.
 #[derive(Debug)]
 pub struct CtfTrace {
     pub events: Vec<CtfEvent>,
@@ -72,7 +72,8 @@ pub fn read(trace: &Path) -> Option<CtfTrace> {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let mut discarded = BTreeMap::new();
     for line in errors.lines() {
-        let Some((count, _)) = line.strip_prefix("WARNING: Tracer discarded ").and_then(|rest| rest.split_once(" event"))
+        let Some((count, _)) =
+            line.strip_prefix("WARNING: Tracer discarded ").and_then(|rest| rest.split_once(" event"))
         else {
             continue;
         };

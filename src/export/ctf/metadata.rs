@@ -21,7 +21,9 @@ typealias integer { size = 32; align = 8; signed = true; } := int32_t;
 typealias integer { size = 64; align = 8; signed = true; } := int64_t;
 typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := float32_t;
 typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := float64_t;
-typealias enum : uint8_t { \"-\" = 0, \"ERROR\" = 1, \"WARN\" = 2, \"INFO\" = 3, \"DEBUG\" = 4, \"TRACE\" = 5 } := level_t;
+typealias enum : uint8_t {
+    \"-\" = 0, \"ERROR\" = 1, \"WARN\" = 2, \"INFO\" = 3, \"DEBUG\" = 4, \"TRACE\" = 5
+} := level_t;
 ";
 
 const CLOCK: &str = "\
@@ -54,11 +56,11 @@ impl Metadata {
         uuid: [u8; 16],
     ) -> io::Result<Self> {
         let uuid = uuid_text(uuid);
+        let header = "uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint64_t stream_instance_id;";
         write!(
             file,
-            "/* CTF 1.8 */\n{TYPES}trace {{\n    major = 1;\n    minor = 8;\n    uuid = \"{uuid}\";\n    byte_order = le;\n    \
-             packet.header := struct {{ uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint64_t stream_instance_id; \
-             }};\n}};\n{}{CLOCK}",
+            "/* CTF 1.8 */\n{TYPES}trace {{\n    major = 1;\n    minor = 8;\n    uuid = \"{uuid}\";\n    \
+             byte_order = le;\n    packet.header := struct {{ {header} }};\n}};\n{}{CLOCK}",
             environment(recording)
         )?;
         Ok(Self { file })

@@ -82,16 +82,14 @@ struct CtfWriter<'o> {
 }
 
 impl<'o> CtfWriter<'o> {
-    fn begin(
-        recording: &'o CaptureRecording<'o>,
-        files: &'o mut dyn ExportFiles,
-        uuid: [u8; 16],
-    ) -> io::Result<Self> {
+    fn begin(recording: &'o CaptureRecording<'o>, files: &'o mut dyn ExportFiles, uuid: [u8; 16]) -> io::Result<Self> {
         let file = io::BufWriter::new(files.create(METADATA)?);
         let metadata = Metadata::begin(Box::new(file), recording, uuid)?;
         let rings = recording.capture.rings().iter().zip(0..);
-        let typed_events: Vec<Option<TypedEvents<'o>>> =
-            rings.clone().map(|(ring, index)| (!ring.is_perf()).then(|| TypedEvents::of_ring(recording, index))).collect();
+        let typed_events: Vec<Option<TypedEvents<'o>>> = rings
+            .clone()
+            .map(|(ring, index)| (!ring.is_perf()).then(|| TypedEvents::of_ring(recording, index)))
+            .collect();
         let streams = rings.zip(&typed_events).map(|((ring, index), typed)| {
             let mut origin = ring.process.to_le_bytes().to_vec();
             metadata::put_text(&mut origin, &ring.name);

@@ -112,8 +112,7 @@ fn a_loss_is_a_packet_between_the_events_around_it() {
     made.span(PerfEvent::SpanClose, 1500, 1, 1, 1);
     let (files, _) = exported(&made.open());
     // The ring was made at 500.
-    let expected =
-        [(500, 500, 0), (500, 1000, 5), (1000, 1100, 5), (1100, 1200, 8), (1200, 1200, 8), (1200, 1500, 15)];
+    let expected = [(500, 500, 0), (500, 1000, 5), (1000, 1100, 5), (1100, 1200, 8), (1200, 1200, 8), (1200, 1500, 15)];
     let packets = packets(&files["stream_1"]);
     let times: Vec<_> = packets.iter().map(|packet| (packet.begin_nanos, packet.end_nanos, packet.lost)).collect();
     assert_eq!(times, expected);
@@ -186,15 +185,30 @@ fn any_element() -> impl Strategy<Value = Element> {
         },
     );
     prop_oneof![
-        (0..9_u32, text(), prop::collection::vec(text(), 0..5))
-            .prop_map(|(id, name, fields)| Element::CallSite { id, name, fields }),
+        (0..9_u32, text(), prop::collection::vec(text(), 0..5)).prop_map(|(id, name, fields)| Element::CallSite {
+            id,
+            name,
+            fields
+        }),
         (0..9_u32, text()).prop_map(|(id, name)| Element::Thread { id, name }),
-        (1..5_u64, 0..9_u32, text(), any::<i64>())
-            .prop_map(|(id, call_site, text, number)| Element::SpanNew { id, call_site, text, number }),
-        (0..16_u16, nanos(), words, payload())
-            .prop_map(|(code, nanos, words, payload)| Element::Perf { code, nanos, words, payload }),
-        (0..32_u16, nanos(), any::<[u64; 4]>(), payload())
-            .prop_map(|(code, nanos, words, payload)| Element::Exec { code, nanos, words, payload }),
+        (1..5_u64, 0..9_u32, text(), any::<i64>()).prop_map(|(id, call_site, text, number)| Element::SpanNew {
+            id,
+            call_site,
+            text,
+            number
+        }),
+        (0..16_u16, nanos(), words, payload()).prop_map(|(code, nanos, words, payload)| Element::Perf {
+            code,
+            nanos,
+            words,
+            payload
+        }),
+        (0..32_u16, nanos(), any::<[u64; 4]>(), payload()).prop_map(|(code, nanos, words, payload)| Element::Exec {
+            code,
+            nanos,
+            words,
+            payload
+        }),
         (0..2_usize, 1..1_u64 << 40).prop_map(|(ring, count)| Element::Gap { ring, count }),
     ]
 }
