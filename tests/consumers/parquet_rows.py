@@ -181,29 +181,28 @@ FILES = {
 }
 
 
-def plain(value):
-    """A value without the differences between readers: a map is a dict."""
-    if isinstance(value, list) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in value):
-        return dict(value) if value else []
-    return value
+def as_dict(entries):
+    """A map, which some readers show as pairs, and some as structs."""
+    if isinstance(entries, dict):
+        return entries
+    return dict(entry.values() if isinstance(entry, dict) else entry for entry in entries)
 
 
 def rows_of(path):
     """The rows of a file, as each reader sees them."""
-    of_arrow = [{name: plain(value) for name, value in row.items()} for row in pyarrow.parquet.read_table(path).to_pylist()]
     of_duck = duckdb.sql(f"select * from '{path}'")
     names = of_duck.columns
-    of_duck = [dict(zip(names, row)) for row in of_duck.fetchall()]
-    of_polars = polars.read_parquet(path).to_dicts()
-    for row in of_polars:
-        for name in ("fields", "fields_cut"):
-            if name in row:
-                row[name] = {entry["key"]: entry["value"] for entry in row[name]}
-    for row in of_arrow:
-        for name in ("fields", "fields_cut"):
-            if name in row:
-                row[name] = dict(row[name])
-    return {"pyarrow": of_arrow, "duckdb": of_duck, "polars": of_polars}
+    readers = {
+        "pyarrow": pyarrow.parquet.read_table(path).to_pylist(),
+        "duckdb": [dict(zip(names, row)) for row in of_duck.fetchall()],
+        "polars": polars.read_parquet(path).to_dicts(),
+    }
+    for rows in readers.values():
+        for row in rows:
+            for name in ("fields", "fields_cut"):
+                if name in row:
+                    row[name] = as_dict(row[name])
+    return readers
 
 
 def is_same_row(one, other):
