@@ -72,7 +72,7 @@ static QUEUE_LENGTH: Counter = Counter::new("queue length");
 static RESTARTED: Marker = Marker::new("restarted");
 
 fn everything(number: u8) -> Everything {
-    let part = Part { is_live: number % 2 == 0, kind: Kind::BelowZero, count: number % 3 };
+    let part = Part { is_live: number.is_multiple_of(2), kind: Kind::BelowZero, count: number % 3 };
     Everything {
         byte: number,
         large: u128::MAX - u128::from(number),
@@ -366,12 +366,12 @@ fn babeltrace_finds_what_a_service_has_recorded() {
     // `cargo test` builds the examples, unless its options select a single test.
     let service = Path::new(program::PROGRAM).with_file_name("examples").join("http_service");
     assert!(service.exists(), "{service:?} is missing; build it: cargo build --examples --features cli");
-    let of_service = [service.to_str().unwrap(), "--requests", "200", "--ring", &ring];
+    let of_service = [service.to_str().unwrap(), "--requests", "400", "--ring", &ring];
     let captured = run(&[&["capture", &ring, "-o", &capture, "--"][..], &of_service].concat());
     assert_eq!(captured.code, Some(0), "{captured:?}");
     let Some((lines, trace)) = exported(&capture, &dir.path().join("t.ctf")) else { return };
     let lines = by_type(&lines);
-    assert!(lines["span"].len() > 400 && lines["event"].len() > 40);
+    assert!(lines["span"].len() > 800 && lines["event"].len() > 20);
     assert_same_spans(&lines, &trace);
     let mut lines = lines;
     // Events of the same nanosecond may come in another order.
