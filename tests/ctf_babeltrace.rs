@@ -353,6 +353,7 @@ fn babeltrace_finds_what_was_recorded() {
     assert_eq!((lines["typed_event"].len(), trace.discarded.len()), (64, 0));
     assert_same_spans(&lines, &trace);
     assert_same_records(&lines, &trace);
+    assert_eq!(lines["event"].iter().filter(|line| line.get("cut").is_some()).count(), 2, "the long values");
     assert_same_typed(&lines["typed_event"], &trace, "sink", &["order_seqno", "line_index"]);
     let as_json = trace.events.iter().filter(|event| event.fields.contains_key("payload_json"));
     assert_eq!(as_json.count(), 24, "payloads that do not fit their types");
