@@ -72,7 +72,7 @@ static QUEUE_LENGTH: Counter = Counter::new("queue length");
 static RESTARTED: Marker = Marker::new("restarted");
 
 fn everything(number: u8) -> Everything {
-    let part = Part { is_live: number % 2 == 0, kind: Kind::BelowZero, count: number % 3 };
+    let part = Part { is_live: number.is_multiple_of(2), kind: Kind::BelowZero, count: number % 3 };
     Everything {
         byte: number,
         large: u128::MAX - u128::from(number),
@@ -353,6 +353,7 @@ fn babeltrace_finds_what_was_recorded() {
     assert_eq!((lines["typed_event"].len(), trace.discarded.len()), (64, 0));
     assert_same_spans(&lines, &trace);
     assert_same_records(&lines, &trace);
+    assert_eq!(lines["event"].iter().filter(|line| line.get("cut").is_some()).count(), 2, "the long values");
     assert_same_typed(&lines["typed_event"], &trace, "sink", &["order_seqno", "line_index"]);
     let as_json = trace.events.iter().filter(|event| event.fields.contains_key("payload_json"));
     assert_eq!(as_json.count(), 24, "payloads that do not fit their types");
@@ -366,12 +367,12 @@ fn babeltrace_finds_what_a_service_has_recorded() {
     // `cargo test` builds the examples, unless its options select a single test.
     let service = Path::new(program::PROGRAM).with_file_name("examples").join("http_service");
     assert!(service.exists(), "{service:?} is missing; build it: cargo build --examples --features cli");
-    let of_service = [service.to_str().unwrap(), "--requests", "200", "--ring", &ring];
+    let of_service = [service.to_str().unwrap(), "--requests", "400", "--ring", &ring];
     let captured = run(&[&["capture", &ring, "-o", &capture, "--"][..], &of_service].concat());
     assert_eq!(captured.code, Some(0), "{captured:?}");
     let Some((lines, trace)) = exported(&capture, &dir.path().join("t.ctf")) else { return };
     let lines = by_type(&lines);
-    assert!(lines["span"].len() > 400 && lines["event"].len() > 40);
+    assert!(lines["span"].len() > 800 && lines["event"].len() > 20);
     assert_same_spans(&lines, &trace);
     let mut lines = lines;
     // Events of the same nanosecond may come in another order.

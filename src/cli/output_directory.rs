@@ -4,7 +4,7 @@ use super::exit::{Exit, Failure};
 use super::output;
 use eventring::capture::{OutputEntry, ReadFiles};
 use eventring::export::Format;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -71,9 +71,14 @@ pub(super) fn write_whole<T>(
     sync(unfinished.path()).map_err(cannot)?;
     look(output, format, force, read)?;
     if fs::symlink_metadata(output).is_ok() {
-        // The earlier export gets the temporary name, and is removed.
-        renameat_with(CWD, unfinished.path(), CWD, output, RenameFlags::EXCHANGE)
-            .map_err(|errno| cannot(errno.into()))?;
+        // The earlier export gets the temporary name, and is removed. It is looked at once more, because something else
+        // may have got its name in between.
+        let exchange = || renameat_with(CWD, unfinished.path(), CWD, output, RenameFlags::EXCHANGE);
+        exchange().map_err(|errno| cannot(errno.into()))?;
+        if let Err(error) = look(unfinished.path(), format, force, read) {
+            exchange().map_err(|errno| cannot(errno.into()))?;
+            return Err(error);
+        }
         remove(&unfinished.keep(), format).map_err(cannot)?;
     } else {
         // A rename replaces no directory that has files.
@@ -99,11 +104,14 @@ fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Removes the files of an export, and its directory.
+/// Removes the files of an export, and its directory. If the name of the directory is a link, nothing is removed.
 fn remove(directory: &Path, format: Format) -> io::Result<()> {
-    for path in entries(directory)? {
-        if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| format.may_have_file(name)) {
-            fs::remove_file(path)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
+    for entry in Dir::read_from(&opened)? {
+        let name = entry?.file_name().to_owned();
+        if name.to_str().is_ok_and(|name| format.may_have_file(name)) {
+            unlinkat(&opened, name, AtFlags::empty())?;
         }
     }
     fs::remove_dir(directory)

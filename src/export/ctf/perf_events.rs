@@ -123,24 +123,24 @@ impl PerfEvents {
             Some(PerfEvent::SpanNew) => {
                 self.put_call_site(call_site);
                 self.members.uint64("parent_id", record.related().map_or(0, SpanId::get));
-                self.put_fields(&record.fields(call_site));
+                self.put_fields(record.fields(call_site));
             }
             Some(PerfEvent::Event) if is_log_record(call_site) => {
                 if let PerfContent::Event { call_site, fields, .. } = record.decode(catalog).content {
                     self.put_call_site(&call_site);
                     self.put_instructions(record);
-                    self.put_fields(&fields);
+                    self.put_fields(fields);
                 }
             }
             Some(PerfEvent::Event) => {
                 self.put_call_site(call_site);
                 self.put_instructions(record);
-                self.put_fields(&record.fields(call_site));
+                self.put_fields(record.fields(call_site));
             }
             _ => {
                 self.members.text("name", &call_site.name);
                 match record.event {
-                    Some(PerfEvent::SpanRecord) => self.put_fields(&record.fields(call_site)),
+                    Some(PerfEvent::SpanRecord) => self.put_fields(record.fields(call_site)),
                     Some(PerfEvent::SpanFollowsFrom) => {
                         self.members.uint64("follows_id", record.related().map_or(0, SpanId::get));
                     }
@@ -171,9 +171,9 @@ impl PerfEvents {
     }
 
     /// Puts the fields of a span or log record, the reasons why values are not whole, and what is missing.
-    fn put_fields(&mut self, fields: &Fields) {
+    fn put_fields(&mut self, fields: Fields) {
         let mut values = Args::default();
-        fields.values.iter().for_each(|field| values.push_field(field.clone()));
+        fields.values.into_iter().for_each(|field| values.push_field(field));
         self.members.arguments("fields", &values.0);
         let mut has_cuts = false;
         each_last(&values.0, |value| has_cuts |= value.cut.is_some());
