@@ -3,85 +3,32 @@
 
 mod consumers;
 mod program;
+mod queries;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::run;
-use serde_json::{Map, Value, json};
+use queries::REQUESTS;
+use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Duration;
-use tracing::{error, info, info_span};
 
-/// The number of requests that are closed. One of them is slow.
-const REQUESTS: u64 = 12;
 /// The number of typed events. Their ring has 2^15 slots, so the first of them are lost.
 const TYPED_EVENTS: u64 = (1 << 15) + 70;
-
-/// Returns the queries of the document by their headings. The first of them makes the view.
-fn queries() -> Map<String, Value> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/PERFETTO.md")).unwrap();
-    let mut queries = Map::new();
-    let (mut heading, mut query) = (String::new(), None::<String>);
-    for line in text.lines() {
-        match (&mut query, line) {
-            (None, "```sql") => query = Some(String::new()),
-            (Some(sql), "```") => {
-                let before = queries.insert(heading.clone(), std::mem::take(sql).into());
-                assert_eq!(before, None, "two queries below `{heading}`");
-                query = None;
-            }
-            (Some(sql), line) => *sql += &format!("{line}\n"),
-            (None, line) => heading = line.strip_prefix("## ").map_or(heading, str::to_owned),
-        }
-    }
-    queries
-}
-
-/// Records requests with queries. Request 7 waits for its query. The last request stays open.
-fn record() {
-    for number in 0..=REQUESTS {
-        let request = info_span!("request", number);
-        request.in_scope(|| {
-            let query = info_span!("query", table = "orders");
-            query.in_scope(|| info_span!("sqlite").in_scope(|| info!("read")));
-            if number == 7 {
-                // The thread is in no span while the query waits.
-                return Some(query);
-            }
-            None
-        });
-        if number == 7 {
-            std::thread::sleep(Duration::from_millis(30));
-            request.in_scope(|| info_span!("answer").in_scope(|| error!("too late")));
-        }
-        if number == REQUESTS {
-            std::mem::forget(request.entered());
-        }
-    }
-}
 
 #[test]
 fn each_query_of_the_document_finds_what_was_recorded_in_a_trace_of_threads_and_in_one_with_both_views() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, typed, capture, trace, asked) = (path("shop"), path("typed"), path("t.evc"), path("trace"), path("q"));
-    let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
-        std::thread::scope(|scope| {
-            let dispatch = tracing::dispatcher::get_default(Clone::clone);
-            let body = move || tracing::dispatcher::with_default(&dispatch, record);
-            std::thread::Builder::new().name("worker".into()).spawn_scoped(scope, body).unwrap();
-        });
-    });
+    let _recorder = queries::record_requests(&ring);
     let exec = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&typed).compact(true).shifts(15, 21);
     let exec = exec.prefault(false).build().unwrap();
     (0..TYPED_EVENTS).for_each(|txn| _ = exec.record(ExecEvent::TxnEnd.code(), [0, txn, 0, 0], &[]));
     let captured = run(&["capture", &ring, &typed, "-o", &capture, "--now", "--json"]).json();
     let spans = run(&["export", &capture, "--format", "jsonl"]).json_lines();
     let spans: Vec<&Value> = spans.iter().filter(|line| line["type"] == "span").collect();
-    let queries = queries();
+    let queries = queries::queries("PERFETTO.md");
     assert_eq!(queries.len(), 11);
     std::fs::write(&asked, Value::from(queries).to_string()).unwrap();
     for view in ["thread", "both"] {

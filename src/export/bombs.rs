@@ -133,6 +133,8 @@ fn export_alone(path: &Path) {
             all.push(export(&capture, format, view, &mut std::io::sink()).map(|_| ()));
         }
         all.push(export_files(&capture, Format::Ctf, &mut NoFiles).map(|_| ()));
+        #[cfg(feature = "parquet")]
+        all.push(export_files(&capture, Format::Parquet, &mut NoFiles).map(|_| ()));
         all.into_iter().collect()
     });
     let outcome = outcome.map_or_else(|error| error.to_string(), |()| "exported".into());

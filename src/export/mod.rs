@@ -30,6 +30,7 @@
 //! | `folded`, `jsonl` | stacks, lines |
 //! | `files` | the interface for the files of a format that is a directory |
 //! | `ctf/` | traces of the Common Trace Format |
+//! | `parquet/` | tables for SQL |
 //! | `summary` | counts and percentiles |
 //! | `numbers` | numbers for people |
 

@@ -23,7 +23,8 @@ pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
         "html_page.py" => {
             "import playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
         }
-        "span_figures.py" => "import duckdb",
+        "span_figures.py" | "parquet_queries.py" => "import duckdb",
+        "parquet_rows.py" => "import duckdb, polars, pyarrow",
         "speedscope_slices.py" => "import jsonschema",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
         _ => "import json",

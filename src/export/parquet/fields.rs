@@ -5,11 +5,11 @@ use super::numbers::{numbers, texts};
 use super::sites::{Words, words};
 use crate::schema::perf::{Cut, FieldValue};
 use crate::tracing::{Field as RecordedField, Fields, FieldsProblem, IdMap};
+use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, MapBuilder, MapFieldNames, StringBuilder, UInt32Builder,
     UInt64Builder,
 };
-use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -90,7 +90,8 @@ impl Columns for SpanColumns {
         let mut fields = vec![numbers("process"), ids("id"), ids("parent")];
         fields.extend(SiteColumns::fields());
         fields.extend(ThreadColumns::fields());
-        fields.extend(["start_ns", "end_ns", "duration_ns", "busy_ns", "instructions", "self_instructions"].map(amounts));
+        fields
+            .extend(["start_ns", "end_ns", "duration_ns", "busy_ns", "instructions", "self_instructions"].map(amounts));
         fields.extend([flags("open"), flags("end_lost"), amounts("last_seen_ns"), flags("may_have_losses")]);
         fields.push(Field::new("follows_from", DataType::List(Arc::new(ids("item"))), true));
         fields.extend(self.fields.fields());

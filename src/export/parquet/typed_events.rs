@@ -68,9 +68,12 @@ impl<'r> TypedColumns<'r> {
         };
         let shape = code.and_then(|code| recording.rings().model(ring)?.payload_shape(code));
         columns.payload = match shape {
-            Some(Shape::Struct(shapes)) if shapes.iter().map(|(_, shape)| leaves(shape)).sum::<usize>() <= PAYLOAD_COLUMNS_MAX => {
+            Some(Shape::Struct(shapes))
+                if shapes.iter().map(|(_, shape)| leaves(shape)).sum::<usize>() <= PAYLOAD_COLUMNS_MAX =>
+            {
                 // DuckDB does not distinguish names by case.
-                let mut taken: HashSet<String> = columns.fixed().iter().map(|field| field.name().to_lowercase()).collect();
+                let mut taken: HashSet<String> =
+                    columns.fixed().iter().map(|field| field.name().to_lowercase()).collect();
                 let mut column = |(name, shape): &(&str, Shape<'_>)| {
                     let mut unique = (*name).to_owned();
                     while !taken.insert(unique.to_lowercase()) {

@@ -1,0 +1,92 @@
+//! DuckDB, pyarrow and polars find in the Parquet files what the JSON lines of the same capture say, row for row.
+#![cfg(feature = "cli")]
+
+mod consumers;
+mod every_kind;
+mod program;
+mod real_data;
+
+use program::run;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Exports a capture as lines and as Parquet files, and has the readers compare them. Returns what they have found, or
+/// `None` if they are missing.
+fn compared(capture: &str, dir: &Path) -> Option<Value> {
+    let (files, lines) = (dir.join("files"), dir.join("lines"));
+    let [files, lines] = [&files, &lines].map(|path| path.to_str().unwrap());
+    let counts = run(&["export", capture, "--format", "parquet", "-o", files, "--force", "--json"]).json();
+    let of_lines = run(&["export", capture, "--format", "jsonl", "-o", lines, "--force", "--json"]).json();
+    for name in ["spans", "open_spans", "lost_ends", "events", "typed_events", "counters", "markers", "lost"] {
+        assert_eq!(counts[name], of_lines[name], "{name}");
+    }
+    consumers::read_files("parquet_rows.py", &[Path::new(files), Path::new(lines)])
+}
+
+#[test]
+fn every_type_of_field_and_payload_is_in_its_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&every_kind::capture_everything(dir.path()), dir.path()) else { return };
+    let expected = json!({
+        "counters": 4, "markers": 2, "events-Everything": 8, "events-Nothing": 16, "events-OnlyArray": 8,
+        "events-Part": 24, "events-event_77": 8, "logs": 4, "losses": 0, "rings": 2, "spans": 4,
+    });
+    assert_eq!((&found["differences"], &found["rows"]), (&json!([]), &expected));
+}
+
+#[test]
+fn a_service_has_the_same_rows_as_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&every_kind::capture_service(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    assert!(found["rows"]["spans"].as_u64().unwrap() > 800 && found["rows"]["logs"].as_u64().unwrap() > 20, "{found}");
+}
+
+#[test]
+fn losses_are_rows_and_events_without_their_payload_say_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&every_kind::ring_with_losses(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    assert!(found["rows"]["losses"].as_u64().unwrap() > 0, "{found}");
+}
+
+#[test]
+fn real_blocks_have_the_same_rows_as_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshots = [Some(program::KEPT.into()), real_data::path("emn-30b-15m.snapshot.zst")];
+    for snapshot in snapshots.into_iter().flatten() {
+        let Some(found) = compared(snapshot.to_str().unwrap(), dir.path()) else { return };
+        assert_eq!(found["differences"], json!([]));
+        assert!(found["rows"]["events-TXN_LOG"].as_u64().unwrap() > 0, "{found}");
+    }
+}
+
+/// Changes one value in the lines and returns the differences that the readers find.
+fn differences_after(lines: &Path, files: &Path, from: &str, to: &str) -> Option<Value> {
+    let text = std::fs::read_to_string(lines).unwrap();
+    let changed = text.replacen(from, to, 1);
+    assert_ne!(changed, text, "{from}");
+    std::fs::write(lines, changed).unwrap();
+    let found = consumers::read_files("parquet_rows.py", &[files, lines]);
+    std::fs::write(lines, text).unwrap();
+    found.map(|found| found["differences"].clone())
+}
+
+#[test]
+fn the_comparison_finds_a_value_that_differs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (files, lines) = (dir.path().join("files"), dir.path().join("lines"));
+    let Some(found) = compared(&every_kind::capture_everything(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    let changes = [
+        ("\"short\":-300", "\"short\":-301"),
+        ("\"number\":1", "\"number\":2"),
+        ("\"float\":0.25", "\"float\":0.5"),
+        ("\"parent\":null", "\"parent\":7"),
+        ("\"value\":-0.5", "\"value\":0.5"),
+    ];
+    for (from, to) in changes {
+        let Some(differences) = differences_after(&lines, &files, from, to) else { return };
+        assert_eq!(differences.as_array().unwrap().len(), 1, "{from}: {differences}");
+    }
+}
