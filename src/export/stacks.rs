@@ -1,6 +1,6 @@
 //! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
 
-use super::Names;
+use super::{Names, Weight};
 use crate::recording::PerDescription;
 use crate::tracing::{CallSite, IdMap, Span};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct StackId(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct NameId(u32);
 
-/// All stacks, each with a sum of times.
+/// All stacks, each with sums of its times and of its instructions.
 #[derive(Default)]
 pub(super) struct Stacks {
     shown: Names,
@@ -40,7 +40,31 @@ struct Stack {
     outer: Outer,
     name: NameId,
     depth: u32,
-    nanos: u64,
+    sums: StackSums,
+}
+
+/// The sums of one stack, without those of the stacks inside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct StackSums {
+    pub(super) nanos: u64,
+    pub(super) instructions: u64,
+}
+
+impl StackSums {
+    pub(super) fn get(self, weight: Weight) -> u64 {
+        match weight {
+            Weight::Time => self.nanos,
+            Weight::Instructions => self.instructions,
+        }
+    }
+}
+
+/// A stack for someone who walks over all of them.
+pub(super) struct StackRef<'s> {
+    /// The number of the stack around it, which is smaller than its own; the index of the process if there is none.
+    pub(super) outer: Result<usize, usize>,
+    pub(super) name: &'s str,
+    pub(super) sums: StackSums,
 }
 
 impl Stacks {
@@ -56,9 +80,21 @@ impl Stacks {
         self.inside(outer.map_or(Outer::Process(process_index), Outer::Stack), name)
     }
 
-    pub(super) fn add(&mut self, stack: StackId, nanos: u64) {
-        let sum = &mut self.stacks[stack.0 as usize].nanos;
-        *sum = sum.saturating_add(nanos);
+    pub(super) fn add(&mut self, stack: StackId, more: StackSums) {
+        let sums = &mut self.stacks[stack.0 as usize].sums;
+        sums.nanos = sums.nanos.saturating_add(more.nanos);
+        sums.instructions = sums.instructions.saturating_add(more.instructions);
+    }
+
+    /// Returns all stacks in the order of their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = StackRef<'_>> {
+        self.stacks.iter().map(|stack| {
+            let outer = match stack.outer {
+                Outer::Process(process) => Err(process),
+                Outer::Stack(outer) => Ok(outer.0 as usize),
+            };
+            StackRef { outer, name: &self.names[stack.name.0 as usize], sums: stack.sums }
+        })
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {
@@ -66,10 +102,11 @@ impl Stacks {
         (self.stacks.len() as u64).saturating_mul(STACK_BYTES).saturating_add(self.name_bytes)
     }
 
-    /// Returns the lines of all stacks that have a time, with their times. `programs` are the names of the processes.
-    pub(super) fn lines(&self, programs: &[&str]) -> BTreeMap<String, u64> {
+    /// Returns the lines of all stacks that have a number of this kind, with their numbers. `programs` are the names of
+    /// the processes.
+    pub(super) fn lines(&self, programs: &[&str], weight: Weight) -> BTreeMap<String, u64> {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-        for stack in self.stacks.iter().filter(|stack| stack.nanos > 0) {
+        for stack in self.stacks.iter().filter(|stack| stack.sums.get(weight) > 0) {
             let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
             let process = loop {
                 match at.outer {
@@ -84,7 +121,7 @@ impl Stacks {
             names.push(&program);
             names.reverse();
             let sum = lines.entry(names.join(";")).or_default();
-            *sum = sum.saturating_add(stack.nanos);
+            *sum = sum.saturating_add(stack.sums.get(weight));
         }
         lines
     }
@@ -96,7 +133,7 @@ impl Stacks {
                 Outer::Process(_) => 1,
                 Outer::Stack(outer) => stacks[outer.0 as usize].depth + 1,
             };
-            stacks.push(Stack { outer, name, depth, nanos: 0 });
+            stacks.push(Stack { outer, name, depth, sums: StackSums::default() });
             StackId(stacks.len() as u32 - 1)
         })
     }
@@ -171,11 +208,12 @@ mod tests {
             let stack = stacks.inside(outer, name);
             outer = Outer::Stack(stacks.shortened(0, stack));
             if depth == 99_999 {
-                stacks.add(stack, 7);
+                stacks.add(stack, StackSums { nanos: 7, instructions: 0 });
             }
         }
         assert!(stacks.stacks.len() < 10_000, "{}", stacks.stacks.len());
-        let lines = stacks.lines(&["a;program"]);
+        assert!(stacks.lines(&["a;program"], Weight::Instructions).is_empty());
+        let lines = stacks.lines(&["a;program"], Weight::Time);
         let [(line, 7)] = lines.iter().collect::<Vec<_>>()[..] else { panic!("{lines:?}") };
         assert!(line.starts_with("a program;span ") && line.ends_with(";span 1;span 2;span 0"), "{line}");
         assert_eq!(line.split(';').count(), 1 + DEPTH_MAX as usize);

@@ -1,11 +1,10 @@
 //! The profile that a page gives to speedscope: all slices by thread, or, if those are too many for a page, the sums of
 //! their times by stack.
 
-use super::super::outline::Outline;
-use super::super::recording::CaptureRecording;
 use super::super::speedscope::{SCHEMA, SpeedscopeWriter};
 use super::super::trace_builder::draw;
-use super::super::{ExportOptions, Weight, folded, numbers, pass};
+use super::super::{ExportOptions, Weight, numbers, pass};
+use super::figures::CaptureFigures;
 use crate::capture::CaptureError;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -30,26 +29,22 @@ pub(super) struct EmbeddedProfile {
 }
 
 impl EmbeddedProfile {
-    pub(super) fn of(
-        recording: &CaptureRecording<'_>,
-        outline: &Outline,
-        options: ExportOptions,
-    ) -> Result<Self, CaptureError> {
-        Self::with_limits(recording, outline, options, SLICES_MAX, STACKS_MAX)
+    pub(super) fn of(figures: &CaptureFigures<'_>, options: ExportOptions) -> Result<Self, CaptureError> {
+        Self::with_limits(figures, options, SLICES_MAX, STACKS_MAX)
     }
 
     pub(super) fn with_limits(
-        recording: &CaptureRecording<'_>,
-        outline: &Outline,
+        figures: &CaptureFigures<'_>,
         options: ExportOptions,
         slices_max: u64,
         stacks_max: usize,
     ) -> Result<Self, CaptureError> {
+        let outline = &figures.outline;
         let slices = numbers::grouped(outline.counts.slices);
         if outline.counts.slices.max(outline.counts.spans) <= slices_max {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
             let mut writer = SpeedscopeWriter::new(&mut gzip, outline.first_nanos, outline.last_nanos);
-            draw(recording, outline, options, &mut writer)?;
+            draw(&figures.recording, outline, options, &mut writer)?;
             let gzip = gzip.finish().map_err(pass::write_error)?;
             if gzip.len() <= BYTES_MAX {
                 let note =
@@ -57,10 +52,8 @@ impl EmbeddedProfile {
                 return Ok(Self { gzip, note, is_cut: false });
             }
         }
-        let mut text = Vec::new();
-        folded::write(recording, options.weight(Weight::Time), &mut text)?;
-        let text = String::from_utf8_lossy(&text);
-        let mut stacks: Vec<(&str, u64)> = text.lines().filter_map(stack).collect();
+        let lines = figures.stacks.lines(&figures.programs(), Weight::Time);
+        let mut stacks: Vec<(&str, u64)> = lines.iter().map(|(stack, nanos)| (stack.as_str(), *nanos)).collect();
         stacks.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
         let all = stacks.len();
         stacks.truncate(stacks_max);
@@ -77,12 +70,6 @@ impl EmbeddedProfile {
         let gzip = compressed_stacks(&stacks).map_err(pass::write_error)?;
         Ok(Self { gzip, note, is_cut: true })
     }
-}
-
-/// Splits a line of folded stacks.
-fn stack(line: &str) -> Option<(&str, u64)> {
-    let (stack, nanos) = line.rsplit_once(' ')?;
-    Some((stack, nanos.parse().ok()?))
 }
 
 fn compressed_stacks(stacks: &[(&str, u64)]) -> io::Result<Vec<u8>> {

@@ -1,0 +1,217 @@
+//! Flame graphs as SVG: one of a capture, or the difference of two.
+//!
+//! The graphs are drawn here and not by the crate `inferno`, the library for this job. Its graph is a document of its
+//! own: the names of its elements would meet twice in a page with two graphs, it needs scripts that the page's policy
+//! would have to allow, without which its texts are missing, and it knows neither the page's colours nor two sides that
+//! are scaled by a second or by a call. Its licence, CDDL-1.0, would also come to every program with the feature
+//! `export`. What is left is a sum over a tree and a rectangle for each frame. Of one capture, the page has speedscope
+//! as well.
+
+use super::super::Weight;
+use super::super::numbers::{grouped, percent_change, time};
+use super::super::stacks::Stacks;
+use super::text::{escape, shortened};
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
+
+/// The narrowest frame that is drawn, as a part of the whole width.
+const WIDTH_MIN: f64 = 0.001;
+/// The largest number of frames that are drawn.
+const FRAMES_MAX: usize = 4_000;
+/// The largest number of rows that are drawn.
+const ROWS_MAX: u32 = 100;
+/// The height of a row in pixels.
+const ROW: u32 = 19;
+
+/// The stacks of one side.
+pub(crate) struct FlameSide<'s> {
+    pub(super) stacks: &'s Stacks,
+    /// The names of the processes. Each is a frame of its own; without names there is one frame for all of them.
+    pub(super) programs: Vec<&'s str>,
+    /// The number by which times and instructions are divided.
+    pub(super) divisor: f64,
+}
+
+/// A flame graph with frames of one side or of two.
+pub(crate) struct FlameGraph<'s, const SIDES: usize> {
+    frames: Vec<Frame<'s, SIDES>>,
+    divisors: [f64; SIDES],
+    weight: Weight,
+}
+
+struct Frame<'s, const SIDES: usize> {
+    name: &'s str,
+    outer: usize,
+    inside: Vec<usize>,
+    /// The sums of each side, with those of the frames inside.
+    sums: [u64; SIDES],
+}
+
+impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
+    /// Makes the graph. Frames with the same names around them are the same frame, on whichever side they are.
+    pub(crate) fn of(sides: [FlameSide<'s>; SIDES], weight: Weight) -> Self {
+        let divisors = sides.each_ref().map(|side| if side.divisor > 0.0 { side.divisor } else { 1.0 });
+        let mut frames = vec![Frame { name: "all", outer: 0, inside: Vec::new(), sums: [0; SIDES] }];
+        let mut known: HashMap<(usize, &str), usize> = HashMap::new();
+        for (index, side) in sides.iter().enumerate() {
+            let mut of_stacks: Vec<usize> = Vec::new();
+            for stack in side.stacks.all() {
+                let mut place = |outer: usize, name: &'s str| {
+                    *known.entry((outer, name)).or_insert_with(|| {
+                        frames.push(Frame { name, outer, inside: Vec::new(), sums: [0; SIDES] });
+                        frames.len() - 1
+                    })
+                };
+                let outer = match stack.outer {
+                    Ok(outer) => of_stacks[outer],
+                    Err(process) => side.programs.get(process).map_or(0, |program| place(0, program)),
+                };
+                let frame = place(outer, stack.name);
+                let sum = &mut frames[frame].sums[index];
+                *sum = sum.saturating_add(stack.sums.get(weight));
+                of_stacks.push(frame);
+            }
+        }
+        // A frame comes after the frame around it.
+        for index in (1..frames.len()).rev() {
+            let (outer, sums) = (frames[index].outer, frames[index].sums);
+            frames[outer].inside.push(index);
+            for (sum, more) in frames[outer].sums.iter_mut().zip(sums) {
+                *sum = sum.saturating_add(more);
+            }
+        }
+        Self { frames, divisors, weight }
+    }
+
+    /// Returns the graph as SVG, the outermost frames on top, or `None` if there is nothing to show. `label` says what
+    /// the graph is.
+    pub(crate) fn svg(&self, label: &str) -> Option<String> {
+        // All frames are in one frame if there is one program.
+        let top = match &self.frames[0].inside[..] {
+            [only] => *only,
+            _ => 0,
+        };
+        let whole = self.width(top);
+        if whole <= 0.0 {
+            return None;
+        }
+        let (mut drawn, mut count, mut rows, mut left_out) = (String::new(), 0, 0, 0_u64);
+        let mut next = VecDeque::from([(top, 0.0, 0)]);
+        while let Some((index, from, row)) = next.pop_front() {
+            let frame = &self.frames[index];
+            let width = self.width(index) / whole;
+            if width < WIDTH_MIN || count == FRAMES_MAX || row == ROWS_MAX {
+                left_out += u64::from(width > 0.0);
+                continue;
+            }
+            (count, rows) = (count + 1, rows.max(row + 1));
+            self.draw(&mut drawn, frame, (from, width, row), top);
+            let mut inside = frame.inside.clone();
+            inside.sort_by(|a, b| self.width(*b).total_cmp(&self.width(*a)).then(a.cmp(b)));
+            let mut from = from;
+            for index in inside {
+                next.push_back((index, from, row + 1));
+                from += self.width(index) / whole;
+            }
+        }
+        let height = rows * ROW;
+        let label = escape(label);
+        let mut out = format!(
+            "<div class=\"wide\"><svg class=\"flame\" width=\"100%\" height=\"{height}\" role=\"group\" \
+             aria-label=\"{label}\">{drawn}</svg></div>"
+        );
+        if left_out > 0 {
+            out.push_str("<p class=\"note\">Frames narrower than a thousandth of the graph are left out.</p>");
+        }
+        Some(out)
+    }
+
+    /// Returns the width of a frame: the mean of the sides.
+    fn width(&self, frame: usize) -> f64 {
+        self.values(&self.frames[frame]).iter().sum::<f64>() / SIDES as f64
+    }
+
+    /// Returns the divided sum of each side.
+    fn values(&self, frame: &Frame<'_, SIDES>) -> [f64; SIDES] {
+        std::array::from_fn(|side| frame.sums[side] as f64 / self.divisors[side])
+    }
+
+    fn draw(&self, out: &mut String, frame: &Frame<'_, SIDES>, (from, width, row): (f64, f64, u32), top: usize) {
+        let name = escape(&shortened(if frame.name.is_empty() { "?" } else { frame.name }));
+        let show = |value: f64| match self.weight {
+            Weight::Time => time(value.round() as u64),
+            Weight::Instructions => format!("{} instructions", grouped(value.round() as u64)),
+        };
+        let values = self.values(frame);
+        let (class, text, title) = match values[..] {
+            [a, b] => {
+                let change = Change::of(a, b);
+                let (class, change) = (change.class(), change.text());
+                (class, format!("{name} {change}"), format!("{name}: A {}, B {}, {change}", show(a), show(b)))
+            }
+            _ => {
+                let part = 100.0 * values[0] / self.values(&self.frames[top])[0];
+                let own = frame.inside.iter().map(|inside| self.values(&self.frames[*inside])[0]).sum::<f64>();
+                let own = show((values[0] - own).max(0.0));
+                let title = format!("{name}: {}, {part:.1} % of all; {own} in no frame below it", show(values[0]));
+                (format!("hue{}", hue(frame.name)), name, title)
+            }
+        };
+        let (x, width, y, height) = (from * 100.0, width * 100.0, row * ROW, ROW - 1);
+        _ = write!(
+            out,
+            "<svg class=\"{class}\" x=\"{x:.3}%\" y=\"{y}\" width=\"{width:.3}%\" height=\"{height}\"><title>{title}</title>\
+             <rect width=\"100%\" height=\"100%\"/><text x=\"4\" y=\"13\">{text}</text></svg>"
+        );
+    }
+}
+
+/// Returns one of six hues for a name, always the same one.
+fn hue(name: &str) -> u32 {
+    name.bytes().fold(7, |hash: u32, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % 6
+}
+
+/// The change of a frame from A to B.
+enum Change {
+    New,
+    Gone,
+    /// B minus A, divided by A.
+    By(f64),
+}
+
+impl Change {
+    fn of(a: f64, b: f64) -> Self {
+        match (a > 0.0, b > 0.0) {
+            (false, true) => Self::New,
+            (true, false) => Self::Gone,
+            (false, false) => Self::By(0.0),
+            (true, true) => Self::By(b / a - 1.0),
+        }
+    }
+
+    /// Returns the class that gives a frame its colour: four steps for more, four for less, one for about the same.
+    fn class(&self) -> String {
+        let relative = match self {
+            Self::New => return "more4".into(),
+            Self::Gone => return "less4".into(),
+            // Twice as much and half as much have the same step.
+            Self::By(relative) => (1.0 + relative).log2(),
+        };
+        let step = match relative.abs() {
+            ..0.029 => return "same".into(),
+            ..0.138 => 1,
+            ..0.322 => 2,
+            ..0.585 => 3,
+            _ => 4,
+        };
+        format!("{}{step}", if relative > 0.0 { "more" } else { "less" })
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::New => "new".into(),
+            Self::Gone => "gone".into(),
+            Self::By(relative) => percent_change((relative * 1000.0).round() / 1000.0),
+        }
+    }
+}
