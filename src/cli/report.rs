@@ -52,7 +52,7 @@ pub(super) struct ReportArgs {
 }
 
 /// A page, and the facts about the captures that it shows.
-struct Page {
+struct ReportPage {
     html: Vec<u8>,
     captures: Vec<ReadCapture>,
 }
@@ -149,7 +149,7 @@ impl ReportArgs {
 }
 
 /// Makes the page about one capture.
-fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<Page> {
+fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
     let mut html = Vec::new();
     let summary = export(&saved.capture, Format::Html, args.options(), &mut html)?;
     let capture = ReadCapture {
@@ -158,11 +158,11 @@ fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<Page> {
         problems: summary.problems,
         payload_losses: summary.payload_losses,
     };
-    Ok(Page { html, captures: vec![capture] })
+    Ok(ReportPage { html, captures: vec![capture] })
 }
 
 /// Makes the page about two captures.
-fn two(args: &ReportArgs, names: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Result<Page> {
+fn two(args: &ReportArgs, names: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Result<ReportPage> {
     let [name_a, name_b] = names.map(|name| name.to_string_lossy().into_owned());
     let side_a = ReportSide::read(name_a, &a.capture, args.options());
     a.reading.end();
@@ -179,11 +179,11 @@ fn two(args: &ReportArgs, names: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Res
     let basis = args.per.clone().map_or(Basis::Second, Basis::Call);
     let report = ComparisonReport::new(sides, args.alpha, basis);
     let report = report.map_err(|error| Failure::new(Exit::Usage, format!("--per: {error}")))?;
-    Ok(Page { html: report.html().into_bytes(), captures: captures.into() })
+    Ok(ReportPage { html: report.html().into_bytes(), captures: captures.into() })
 }
 
 /// Says where the page is, and what the captures have lost.
-fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &Page) -> anyhow::Result<()> {
+fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportPage) -> anyhow::Result<()> {
     if args.json {
         let captures: Vec<Value> = page
             .captures

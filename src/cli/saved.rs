@@ -252,8 +252,8 @@ pub(super) fn output_stem(names: &[PathBuf]) -> PathBuf {
     } else {
         first.file_name().map(PathBuf::from).unwrap_or_default()
     };
-    // The files of a rotated capture, trace.0001.evc and so on, are read together. So the name of the output begins with
-    // trace, without a number.
+    // The files of a rotated capture, trace.0001.evc and so on, are read together. So the name of the output begins
+    // with trace, without a number.
     let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
     if names.len() > 1 && name.extension().is_some_and(is_number) {
         name.set_extension("");

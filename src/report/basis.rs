@@ -43,19 +43,19 @@ impl Basis {
         }
     }
 
-    /// Returns the words behind a number: `a second`.
+    /// Returns the words behind a number: `per second`.
     pub(super) fn unit(&self) -> String {
         match self {
-            Self::Second => "a second".into(),
-            Self::Call(name) => format!("a call of {name}"),
+            Self::Second => "per second".into(),
+            Self::Call(name) => format!("per call of {name}"),
         }
     }
 
-    /// Returns how much of this work a capture has, for people.
+    /// Says how much of this work a capture has: `lasted 1.25 s`.
     pub(super) fn amount(&self, figures: &CaptureFigures<'_>) -> String {
         match self {
-            Self::Second => time(figures.length_nanos()),
-            Self::Call(_) => format!("{} calls", grouped(self.calls(figures))),
+            Self::Second => format!("lasted {}", time(figures.length_nanos())),
+            Self::Call(_) => format!("has {} calls", grouped(self.calls(figures))),
         }
     }
 

@@ -41,7 +41,8 @@ impl<'c> ReportSide<'c> {
     /// Reads a capture to its end, once. `name` is the name under which the page shows it.
     ///
     /// # Errors
-    /// The capture has no spans, a perf ring has a schema of another version, or the capture would take too much memory.
+    /// The capture has no spans, a perf ring has a schema of another version, or the capture would take too much
+    /// memory.
     pub fn read(name: String, capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
         Ok(Self { name, figures: CaptureFigures::of(capture, options)? })
     }

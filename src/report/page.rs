@@ -16,30 +16,33 @@ impl ComparisonReport<'_> {
     pub fn html(&self) -> String {
         let [a, b] = self.sides.each_ref().map(|side| shortened(&side.name));
         let title = format!("{a} and {b}");
-        let main = fill(include_str!("comparison.html"), |name| match name {
-            "title" => escape(&title),
-            "basis" => escape(&self.basis_note()),
-            "unit" => escape(&self.basis.unit()),
-            "heads" => self.each_side(|side| {
-                let figures = &side.figures;
-                let (title, when) = (escape(&figures.title()), figures.when());
-                let (tiles, problems) = (figures.tiles(), figures.problems());
-                format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
-            }),
-            "changes" => self.changes(),
-            "alpha" => (self.comparison.alpha * 100.0).to_string(),
-            "percentiles" => self.percentiles(),
-            "flames" => self.flames(),
-            "events" => self.each_side(|side| format!("<div class=\"wide\">{}</div>", side.figures.events_chart())),
-            "rings" => self.each_side(|side| format!("<div class=\"wide\">{}</div>", tables::rings(&side.figures))),
-            _ => String::new(),
-        });
+        let main =
+            fill(include_str!("comparison.html"), |name| match name {
+                "title" => escape(&title),
+                "basis" => self.basis_note(),
+                "unit" => escape(&self.basis.unit()),
+                "heads" => self.each_side("sides", |side| {
+                    let figures = &side.figures;
+                    let (title, when) = (escape(&figures.title()), figures.when());
+                    let (tiles, problems) = (figures.tiles(), figures.problems());
+                    format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
+                }),
+                "changes" => self.changes(),
+                "alpha" => (self.comparison.alpha * 100.0).to_string(),
+                "percentiles" => self.percentiles(),
+                "flames" => self.flames(),
+                "events" => self
+                    .each_side("stacked", |side| format!("<div class=\"wide\">{}</div>", side.figures.events_chart())),
+                "rings" => self
+                    .each_side("sides", |side| format!("<div class=\"wide\">{}</div>", tables::rings(&side.figures))),
+                _ => String::new(),
+            });
         document(&title, &frame::scripts(), main, "<p>Written by eventring.</p>")
     }
 
-    /// Returns what `show` makes of both sides, beside each other.
-    fn each_side(&self, show: impl Fn(&ReportSide<'_>) -> String) -> String {
-        let mut out = String::from("<div class=\"sides\">");
+    /// Returns what `show` makes of both sides, in an element of this class.
+    fn each_side(&self, class: &str, show: impl Fn(&ReportSide<'_>) -> String) -> String {
+        let mut out = format!("<div class=\"{class}\">");
         for (side, letter) in self.sides.iter().zip(["A", "B"]) {
             let name = escape(&shortened(&side.name));
             _ = write!(out, "<div><h3><span class=\"side\">{letter}</span> {name}</h3>{}</div>", show(side));
@@ -48,13 +51,25 @@ impl ComparisonReport<'_> {
         out
     }
 
+    /// Says which amount of work the sums belong to, and whether losses make them too small.
     fn basis_note(&self) -> String {
         let [a, b] = self.sides.each_ref().map(|side| self.basis.amount(&side.figures));
-        format!(
-            "Self times, instructions and flame graphs are those of {}, so that captures of different length compare. \
-             A has {a}, B has {b}.",
-            self.basis.unit()
-        )
+        let unit = self.basis.unit();
+        let mut out = format!(
+            "<p>Self times, instructions and flame graphs are <b>{}</b>, so that captures of different length compare: \
+             A {}, B {}.</p>",
+            escape(&unit),
+            escape(&a),
+            escape(&b)
+        );
+        let has_lost = |side: &&ReportSide<'_>| side.summary().lost.saturating_add(side.summary().lost_payloads()) > 0;
+        let lost = self.sides.iter().zip(["A", "B"]).filter(|(side, _)| has_lost(side));
+        let lost: Vec<&str> = lost.map(|(_, letter)| letter).collect();
+        if !lost.is_empty() {
+            let lost = lost.join(" and ");
+            _ = write!(out, "<p class=\"cut\">{lost} lost events, so the numbers of {lost} are too small.</p>");
+        }
+        out
     }
 
     /// Returns a chart for each of the hottest spans, with the curves of both sides.

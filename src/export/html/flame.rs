@@ -34,12 +34,12 @@ pub(crate) struct FlameSide<'s> {
 
 /// A flame graph with frames of one side or of two.
 pub(crate) struct FlameGraph<'s, const SIDES: usize> {
-    frames: Vec<Frame<'s, SIDES>>,
+    frames: Vec<FlameFrame<'s, SIDES>>,
     divisors: [f64; SIDES],
     weight: Weight,
 }
 
-struct Frame<'s, const SIDES: usize> {
+struct FlameFrame<'s, const SIDES: usize> {
     name: &'s str,
     outer: usize,
     inside: Vec<usize>,
@@ -51,14 +51,14 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
     /// Makes the graph. Frames with the same names around them are the same frame, on whichever side they are.
     pub(crate) fn of(sides: [FlameSide<'s>; SIDES], weight: Weight) -> Self {
         let divisors = sides.each_ref().map(|side| if side.divisor > 0.0 { side.divisor } else { 1.0 });
-        let mut frames = vec![Frame { name: "all", outer: 0, inside: Vec::new(), sums: [0; SIDES] }];
+        let mut frames = vec![FlameFrame { name: "all", outer: 0, inside: Vec::new(), sums: [0; SIDES] }];
         let mut known: HashMap<(usize, &str), usize> = HashMap::new();
         for (index, side) in sides.iter().enumerate() {
             let mut of_stacks: Vec<usize> = Vec::new();
             for stack in side.stacks.all() {
                 let mut place = |outer: usize, name: &'s str| {
                     *known.entry((outer, name)).or_insert_with(|| {
-                        frames.push(Frame { name, outer, inside: Vec::new(), sums: [0; SIDES] });
+                        frames.push(FlameFrame { name, outer, inside: Vec::new(), sums: [0; SIDES] });
                         frames.len() - 1
                     })
                 };
@@ -132,11 +132,11 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
     }
 
     /// Returns the divided sum of each side.
-    fn values(&self, frame: &Frame<'_, SIDES>) -> [f64; SIDES] {
+    fn values(&self, frame: &FlameFrame<'_, SIDES>) -> [f64; SIDES] {
         std::array::from_fn(|side| frame.sums[side] as f64 / self.divisors[side])
     }
 
-    fn draw(&self, out: &mut String, frame: &Frame<'_, SIDES>, (from, width, row): (f64, f64, u32), top: usize) {
+    fn draw(&self, out: &mut String, frame: &FlameFrame<'_, SIDES>, (from, width, row): (f64, f64, u32), top: usize) {
         let name = escape(&shortened(if frame.name.is_empty() { "?" } else { frame.name }));
         let show = |value: f64| match self.weight {
             Weight::Time => time(value.round() as u64),
@@ -211,7 +211,7 @@ impl Change {
         match self {
             Self::New => "new".into(),
             Self::Gone => "gone".into(),
-            Self::By(relative) => percent_change((relative * 1000.0).round() / 1000.0),
+            Self::By(relative) => percent_change((relative * 1e4).round() / 1e4),
         }
     }
 }
