@@ -26,7 +26,7 @@ with sync_playwright() as playwright:
     page.goto(ADDRESS)
     TEXTS = "graphs => graphs.map(graph => [...graph.querySelectorAll('text')].map(text => text.textContent))"
     WIDE = """graphs => graphs.map(graph => [...graph.querySelectorAll('svg')]
-        .filter(frame => frame.getBoundingClientRect().width > graph.getBoundingClientRect().width - 2)
+        .filter(frame => frame.querySelector('rect').getBoundingClientRect().width > graph.getBoundingClientRect().width - 2)
         .map(frame => frame.querySelector('text').textContent))"""
     has_profile = page.locator("iframe").count() > 0
     frame = page.frame_locator("iframe")
@@ -34,12 +34,11 @@ with sync_playwright() as playwright:
         frame.get_by_text("Sandwich").wait_for(timeout=60_000)
     graphs = page.locator("svg.flame")
     flames = graphs.evaluate_all(TEXTS)
-    zoomed = []
     for graph in graphs.all():
-        graph.locator("svg").last.click(force=True)
+        graph.locator("rect").last.click()
     zoomed = graphs.evaluate_all(WIDE)
     for graph in graphs.all():
-        graph.locator("svg").first.click(force=True)
+        graph.locator("rect").first.click()
     if len(sys.argv) > 2:
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
