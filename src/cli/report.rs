@@ -163,6 +163,9 @@ fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
 
 /// Makes the page about two captures.
 fn two(args: &ReportArgs, names: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Result<ReportPage> {
+    // The names of the files say enough if they differ.
+    let files = names.map(|name| name.file_name().unwrap_or(name.as_os_str()));
+    let names = if files[0] == files[1] { names.map(Path::as_os_str) } else { files };
     let [name_a, name_b] = names.map(|name| name.to_string_lossy().into_owned());
     let side_a = ReportSide::read(name_a, &a.capture, args.options());
     a.reading.end();

@@ -80,7 +80,7 @@ pub enum Format {
     Chrome,
     /// speedscope's own profiles, one for each thread: speedscope.app
     Speedscope,
-    /// A page for a browser in one file: losses, spans, charts, and speedscope with the profile
+    /// A page for a browser in one file: losses, spans, charts, flame graphs, and speedscope with the profile
     Html,
     /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,

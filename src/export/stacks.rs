@@ -107,23 +107,42 @@ impl Stacks {
     pub(super) fn lines(&self, programs: &[&str], weight: Weight) -> BTreeMap<String, u64> {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
         for stack in self.stacks.iter().filter(|stack| stack.sums.get(weight) > 0) {
-            let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
-            let process = loop {
-                match at.outer {
-                    Outer::Process(process) => break process,
-                    Outer::Stack(outer) => at = &self.stacks[outer.0 as usize],
-                }
-                if names.len() < DEPTH_MAX as usize {
-                    names.push(&self.names[at.name.0 as usize]);
-                }
-            };
+            let (process, names) = self.names(stack);
             let program = frame(programs.get(process).copied().unwrap_or_default());
-            names.push(&program);
-            names.reverse();
-            let sum = lines.entry(names.join(";")).or_default();
+            let sum = lines.entry(format!("{program};{}", names.join(";"))).or_default();
             *sum = sum.saturating_add(stack.sums.get(weight));
         }
         lines
+    }
+
+    /// Returns the stacks with the largest times, at most so many as `max`: for each of them, the index of the process,
+    /// the names from the outermost span to the innermost one, and the time. Also returns how many stacks have a time.
+    pub(super) fn hottest(&self, max: usize) -> (Vec<(usize, Vec<&str>, u64)>, usize) {
+        let mut stacks: Vec<&Stack> = self.stacks.iter().filter(|stack| stack.sums.nanos > 0).collect();
+        let all = stacks.len();
+        stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.nanos));
+        stacks.truncate(max);
+        let named = stacks.into_iter().map(|stack| {
+            let (process, names) = self.names(stack);
+            (process, names, stack.sums.nanos)
+        });
+        (named.collect(), all)
+    }
+
+    /// Returns the index of the process and the innermost names of a stack, the innermost one last.
+    fn names<'s>(&'s self, stack: &'s Stack) -> (usize, Vec<&'s str>) {
+        let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
+        let process = loop {
+            match at.outer {
+                Outer::Process(process) => break process,
+                Outer::Stack(outer) => at = &self.stacks[outer.0 as usize],
+            }
+            if names.len() < DEPTH_MAX as usize {
+                names.push(&self.names[at.name.0 as usize]);
+            }
+        };
+        names.reverse();
+        (process, names)
     }
 
     fn inside(&mut self, outer: Outer, name: NameId) -> StackId {

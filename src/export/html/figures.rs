@@ -144,7 +144,8 @@ impl Pass for FigurePass<'_> {
     }
 
     fn kept_bytes(&self) -> u64 {
-        let outline = self.outline.kept_bytes();
-        self.spans.kept_bytes().saturating_add(outline).saturating_add(self.stacks.kept_bytes())
+        // A flame graph of the stacks takes twice as much again.
+        let stacks = self.stacks.kept_bytes().saturating_mul(3);
+        self.spans.kept_bytes().saturating_add(self.outline.kept_bytes()).saturating_add(stacks)
     }
 }

@@ -1,11 +1,12 @@
 //! Flame graphs as SVG: one of a capture, or the difference of two.
 //!
 //! The graphs are drawn here and not by the crate `inferno`, the library for this job. Its graph is a document of its
-//! own: the names of its elements would meet twice in a page with two graphs, it needs scripts that the page's policy
-//! would have to allow, without which its texts are missing, and it knows neither the page's colours nor two sides that
-//! are scaled by a second or by a call. Its licence, CDDL-1.0, would also come to every program with the feature
-//! `export`. What is left is a sum over a tree and a rectangle for each frame. Of one capture, the page has speedscope
-//! as well.
+//! own. It starts by an attribute `onload`; a policy that allows this one allows every script in an attribute, and the
+//! policy is what guards the page against hostile names. Its script finds elements by ids that are the same in each
+//! graph, so a page has room for one graph. Its colours are those of a light page, and without scripts its texts keep
+//! the width that was guessed for them. Its licence, CDDL-1.0, would come to every program with the feature `export`.
+//! A sum over a tree and a rectangle for each frame are less than what it takes to change that. Of one capture, the page
+//! has speedscope as well.
 
 use super::super::Weight;
 use super::super::numbers::{grouped, percent_change, time};
@@ -121,7 +122,9 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
              aria-label=\"{label}\">{drawn}</svg></div>"
         );
         if left_out > 0 {
-            out.push_str("<p class=\"note\">Frames narrower than a thousandth of the graph are left out.</p>");
+            out.push_str(
+                "<p class=\"note\">Frames narrower than a thousandth of the graph, or too deep, are left out.</p>",
+            );
         }
         Some(out)
     }
@@ -213,5 +216,97 @@ impl Change {
             Self::Gone => "gone".into(),
             Self::By(relative) => percent_change((relative * 1e4).round() / 1e4),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::CaptureFigures;
+    use super::*;
+    use crate::capture::fixtures::CaptureFixture;
+    use crate::export::View;
+    use crate::schema::perf::{CallSiteKind, PerfEvent};
+
+    /// Returns the graph of a thread that was in these spans, one after the other: each has its name, its depth, and the
+    /// time in which it was the innermost span.
+    fn graph(spans: &[(&str, usize, u64)]) -> String {
+        let mut made = CaptureFixture::new();
+        let mut nanos = 10_000;
+        let mut open: Vec<(u64, u32)> = Vec::new();
+        let leave = |made: &mut CaptureFixture, open: &mut Vec<(u64, u32)>, depth: usize, nanos: u64| {
+            while open.len() > depth {
+                let (id, site) = open.pop().unwrap();
+                made.span(PerfEvent::SpanExit, nanos, 1, id, site);
+                made.span(PerfEvent::SpanClose, nanos, 1, id, site);
+            }
+        };
+        for (index, (name, depth, own)) in spans.iter().enumerate() {
+            let (id, site) = (index as u64 + 1, index as u32 + 1);
+            made.call_site(1_000, site, CallSiteKind::Span, name, &[]);
+            leave(&mut made, &mut open, *depth, nanos);
+            made.span_new(nanos, 1, (id, open.last().map_or(0, |(id, _)| *id)), site, &[]);
+            made.span(PerfEvent::SpanEnter, nanos, 1, id, site);
+            open.push((id, site));
+            nanos += own;
+        }
+        leave(&mut made, &mut open, 0, nanos);
+        let capture = made.open();
+        let figures = CaptureFigures::of(&capture, View::Thread.into()).unwrap();
+        FlameGraph::of([figures.flame_side(1.0, true)], Weight::Time).svg("time").unwrap_or_default()
+    }
+
+    /// Returns the place, the width, the row and the title of each frame.
+    fn frames(svg: &str) -> Vec<String> {
+        let frame = |part: &str| {
+            let value = |name: &str| {
+                let (_, rest) = part.split_once(&format!(" {name}=\"")).unwrap();
+                rest.split('"').next().unwrap().to_owned()
+            };
+            let (_, title) = part.split_once("<title>").unwrap();
+            let title = title.split("</title>").next().unwrap();
+            format!("{} {} {} {title}", value("x"), value("width"), value("y"))
+        };
+        svg.split("<svg class=\"hue").skip(1).map(frame).collect()
+    }
+
+    #[test]
+    fn a_frame_lies_below_the_frame_around_it_and_is_as_wide_as_its_part_of_the_time() {
+        let svg = graph(&[("a", 0, 100), ("b", 1, 300), ("a", 0, 100), ("c", 1, 500)]);
+        assert_eq!(
+            frames(&svg),
+            [
+                "0.000% 100.000% 0 shop: 1.00 µs, 100.0 % of all; 0 ns in no frame below it",
+                "0.000% 100.000% 19 a: 1.00 µs, 100.0 % of all; 200 ns in no frame below it",
+                "0.000% 50.000% 38 c: 500 ns, 50.0 % of all; 500 ns in no frame below it",
+                "50.000% 30.000% 38 b: 300 ns, 30.0 % of all; 300 ns in no frame below it",
+            ]
+        );
+        assert!(svg.contains("height=\"57\"") && !svg.contains("left out"), "{svg}");
+    }
+
+    #[test]
+    fn what_is_too_narrow_or_too_deep_is_left_out_and_the_graph_says_so() {
+        let narrow = graph(&[("a", 0, 100_000), ("b", 1, 99), ("c", 1, 101)]);
+        assert!(!narrow.contains(">b</text>") && narrow.contains(">c</text>"), "{narrow}");
+        assert!(narrow.contains("are left out"), "{narrow}");
+        let names: Vec<String> = (0..150).map(|depth| format!("span {depth}")).collect();
+        let deep: Vec<(&str, usize, u64)> =
+            names.iter().enumerate().map(|(depth, name)| (name.as_str(), depth, 10)).collect();
+        let deep = graph(&deep);
+        assert_eq!(frames(&deep).len(), ROWS_MAX as usize);
+        assert!(deep.contains("are left out"), "{deep}");
+        assert_eq!(graph(&[]), "");
+    }
+
+    #[test]
+    fn more_and_less_have_colours_by_their_factor() {
+        let class = |a: f64, b: f64| Change::of(a, b).class();
+        assert_eq!([class(0.0, 1.0), class(1.0, 0.0), class(0.0, 0.0)], ["more4", "less4", "same"]);
+        assert_eq!([class(100.0, 101.0), class(100.0, 99.0)], ["same", "same"]);
+        assert_eq!([class(100.0, 105.0), class(100.0, 120.0), class(100.0, 140.0)], ["more1", "more2", "more3"]);
+        // Twice as much and half as much are equally far from the same.
+        assert_eq!([class(100.0, 200.0), class(200.0, 100.0)], ["more4", "less4"]);
+        let texts = [(0.0, 1.0), (1.0, 0.0), (4.0, 5.0), (5.0, 4.0)].map(|(a, b)| Change::of(a, b).text());
+        assert_eq!(texts, ["new", "gone", "+25.0%", "-20.0%"]);
     }
 }

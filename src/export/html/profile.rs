@@ -3,7 +3,7 @@
 
 use super::super::speedscope::{SCHEMA, SpeedscopeWriter};
 use super::super::trace_builder::draw;
-use super::super::{ExportOptions, Weight, numbers, pass};
+use super::super::{ExportOptions, numbers, pass};
 use super::figures::CaptureFigures;
 use crate::capture::CaptureError;
 use flate2::Compression;
@@ -33,8 +33,8 @@ impl EmbeddedProfile {
         Self::with_limits(figures, options, SLICES_MAX, STACKS_MAX)
     }
 
-    pub(super) fn with_limits(
-        figures: &CaptureFigures<'_>,
+    pub(super) fn with_limits<'p>(
+        figures: &'p CaptureFigures<'_>,
         options: ExportOptions,
         slices_max: u64,
         stacks_max: usize,
@@ -52,11 +52,13 @@ impl EmbeddedProfile {
                 return Ok(Self { gzip, note, is_cut: false });
             }
         }
-        let lines = figures.stacks.lines(&figures.programs(), Weight::Time);
-        let mut stacks: Vec<(&str, u64)> = lines.iter().map(|(stack, nanos)| (stack.as_str(), *nanos)).collect();
-        stacks.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-        let all = stacks.len();
-        stacks.truncate(stacks_max);
+        let (hottest, all) = figures.stacks.hottest(stacks_max);
+        let programs = figures.programs();
+        let program = |process: usize| programs.get(process).copied().filter(|name| !name.is_empty()).unwrap_or("?");
+        let of_program = |(process, names, nanos): (usize, Vec<&'p str>, u64)| {
+            (std::iter::once(program(process)).chain(names).collect(), nanos)
+        };
+        let mut stacks: Vec<(Vec<&str>, u64)> = hottest.into_iter().map(of_program).collect();
         // Stacks that begin with the same frames lie beside each other.
         stacks.sort_unstable();
         let mut note = format!(
@@ -72,7 +74,8 @@ impl EmbeddedProfile {
     }
 }
 
-fn compressed_stacks(stacks: &[(&str, u64)]) -> io::Result<Vec<u8>> {
+/// Returns the times of stacks as a compressed profile.
+fn compressed_stacks(stacks: &[(Vec<&str>, u64)]) -> io::Result<Vec<u8>> {
     let (mut indices, mut frames): (HashMap<&str, usize>, Vec<_>) = (HashMap::new(), Vec::new());
     let mut frame = |name| {
         *indices.entry(name).or_insert_with(|| {
@@ -80,7 +83,8 @@ fn compressed_stacks(stacks: &[(&str, u64)]) -> io::Result<Vec<u8>> {
             frames.len() - 1
         })
     };
-    let samples: Vec<Vec<usize>> = stacks.iter().map(|(stack, _)| stack.split(';').map(&mut frame).collect()).collect();
+    let samples: Vec<Vec<usize>> =
+        stacks.iter().map(|(stack, _)| stack.iter().copied().map(&mut frame).collect()).collect();
     let weights: Vec<u64> = stacks.iter().map(|(_, nanos)| *nanos).collect();
     let sum = weights.iter().fold(0, |sum: u64, nanos| sum.saturating_add(*nanos));
     let profile = json!({
