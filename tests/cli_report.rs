@@ -102,6 +102,7 @@ fn a_command_line_that_makes_no_sense_says_what_was_expected() {
     refused(&[&a, &b, "--per", "requests", "-o", "-"], 2, "no closed span requests");
     refused(&[&a, &b, "--alpha", "2", "-o", "-"], 2, "between 0 and 1");
     refused(&[&a, "--json", "-o", "-"], 2, "both want stdout");
+    refused(&[&a, &b, "--span", "requests", "-o", "-"], 2, &format!("{a}: the capture has no span requests"));
     refused(&[&a, "/no/such.evc", "-o", "-"], 3, "/no/such.evc");
     let text = place(&directory, "text.evc");
     std::fs::write(&text, "no capture").unwrap();

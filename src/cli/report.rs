@@ -8,7 +8,7 @@ use super::output;
 use super::paint::WARNING;
 use super::saved::{PartArgs, Saved, output_stem, stdout_twice};
 use eventring::__internals::report::{Basis, ComparisonReport, ReportSide};
-use eventring::capture::ReadFiles;
+use eventring::capture::{CaptureError, ReadFiles};
 use eventring::export::{ExportOptions, Format, Names, PayloadLosses, View, export};
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
@@ -80,7 +80,8 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let mut read = ReadFiles::default();
     let mut opened = Vec::new();
     for names in &sides {
-        let saved = args.part.open(names, true, args.json)?;
+        let saved = args.part.open(names, true, args.json);
+        let saved = saved.map_err(|error| if sides.len() > 1 { on_side(&names[0], error) } else { error })?;
         read.add_capture(&saved.capture);
         opened.push(saved);
     }
@@ -148,6 +149,12 @@ impl ReportArgs {
     }
 }
 
+/// Puts the name of one of two captures before an error, unless the error has it.
+fn on_side(name: &Path, error: anyhow::Error) -> anyhow::Error {
+    let (name, message) = (name.display().to_string(), error.to_string());
+    if message.contains(&name) { error } else { Failure::new(Exit::of(&error), format!("{name}: {message}")).into() }
+}
+
 /// Makes the page about one capture.
 fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
     let mut html = Vec::new();
@@ -162,14 +169,20 @@ fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
 }
 
 /// Makes the page about two captures.
-fn two(args: &ReportArgs, names: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Result<ReportPage> {
+fn two(args: &ReportArgs, paths: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Result<ReportPage> {
     // The names of the files say enough if they differ.
-    let files = names.map(|name| name.file_name().unwrap_or(name.as_os_str()));
-    let names = if files[0] == files[1] { names.map(Path::as_os_str) } else { files };
+    let files = paths.map(|path| path.file_name().unwrap_or(path.as_os_str()));
+    let names = if files[0] == files[1] { paths.map(Path::as_os_str) } else { files };
     let [name_a, name_b] = names.map(|name| name.to_string_lossy().into_owned());
-    let side_a = ReportSide::read(name_a, &a.capture, args.options());
-    a.reading.end();
-    let sides = [side_a?, ReportSide::read(name_b, &b.capture, args.options())?];
+    let read = |name: &Path, saved: &Saved, figures: Result<_, CaptureError>| {
+        saved.reading.end();
+        figures.map_err(|error| on_side(name, error.into()))
+    };
+    let options = args.options();
+    let sides = [
+        read(paths[0], a, ReportSide::read(name_a, &a.capture, options))?,
+        read(paths[1], b, ReportSide::read(name_b, &b.capture, options))?,
+    ];
     let captures = sides.each_ref().map(|side| {
         let summary = side.summary();
         ReadCapture {

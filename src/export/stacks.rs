@@ -67,6 +67,15 @@ pub(super) struct StackRef<'s> {
     pub(super) sums: StackSums,
 }
 
+/// A stack with its names.
+pub(super) struct HotStack<'s> {
+    /// The index of the process.
+    pub(super) process: usize,
+    /// The names from the outermost span to the innermost one.
+    pub(super) names: Vec<&'s str>,
+    pub(super) nanos: u64,
+}
+
 impl Stacks {
     /// Makes a tree without stacks. `shown` says which names the stacks have.
     pub(super) fn new(shown: Names) -> Self {
@@ -115,16 +124,15 @@ impl Stacks {
         lines
     }
 
-    /// Returns the stacks with the largest times, at most so many as `max`: for each of them, the index of the process,
-    /// the names from the outermost span to the innermost one, and the time. Also returns how many stacks have a time.
-    pub(super) fn hottest(&self, max: usize) -> (Vec<(usize, Vec<&str>, u64)>, usize) {
+    /// Returns the stacks with the largest times, at most so many as `max`. Also returns how many stacks have a time.
+    pub(super) fn hottest(&self, max: usize) -> (Vec<HotStack<'_>>, usize) {
         let mut stacks: Vec<&Stack> = self.stacks.iter().filter(|stack| stack.sums.nanos > 0).collect();
         let all = stacks.len();
         stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.nanos));
         stacks.truncate(max);
         let named = stacks.into_iter().map(|stack| {
             let (process, names) = self.names(stack);
-            (process, names, stack.sums.nanos)
+            HotStack { process, names, nanos: stack.sums.nanos }
         });
         (named.collect(), all)
     }

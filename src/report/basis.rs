@@ -18,17 +18,18 @@ pub enum Basis {
     Call(String),
 }
 
-/// The error that a capture has no closed span of the name.
+/// The error that a side has no closed span of the name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BasisError {
+    side: char,
     span: String,
     /// The names of spans that the capture has.
     known: Vec<String>,
 }
 
 impl Basis {
-    /// Returns how much of this work a capture has.
-    pub(super) fn divisor(&self, figures: &CaptureFigures<'_>) -> Result<f64, BasisError> {
+    /// Returns how much of this work the capture of a side has.
+    pub(super) fn divisor(&self, side: char, figures: &CaptureFigures<'_>) -> Result<f64, BasisError> {
         match self {
             // A capture of one event has no length.
             Self::Second => Ok(figures.length_nanos().max(1) as f64 / 1e9),
@@ -36,7 +37,7 @@ impl Basis {
                 0 => {
                     let spans = figures.summary.spans.iter().filter(|span| span.count > 0);
                     let known = spans.take(NAMES_MAX).map(|span| full_name(&span.name, &span.target)).collect();
-                    Err(BasisError { span: name.clone(), known })
+                    Err(BasisError { side, span: name.clone(), known })
                 }
                 calls => Ok(calls as f64),
             },
@@ -69,7 +70,7 @@ impl Basis {
 
 impl fmt::Display for BasisError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a capture has no closed span {}, expected one on both sides", self.span)?;
+        write!(f, "capture {} has no closed span {}, expected one on both sides", self.side, self.span)?;
         match &self.known[..] {
             [] => write!(f, "; the capture has no closed spans"),
             known => write!(f, "; it has {}", known.join(", ")),

@@ -60,7 +60,7 @@ impl<'c> ComparisonReport<'c> {
     /// # Errors
     /// The basis is a call of a span that a side does not have.
     pub fn new(sides: [ReportSide<'c>; 2], alpha: f64, basis: Basis) -> Result<Self, BasisError> {
-        let divisors = [basis.divisor(&sides[0].figures)?, basis.divisor(&sides[1].figures)?];
+        let divisors = [basis.divisor('A', &sides[0].figures)?, basis.divisor('B', &sides[1].figures)?];
         let [a, b] = sides.each_ref().map(|side| std::slice::from_ref(&side.figures.summary));
         let comparison = Comparison::new(a, b, alpha);
         Ok(Self { sides, comparison, basis, divisors })

@@ -137,7 +137,7 @@ fn a_basis_that_a_side_does_not_have_is_an_error_that_names_what_there_is() {
     };
     assert_eq!(
         error.to_string(),
-        "a capture has no closed span query, expected one on both sides; it has shop::web::request, shop::web::search"
+        "capture B has no closed span query, expected one on both sides; it has shop::web::request, shop::web::search"
     );
 }
 

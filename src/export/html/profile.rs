@@ -2,6 +2,7 @@
 //! their times by stack.
 
 use super::super::speedscope::{SCHEMA, SpeedscopeWriter};
+use super::super::stacks::HotStack;
 use super::super::trace_builder::draw;
 use super::super::{ExportOptions, numbers, pass};
 use super::figures::CaptureFigures;
@@ -55,7 +56,7 @@ impl EmbeddedProfile {
         let (hottest, all) = figures.stacks.hottest(stacks_max);
         let programs = figures.programs();
         let program = |process: usize| programs.get(process).copied().filter(|name| !name.is_empty()).unwrap_or("?");
-        let of_program = |(process, names, nanos): (usize, Vec<&'p str>, u64)| {
+        let of_program = |HotStack { process, names, nanos }: HotStack<'p>| {
             (std::iter::once(program(process)).chain(names).collect(), nanos)
         };
         let mut stacks: Vec<(Vec<&str>, u64)> = hottest.into_iter().map(of_program).collect();
