@@ -97,6 +97,10 @@ mod tests {
         walls.sort();
         assert_eq!([0, 96, 97, 98, 99].map(|rank| walls.at(rank)), [1, 97, u64::from(u32::MAX), 1 << 32, u64::MAX]);
         assert_eq!(walls.count(), 100);
+        let mut unsorted = Walls::default();
+        [1 << 41, 3, 1 << 40, 9].into_iter().for_each(|nanos| _ = unsorted.add(nanos));
+        unsorted.sort();
+        assert_eq!([0, 1, 2, 3].map(|rank| unsorted.at(rank)), [3, 9, 1 << 40, 1 << 41]);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! policy is what guards the page against hostile names. Its script finds elements by ids that are the same in each
 //! graph, so a page has room for one graph. Its colours are those of a light page, and without scripts its texts keep
 //! the width that was guessed for them. Its licence, CDDL-1.0, would come to every program with the feature `export`.
-//! A sum over a tree and a rectangle for each frame are less than what it takes to change that. Of one capture, the page
-//! has speedscope as well.
+//! A sum over a tree and a rectangle for each frame are less than what it takes to change that. Of one capture, the
+//! page has speedscope as well.
 
 use super::super::Weight;
 use super::super::numbers::{grouped, percent_change, time};
@@ -227,8 +227,8 @@ mod tests {
     use crate::export::View;
     use crate::schema::perf::{CallSiteKind, PerfEvent};
 
-    /// Returns the graph of a thread that was in these spans, one after the other: each has its name, its depth, and the
-    /// time in which it was the innermost span.
+    /// Returns the graph of a thread that was in these spans, one after the other: each has its name, its depth, and
+    /// the time in which it was the innermost span.
     fn graph(spans: &[(&str, usize, u64)]) -> String {
         let mut made = CaptureFixture::new();
         let mut nanos = 10_000;
