@@ -8,7 +8,9 @@ use super::super::stacks::Stacks;
 use super::super::summary::{SpanCounter, Summary, is_error};
 use super::super::{ExportOptions, ExportSummary};
 use super::activity::Activity;
-use super::durations::{Durations, PercentileCurve};
+use super::durations::Durations;
+#[cfg(feature = "live")]
+use super::durations::PercentileCurve;
 use super::flame::FlameSide;
 use crate::capture::{CaptureError, CaptureFile};
 use crate::reader::GapCause;
@@ -103,6 +105,7 @@ impl<'c> CaptureFigures<'c> {
     }
 
     /// Returns the curve of the durations of a span, if it is one of those with the largest total.
+    #[cfg(feature = "live")]
     pub(crate) fn curve(&self, name: &str, target: &str) -> Option<&PercentileCurve> {
         let mut spans = self.summary.spans.iter().zip(&self.durations);
         let (_, durations) = spans.find(|(span, _)| span.name == name && span.target == target)?;
