@@ -28,7 +28,7 @@ impl ComparisonReport<'_> {
                     format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
                 }),
                 "changes" => self.changes(),
-                "alpha" => (self.comparison.alpha * 100.0).to_string(),
+                "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
                 "percentiles" => self.percentiles(),
                 "flames" => self.flames(),
                 "events" => self

@@ -3,7 +3,7 @@
 use super::super::numbers::{grouped, time};
 use super::charts;
 use super::figures::CaptureFigures;
-use super::text::{escape, utc};
+use super::text::{escape, shortened, utc};
 use crate::reader::GapCause;
 use std::fmt::Write as _;
 
@@ -21,6 +21,7 @@ impl CaptureFigures<'_> {
         let more =
             if names.len() > NAMES_MAX { format!(" and {} more", names.len() - NAMES_MAX) } else { String::new() };
         names.truncate(NAMES_MAX);
+        let names: Vec<_> = names.into_iter().map(shortened).collect();
         format!("{}{more}", names.join(", "))
     }
 

@@ -11,6 +11,7 @@ use crate::export::{Format, View};
 use crate::schema::perf::{CallSiteKind, PerfEvent};
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use std::sync::{Arc, Mutex};
 
 /// Returns the page without the document of speedscope in it.
 fn page(capture: &CaptureFile) -> String {
@@ -85,4 +86,19 @@ fn a_profile_that_is_too_large_has_the_hottest_stacks_and_says_what_is_missing()
     let (_, note, file) = cut(3, 1);
     assert!(note.ends_with("Of 2 stacks, the page has the 1 hottest."), "{note}");
     assert_eq!(file["profiles"][0]["weights"], serde_json::json!([700]));
+}
+
+#[test]
+fn a_page_reads_a_capture_once_and_once_more_for_a_profile_of_all_slices() {
+    let passes = |slices_max| {
+        let progress = Arc::new(Mutex::new(Vec::new()));
+        let seen = progress.clone();
+        let capture = everything().with_progress(move |read_bytes, _| seen.lock().unwrap().push(read_bytes));
+        let figures = CaptureFigures::of(&capture, View::Thread.into()).unwrap();
+        EmbeddedProfile::with_limits(&figures, View::Thread.into(), slices_max, 2).unwrap();
+        let progress = progress.lock().unwrap();
+        assert!(!progress.is_empty());
+        1 + progress.windows(2).filter(|two| two[1] <= two[0]).count()
+    };
+    assert_eq!((passes(3), passes(4)), (1, 2));
 }
