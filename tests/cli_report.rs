@@ -59,6 +59,8 @@ fn a_report_about_two_captures_has_the_figures_of_diff() {
     let request = cells(&done.out, "request");
     assert_eq!(request[1..4], ["500", "400", "-20.0%"]);
     assert_eq!(request[13..16], ["1,000", "1,100", "+10.0%"]);
+    // Seven calls with five instructions each, for 400 calls of request.
+    assert_eq!(cells(&done.out, "new")[14], "0.09");
     assert!(cells(&done.out, "gone")[0].ends_with("gone") && cells(&done.out, "new")[0].ends_with("newnew"));
     assert!(done.out.contains("request +10.0%</text>"), "{}", done.out);
 }

@@ -23,7 +23,7 @@ impl ComparisonReport<'_> {
         if self.comparison.has_instructions {
             columns.push((Measure::Instructions, format!("instructions, {unit}")));
         }
-        let mut out = String::from("<table><thead><tr><th></th>");
+        let mut out = String::from("<table class=\"changes\"><thead><tr><th></th>");
         columns.iter().for_each(|(_, head)| _ = write!(out, "<th class=\"of\" colspan=\"3\">{head}</th>"));
         out.push_str("<th class=\"of\"></th></tr><tr><th>span</th>");
         columns.iter().for_each(|_| out.push_str("<th class=\"of\">A</th><th>B</th><th>change</th>"));
@@ -57,6 +57,8 @@ impl ComparisonReport<'_> {
         };
         let show = |value: f64| match measure.is_time() {
             true => time(value.round() as u64),
+            // A quotient of few instructions has decimals.
+            false if value < 100.0 && value.fract() != 0.0 => format!("{value:.2}"),
             false => grouped(value.round() as u64),
         };
         let (a, b) = (value(0), value(1));
