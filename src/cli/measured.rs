@@ -75,7 +75,7 @@ impl Measured {
 }
 
 /// Returns the names of each capture: several if they are the files of a rotated capture, otherwise one.
-fn captures(names: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+pub(super) fn captures(names: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut captures: Vec<(Option<CaptureFile>, Vec<PathBuf>)> = Vec::new();
     for name in names {
         // What cannot be opened has its error later. A pipe would block.

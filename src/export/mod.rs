@@ -35,7 +35,7 @@ mod bits;
 mod chrome;
 mod flows;
 mod folded;
-mod html;
+pub(crate) mod html;
 mod json;
 mod jsonl;
 mod kept;
@@ -80,7 +80,7 @@ pub enum Format {
     Chrome,
     /// speedscope's own profiles, one for each thread: speedscope.app
     Speedscope,
-    /// A page for a browser in one file: losses, spans, charts, and speedscope with the profile
+    /// A page for a browser in one file: losses, spans, charts, flame graphs, and speedscope with the profile
     Html,
     /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,
@@ -229,7 +229,7 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// A capture is read once for lines and folded stacks, twice for a trace, and up to four times for a page. In memory
+/// A capture is read once for lines and folded stacks, twice for a trace, and once or twice for a page. In memory
 /// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice; the
 /// profiles of speedscope take 24 bytes for each span slice. An export takes at most 384 MiB plus 192 bytes for each
 /// byte of the file. A capture that would take more is refused, because no program records such a capture.
@@ -250,7 +250,7 @@ pub fn export(
     }
     let mut summary = match format {
         Format::Perfetto | Format::Chrome | Format::Speedscope => write_trace(&recording, format, options, out)?,
-        Format::Html => html::write(&recording, options, out)?,
+        Format::Html => html::write(capture, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
     };
