@@ -3,11 +3,12 @@
 use super::exit::{Exit, Failure};
 use super::format::grouped;
 use super::output;
+use super::output_directory;
 use super::paint::WARNING;
-use super::saved::{SavedArgs, output_stem, stdout_twice};
+use super::saved::{Saved, SavedArgs, output_stem, stdout_twice};
 use eventring::__internals::snapshot::CountedWriter;
-use eventring::capture::{CaptureError, CaptureFile};
-use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, Weight, export};
+use eventring::capture::{CaptureError, CaptureFile, ReadFiles};
+use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, Weight, export, export_files};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
@@ -30,11 +31,11 @@ pub(super) struct Args {
     /// Numbers of folded stacks: times in nanoseconds, or instructions, if they were counted
     #[arg(long, value_name = "WEIGHT", default_value = "time")]
     weight: Weight,
-    /// Where to write; `-` for stdout [default: the input's name with the extension of the format; folded and jsonl:
-    /// stdout]
+    /// Where to write; `-` for stdout; a directory for ctf [default: the input's name with the extension of the format;
+    /// folded and jsonl: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if it exists
+    /// Replace the file if it exists, or the directory of an earlier export
     #[arg(short, long)]
     force: bool,
     /// Print one JSON object about the export
@@ -75,6 +76,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             "--weight is the number behind each stack of --format folded; name that format, or leave --weight out";
         return Err(Failure::new(Exit::Usage, message).into());
     }
+    if args.format.is_directory() {
+        return run_to_directory(args, &output);
+    }
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
     let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
     let write_to = |file: &File| {
@@ -103,7 +107,32 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
     };
-    report(args, &output, &summary)?;
+    conclude(args, &output, &saved, &summary)
+}
+
+/// Exports in a format that is a directory.
+fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
+    if output::is_stdout(output) {
+        let message = "this format has several files, and stdout takes only one; name a directory with --output";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    output_directory::look(output, args.format, args.force, &ReadFiles::default())?;
+    let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
+    let write = |directory: &Path| {
+        let written = export_files(&saved.capture, args.format, &mut directory.to_path_buf());
+        saved.reading.end();
+        written.map_err(|error| match error.io_error() {
+            Some(io) => Failure::writing(output, io).into(),
+            None => anyhow::Error::new(error),
+        })
+    };
+    let summary = output_directory::write_whole(output, args.format, args.force, &saved.read, write)?;
+    conclude(args, output, &saved, &summary)
+}
+
+/// Reports a finished export, and returns the exit code.
+fn conclude(args: &Args, output: &Path, saved: &Saved, summary: &ExportSummary) -> anyhow::Result<Exit> {
+    report(args, output, summary)?;
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
         Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
         exit => Ok(exit),

@@ -27,6 +27,7 @@ mod measured;
 mod open;
 mod open_spans;
 mod output;
+mod output_directory;
 mod paint;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "processes_unsupported.rs")]
 mod processes;

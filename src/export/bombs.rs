@@ -1,11 +1,12 @@
 //! Tests with "bombs": small captures that decompress to very large ones. An export of a bomb must not take more
 //! memory than [`export`] promises.
 
-use super::{Format, View, export, summarize};
+use super::files::ExportFiles;
+use super::{Format, View, export, export_files, summarize};
 use crate::capture::CaptureFile;
-use crate::capture::fixtures::{CaptureFixture, text};
-use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent};
-use std::io::Write as _;
+use crate::capture::fixtures::{CaptureFixture, int, text};
+use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -51,6 +52,14 @@ fn of_losses(made: &mut CaptureFixture, _: u64) {
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
+/// Adds a log record with 50 fields, whose types no other log record has.
+fn of_field_types(made: &mut CaptureFixture, n: u64) {
+    let field = |index: u8| if n >> (index % 16) & 1 == 0 { text(index, "") } else { int(index, 0) };
+    let fields: Vec<Vec<u8>> = (0..50).map(field).collect();
+    let ext = PerfExt { call_site_id: 1, thread_id: 1, field_count: 50, ..PerfExt::default() };
+    made.perf(PerfEvent::Event, 1000, ext, &fields.concat());
+}
+
 /// Adds an event with a payload of 1 MiB. Every second event has a very late time. All events from the second on have
 /// this late time as their sort time, because the sort time of a ring's events never falls. Events with the same sort
 /// time can be put in order only when all their blocks are decompressed.
@@ -81,7 +90,7 @@ fn of_tables(made: &mut CaptureFixture, n: u64) {
 
 /// A bomb: its name, the function that records one element, the number of elements, and how many elements a block has.
 type Bomb = (&'static str, fn(&mut CaptureFixture, u64), u64, u64);
-const BOMBS: [Bomb; 8] = [
+const BOMBS: [Bomb; 9] = [
     ("spans", of_spans, 260_000, 10_000),
     ("threads", of_threads, 100_000, 10_000),
     ("fields", of_fields, 40_000, 1000),
@@ -90,6 +99,7 @@ const BOMBS: [Bomb; 8] = [
     ("losses", of_losses, 20_000, 10_000),
     ("payloads", of_payloads, 100, 1),
     ("tables", of_tables, 10, 1),
+    ("field types", of_field_types, 5000, 1000),
 ];
 
 /// Returns the largest resident memory that this process has had, in bytes.
@@ -97,6 +107,15 @@ fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// Files that keep nothing.
+struct NoFiles;
+
+impl ExportFiles for NoFiles {
+    fn create(&mut self, _: &str) -> io::Result<Box<dyn Write + Send>> {
+        Ok(Box::new(io::sink()))
+    }
 }
 
 /// Does the work of the child process: exports a capture. Writes to a file how much memory the exports took, and
@@ -114,6 +133,7 @@ fn export_alone(path: &Path) {
         ] {
             all.push(export(&capture, format, view, &mut std::io::sink()).map(|_| ()));
         }
+        all.push(export_files(&capture, Format::Ctf, &mut NoFiles).map(|_| ()));
         all.into_iter().collect()
     });
     let outcome = outcome.map_or_else(|error| error.to_string(), |()| "exported".into());

@@ -1,8 +1,9 @@
 //! Exports of captures to the formats of other tools, and summaries.
 //!
-//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines. [`summarize`]
-//! counts its spans. All formats show the same spans with the same nanoseconds, because all of them get the spans from
-//! [`SpanReplay`](crate::tracing::SpanReplay).
+//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
+//! [`export_files`] writes a trace that is a directory (Common Trace Format). [`summarize`] counts the spans of a
+//! capture. All formats show the same spans with the same nanoseconds, because all of them get the spans from
+//! [`SpanReplay`](crate::tracing::SpanReplay), or the events that it gets.
 //!
 //! | file | idea |
 //! |---|---|
@@ -27,12 +28,16 @@
 //! | `speedscope` | profiles for speedscope |
 //! | `html/` | a page about a capture |
 //! | `folded`, `jsonl` | stacks, lines |
+//! | `files` | the interface for the files of a format that is a directory |
+//! | `ctf/` | traces of the Common Trace Format |
 //! | `summary` | counts and percentiles |
 //! | `numbers` | numbers for people |
 
 mod args;
 mod bits;
 mod chrome;
+mod ctf;
+mod files;
 mod flows;
 mod folded;
 pub(crate) mod html;
@@ -56,6 +61,7 @@ mod trace_writer;
 mod track_rows;
 mod walls;
 
+pub use files::ExportFiles;
 pub use names::Names;
 pub use payloads::PayloadLosses;
 pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};
@@ -86,6 +92,8 @@ pub enum Format {
     Folded,
     /// A JSON object a line: spans, log records, typed events, counters, losses
     Jsonl,
+    /// A Common Trace Format 1.8 trace, which is a directory: babeltrace2, Trace Compass
+    Ctf,
 }
 
 impl Format {
@@ -99,6 +107,7 @@ impl Format {
             Self::Html => ".html",
             Self::Folded => ".folded",
             Self::Jsonl => ".jsonl",
+            Self::Ctf => ".ctf",
         }
     }
 
@@ -106,9 +115,23 @@ impl Format {
     #[must_use]
     pub fn is_binary(self) -> bool {
         match self {
-            Self::Perfetto => true,
+            Self::Perfetto | Self::Ctf => true,
             Self::Chrome | Self::Speedscope | Self::Html | Self::Folded | Self::Jsonl => false,
         }
+    }
+
+    /// Returns true if an export in this format is several files, which have a directory to themselves.
+    /// [`export_files`] writes them, and [`export`] writes all other formats.
+    #[must_use]
+    pub fn is_directory(self) -> bool {
+        self == Self::Ctf
+    }
+
+    /// Returns true if an export in this format makes a file with this name, or may make one. So a directory that has
+    /// other files is no export in this format. Only formats that are directories have such names.
+    #[must_use]
+    pub fn may_have_file(self, name: &str) -> bool {
+        self == Self::Ctf && ctf::may_have_file(name)
     }
 
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
@@ -116,7 +139,7 @@ impl Format {
     pub fn has_only_spans(self) -> bool {
         match self {
             Self::Speedscope | Self::Html | Self::Folded => true,
-            Self::Perfetto | Self::Chrome | Self::Jsonl => false,
+            Self::Perfetto | Self::Chrome | Self::Jsonl | Self::Ctf => false,
         }
     }
 }
@@ -236,7 +259,7 @@ impl ExportSummary {
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
-/// another version, or the format has only spans and there is no perf ring.
+/// another version, the format has only spans and there is no perf ring, or the format is a directory.
 pub fn export(
     capture: &CaptureFile,
     format: Format,
@@ -253,10 +276,36 @@ pub fn export(
         Format::Html => html::write(capture, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
+        Format::Ctf => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     };
     out.flush().map_err(pass::write_error)?;
     summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
+}
+
+/// Writes a capture in a format that is a directory. It takes no more memory than [`export`], and reads the capture
+/// once.
+///
+/// # Errors
+/// As [`export`], but the format must be a directory.
+pub fn export_files(
+    capture: &CaptureFile,
+    format: Format,
+    files: &mut dyn ExportFiles,
+) -> Result<ExportSummary, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    let mut summary = match format {
+        Format::Ctf => ctf::write(&recording, files)?,
+        _ => return Err(wrong_output(format, "a directory, expected one output: call `export`")),
+    };
+    summary.problems.extend_from_slice(capture.problems());
+    Ok(summary)
+}
+
+/// Returns the error that a format cannot be written to such an output.
+fn wrong_output(format: Format, problem: &str) -> CaptureError {
+    let message = format!("cannot write the format {format:?}: it was given {problem}");
+    CaptureError::new(CaptureErrorKind::BadOptions, message)
 }
 
 fn write_trace(

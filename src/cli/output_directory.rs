@@ -1,0 +1,122 @@
+//! The output of an export that is a directory. It gets its name only when all of its files are complete.
+
+use super::exit::{Exit, Failure};
+use super::output;
+use eventring::capture::{OutputEntry, ReadFiles};
+use eventring::export::Format;
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The permissions of a new directory: the owner may do everything, the group may read. Files have similar ones.
+const MODE: u32 = 0o750;
+
+/// Checks whether a directory with the files of `format` can get the name `output`. Nothing may have this name. With
+/// `force`, an earlier export may have it: a directory that has no other files than those of such an export.
+pub(super) fn look(output: &Path, format: Format, force: bool, read: &ReadFiles) -> anyhow::Result<()> {
+    let kind = match fs::symlink_metadata(output) {
+        Ok(metadata) => metadata.file_type(),
+        // The rules for the name of a new file hold for that of a new directory, too.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let look = OutputEntry::open(output).and_then(|entry| entry.look(false, read));
+            return look.map(|_| ()).map_err(output::failure);
+        }
+        Err(error) => return Err(Failure::writing(output, &error).into()),
+    };
+    if kind.is_symlink() {
+        return Err(refused(output, "it is a symbolic link, which is not replaced; name what it leads to"));
+    }
+    if !kind.is_dir() {
+        return Err(refused(output, "it exists and is no directory, which this format needs; choose another name"));
+    }
+    if !force {
+        return Err(refused(output, "it exists; choose another name, or --force"));
+    }
+    for path in entries(output).map_err(|error| Failure::writing(output, &error))? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
+        if !is_file || !format.may_have_file(&name) {
+            let problem = format!(
+                "it is a directory with other things than an export in this format ({name}); choose another name"
+            );
+            return Err(refused(output, &problem));
+        }
+        if let Ok(file) = File::open(&path) {
+            read.check_stream(file, &path.to_string_lossy())?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `write` with an unfinished directory, which is then renamed to `output`. So an incomplete export is never
+/// visible under that name, and a failure leaves an earlier export as it is.
+pub(super) fn write_whole<T>(
+    output: &Path,
+    format: Format,
+    force: bool,
+    read: &ReadFiles,
+    write: impl FnOnce(&Path) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    look(output, format, force, read)?;
+    let cannot = |error: io::Error| Failure::writing(output, &error);
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    let unfinished = tempfile::Builder::new()
+        .prefix(".eventring.")
+        .permissions(Permissions::from_mode(MODE))
+        .tempdir_in(parent)
+        .map_err(|error| cannot(io_error(&error)))?;
+    let written = write(unfinished.path())?;
+    sync(unfinished.path()).map_err(cannot)?;
+    look(output, format, force, read)?;
+    if fs::symlink_metadata(output).is_ok() {
+        // The earlier export gets the temporary name, and is removed. It is looked at once more, because something else
+        // may have got its name in between.
+        let exchange = || renameat_with(CWD, unfinished.path(), CWD, output, RenameFlags::EXCHANGE);
+        exchange().map_err(|errno| cannot(errno.into()))?;
+        if let Err(error) = look(unfinished.path(), format, force, read) {
+            exchange().map_err(|errno| cannot(errno.into()))?;
+            return Err(error);
+        }
+        remove(&unfinished.keep(), format).map_err(cannot)?;
+    } else {
+        // A rename replaces no directory that has files.
+        fs::rename(unfinished.path(), output).map_err(cannot)?;
+        let _ = unfinished.keep();
+    }
+    Ok(written)
+}
+
+/// Returns the operating system's own error. The message of a temporary directory's error names the temporary path.
+fn io_error(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    for path in entries(directory)? {
+        File::open(path)?.sync_all()?;
+    }
+    File::open(directory)?.sync_all()
+}
+
+/// Removes the files of an export, and its directory. If the name of the directory is a link, nothing is removed.
+fn remove(directory: &Path, format: Format) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
+    for entry in Dir::read_from(&opened)? {
+        let name = entry?.file_name().to_owned();
+        if name.to_str().is_ok_and(|name| format.may_have_file(name)) {
+            unlinkat(&opened, name, AtFlags::empty())?;
+        }
+    }
+    fs::remove_dir(directory)
+}
+
+fn refused(output: &Path, problem: &str) -> anyhow::Error {
+    Failure::new(Exit::Exists, format!("cannot write {}: {problem}", output.display())).into()
+}

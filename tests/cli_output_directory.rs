@@ -1,0 +1,130 @@
+//! Tests of exports that are directories: where they may lead, and what the program never replaces.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use program::{KEPT, Run, argument, directory, place, run};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+/// Exports the kept snapshot to `output`.
+fn export(output: &Path, more: &[&str]) -> Run {
+    run(&[&["export", KEPT, "--format", "ctf", "-o", argument(output)][..], more].concat())
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn assert_refused(run: &Run, output: &Path, problem: &str) {
+    assert_eq!(run.code, Some(14), "{run:?}");
+    assert_eq!(run.err, format!("error: cannot write {}: {problem}\n", output.display()));
+}
+
+#[test]
+fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
+    let directory = directory();
+    let output = place(&directory, "t.ctf");
+    assert_eq!(export(&output, &[]).code, Some(0));
+    assert_eq!(names(&output), ["metadata", "stream_0"]);
+    let first = fs::read(output.join("metadata")).unwrap();
+    assert_refused(&export(&output, &[]), &output, "it exists; choose another name, or --force");
+    assert_eq!(fs::read(output.join("metadata")).unwrap(), first);
+
+    // A stream that the new trace does not have.
+    fs::write(output.join("stream_7"), "old").unwrap();
+    assert_eq!(export(&output, &["--force"]).code, Some(0));
+    assert_eq!(
+        (names(&output), names(directory.path())),
+        (vec!["metadata".into(), "stream_0".into()], vec!["t.ctf".into()])
+    );
+    // Each trace has a UUID of its own.
+    assert_ne!(fs::read(output.join("metadata")).unwrap(), first);
+    // An empty directory can be replaced, too.
+    let empty = place(&directory, "empty");
+    fs::create_dir(&empty).unwrap();
+    assert_eq!(export(&empty, &["--force"]).code, Some(0));
+    assert_eq!(names(&empty), ["metadata", "stream_0"]);
+}
+
+#[test]
+fn a_directory_with_anything_else_is_never_replaced() {
+    let directory = directory();
+    let output = place(&directory, "precious");
+    fs::create_dir(&output).unwrap();
+    let other = "it is a directory with other things than an export in this format";
+    for (name, is_directory) in [("letter", false), ("stream_0", true)] {
+        let entry = output.join(name);
+        if is_directory {
+            fs::create_dir(&entry).unwrap()
+        } else {
+            fs::write(&entry, "dear").unwrap()
+        }
+        assert_refused(&export(&output, &["--force"]), &output, &format!("{other} ({name}); choose another name"));
+        assert_eq!(names(&output), [name]);
+        if is_directory { fs::remove_dir(&entry).unwrap() } else { fs::remove_file(&entry).unwrap() }
+    }
+    let (file, link) = (place(&directory, "file"), place(&directory, "link"));
+    fs::write(&file, "precious").unwrap();
+    let no_directory = "it exists and is no directory, which this format needs; choose another name";
+    assert_refused(&export(&file, &["--force"]), &file, no_directory);
+    symlink(&output, &link).unwrap();
+    let is_link = "it is a symbolic link, which is not replaced; name what it leads to";
+    assert_refused(&export(&link, &["--force"]), &link, is_link);
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    assert_eq!(names(directory.path()), ["file", "link", "precious"]);
+}
+
+#[test]
+fn a_file_that_is_read_is_not_replaced_with_its_directory() {
+    let directory = directory();
+    let output = place(&directory, "t.ctf");
+    fs::create_dir(&output).unwrap();
+    let capture = output.join("stream_0");
+    fs::copy(KEPT, &capture).unwrap();
+    let run = run(&["export", argument(&capture), "--format", "ctf", "-o", argument(&output), "--force"]);
+    assert_eq!(run.code, Some(14), "{run:?}");
+    assert!(
+        run.err.ends_with("it is a file that is read, which is not written over; choose another name\n"),
+        "{run:?}"
+    );
+    assert_eq!(fs::read(&capture).unwrap(), fs::read(KEPT).unwrap());
+    assert_eq!(names(directory.path()), ["t.ctf"]);
+}
+
+#[test]
+fn stdout_takes_no_directory_and_a_missing_parent_is_named() {
+    let run_to = |output: &str| run(&["export", KEPT, "--format", "ctf", "-o", output]);
+    for output in ["-", "/dev/stdout"] {
+        let run = run_to(output);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.err.contains("stdout takes only one; name a directory with --output"), "{run:?}");
+    }
+    let directory = directory();
+    let run = run_to(argument(&place(&directory, "missing/t.ctf")));
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.err.contains("make its directory first"), "{run:?}");
+}
+
+#[test]
+fn a_failed_export_leaves_nothing_and_the_default_name_is_that_of_the_input() {
+    let directory = directory();
+    let capture = place(&directory, "t.evc");
+    fs::write(&capture, "no capture").unwrap();
+    let run_there = |arguments: &[&str]| {
+        let mut command = program::program(arguments);
+        command.current_dir(directory.path());
+        program::finish(command)
+    };
+    assert_ne!(run_there(&["export", "t.evc", "--format", "ctf"]).code, Some(0));
+    assert_eq!(names(directory.path()), ["t.evc"]);
+    fs::copy(KEPT, place(&directory, "kept.zst")).unwrap();
+    let run = run_there(&["export", "kept.zst", "--format", "ctf"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.err.contains("written to kept.ctf"), "{run:?}");
+    assert_eq!(names(directory.path()), ["kept.ctf", "kept.zst", "t.evc"]);
+}
