@@ -1,7 +1,7 @@
 //! Instants (log records, markers, failed records and typed events), and samples of counters.
 
 use super::held::{Instant, InstantName, Origin};
-use super::{ArgValue, Args, Label, TraceBuilder, TrackKey};
+use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::recording::RecordingEntry;
 use crate::schema::decode_event;
@@ -21,8 +21,9 @@ impl TraceBuilder<'_> {
         let mut args = Args::default();
         let (span, name, call_site) = match decoded.content {
             PerfContent::Event { span, call_site, fields } => {
-                args.0.reserve_exact(fields.values.len() + 2);
+                args.0.reserve_exact(fields.values.len() + 3);
                 args.push("level", ArgValue::Text(call_site.level.name().unwrap_or_default().into()));
+                args.push("target", ArgValue::Text(call_site.target.clone().into()));
                 let message = fields.get("message").map(ToString::to_string);
                 fields.values.into_iter().for_each(|field| args.push_field(field));
                 args.push_problems(fields.missing, fields.problem);
@@ -138,7 +139,15 @@ impl TraceBuilder<'_> {
             InstantName::Text(text) => text,
         };
         let label = match call_site {
-            Some(_) => Label::new(name, call_site),
+            Some(site) => match site.level.name() {
+                // A query for all errors, or all of a level, then needs no arguments.
+                Some(level) => Label {
+                    category: level,
+                    alert: Alert::of_level(site.level),
+                    ..Label::new(name, call_site)
+                },
+                None => Label::new(name, call_site),
+            },
             None => Label { name, category, ..Label::default() },
         };
         self.writer.instant(track, nanos, label, &instant.args)
