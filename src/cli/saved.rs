@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The input of `export`, `summary` and `view` on the command line.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct SavedArgs {
     /// Capture files: one, those of a rotated capture, or captures of different programs, which become one; or names or
     /// paths of rings, which are read together
@@ -34,8 +34,18 @@ impl SavedArgs {
     /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
     /// ring. With `is_quiet`, shows no progress.
     pub(super) fn open(&self, needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
+        self.open_and_tell(needs_spans, is_quiet, |_, _| ())
+    }
+
+    /// Does the same, and calls `tell` with how many bytes of how many each reading has read.
+    pub(super) fn open_and_tell(
+        &self,
+        needs_spans: bool,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Saved> {
         let mut saved = open(&self.names, needs_spans)?;
-        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet);
+        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
         (saved.capture, saved.reading) = (capture, reading);
         let selection = self.selection(&saved.capture);
         saved.is_part = selection != Selection::new();

