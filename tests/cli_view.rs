@@ -387,7 +387,7 @@ fn a_trace_that_is_too_large_is_cut_to_the_last_part_that_fits_and_a_warning_say
     const BYTES_MAX: usize = 16 << 10;
     let directory = directory();
     let (ring, file) = (place(&directory, "shop"), place(&directory, "shop.evc"));
-    let _recorder = record(&ring, 20_000);
+    let _recorder = record(&ring, 12_000);
     run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
     let all = View::start(argument(&file), &[]);
     assert!(all.trace_bytes > 4 * BYTES_MAX, "{}", all.trace_bytes);
@@ -405,7 +405,7 @@ fn a_trace_that_is_too_large_is_cut_to_the_last_part_that_fits_and_a_warning_say
     let from = said.split("shown, from ").nth(1).unwrap().split(' ').next().unwrap();
     let selected = run(&["summary", argument(&file), "--from", from, "--json"]).json();
     let (shown, spans) = (shown.parse::<u64>().unwrap(), selected["spans"][0]["count"].as_u64().unwrap());
-    assert!(shown < 80_000 && (shown / 5..=shown / 4).contains(&spans), "{spans} spans: {said}");
+    assert!(shown < 48_000 && (shown / 5..=shown / 4).contains(&spans), "{spans} spans: {said}");
 }
 
 /// Starts the program, and returns it with its port and token when the page is there.

@@ -38,8 +38,8 @@ fn shown(file: &str, keys: &[&str]) -> Option<(Value, Vec<Value>)> {
     Some((answers, lines))
 }
 
-/// The counts and times of the spans of one name: count, total and busy time of those that were seen whole, and how many
-/// were open, lost their end, or lost their beginning.
+/// The counts and times of the spans of one name: count, total and busy time of those that were seen whole, and how
+/// many were open, lost their end, or lost their beginning.
 type Figures = [u64; 6];
 
 /// Checks the figures of each span name and target against those of `summary`.
@@ -202,6 +202,13 @@ fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spa
     let open = |name: &str| figures.iter().find(|((of, _), _)| of == name).map(|(_, figures)| figures[3]);
     assert_eq!((open("waiting"), open("entered")), (Some(WAITING), Some(1)));
     check_meters(&found, captured["events"].as_u64().unwrap());
+    // The slices of losses are red, and those of other names are not.
+    let is_red = |rgb: &Value| {
+        let [red, green, blue] = [0, 1, 2].map(|index| rgb[index].as_u64().unwrap());
+        red > 180 && green < red / 2 && blue < red / 2
+    };
+    let colours = &answers["colours"];
+    assert!(is_red(&colours["losses of"]) && !is_red(&colours["spans"]), "{colours}");
     let flows = found.flows();
     assert!(!flows.is_empty() && flows.iter().all(|[begin, end]| begin.1 <= end.1), "{flows:?}");
     never.notify_waiters();

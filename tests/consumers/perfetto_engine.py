@@ -19,13 +19,9 @@ async (sql) => {
 # All that a trace has. `ARGS` stands for a condition on the arguments.
 EVERYTHING = {
     "slices": """
-        select s.id, s.track_id as track, s.depth, s.ts, s.dur, s.name, s.category, s.arg_set_id as args,
-               coalesce(thread.name, process.name, track.name) as track_name, track.name as title, thread.tid,
-               process.pid
+        select s.id, s.track_id as track, track.name as title, s.depth, s.ts, s.dur, s.name, s.category,
+               s.arg_set_id as args
         from slice s join track on track.id = s.track_id
-        left join thread_track on thread_track.id = s.track_id left join thread using (utid)
-        left join process_track on process_track.id = s.track_id
-        left join process on process.upid = coalesce(thread.upid, process_track.upid)
         order by s.id""",
     "args": "select arg_set_id as args, key, value_type as type, display_value as value from args where ARGS",
     "flows": "select slice_out as begin, slice_in as end from flow order by slice_out, slice_in",

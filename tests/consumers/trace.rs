@@ -18,10 +18,11 @@ pub struct Trace<'a> {
 /// Returns a slice of a span; `None` if this is an instant or a loss.
 fn span_slice(slice: &Value) -> Option<SpanSlice> {
     let (start, duration) = (slice["ts"].as_u64().unwrap(), slice["dur"].as_i64().unwrap());
-    let is_end_lost = slice["args"]["debug.end"][1] == "lost";
-    // Of a span whose end was lost, the beginning may be all that is known.
-    let id = slice["args"]["debug.span_id"][1].as_str().filter(|_| duration != 0 || is_end_lost)?;
-    let has_end = duration > 0 && !is_end_lost;
+    let is_lost = |end: &str| slice["args"][end][1] == "lost";
+    // Of a span whose beginning or end was lost, one record may be all that is known.
+    let is_instant = duration == 0 && !is_lost("debug.start") && !is_lost("debug.end");
+    let id = slice["args"]["debug.span_id"][1].as_str().filter(|_| !is_instant)?;
+    let has_end = duration >= 0 && !is_lost("debug.end");
     let end = has_end.then(|| start + duration.unsigned_abs());
     Some((id.parse().unwrap(), slice["name"].as_str().unwrap().to_owned(), start, end))
 }

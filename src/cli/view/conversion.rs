@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A conversion, shared by the thread that converts and by the connections of the server.
 #[derive(Clone, Default)]
-pub(super) struct Conversion(Arc<Mutex<State>>);
+pub(super) struct Conversion(Arc<Mutex<ConversionState>>);
 
 #[derive(Default)]
-struct State {
-    step: Step,
+struct ConversionState {
+    step: ConversionStep,
     /// The number of readings of this step that are over.
     readings: u32,
     /// The bytes that the present reading has read, and those that it will read.
@@ -25,7 +25,7 @@ enum End {
 
 /// A step of the conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Step {
+pub(super) enum ConversionStep {
     #[default]
     Converting,
     /// The capture is too large, and its last part is searched.
@@ -33,7 +33,7 @@ pub(super) enum Step {
     ConvertingLastPart,
 }
 
-impl Step {
+impl ConversionStep {
     /// Returns how often the step reads the capture.
     fn readings(self) -> u32 {
         match self {
@@ -54,7 +54,7 @@ impl Step {
 /// A sign of life for the page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Sign {
-    /// How far the conversion is, in percent of its present step.
+    /// A conversion that goes on, and the percentage of its present step that is done.
     Converting {
         text: &'static str,
         percent: u64,
@@ -64,12 +64,12 @@ pub(super) enum Sign {
 }
 
 impl Conversion {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConversionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a step begins.
-    pub(super) fn begin(&self, step: Step) {
+    pub(super) fn begin(&self, step: ConversionStep) {
         let mut state = self.state();
         (state.step, state.readings, state.read) = (step, 0, (0, 0));
     }
@@ -143,7 +143,7 @@ mod tests {
             percent()
         };
         assert_eq!((percent(), [0, 50, 200].map(read), [0, 100, 200].map(read)), (0, [0, 12, 50], [50, 75, 99]));
-        conversion.begin(Step::FindingLastPart);
+        conversion.begin(ConversionStep::FindingLastPart);
         assert_eq!((percent(), read(100)), (0, 50));
         conversion.failed();
         assert_eq!((conversion.sign(), conversion.trace().is_none()), (Sign::Failed, true));

@@ -13,8 +13,11 @@ addEventListener("pagehide", forget);
 const showOffline = () => {
   const frame = document.createElement("iframe");
   frame.title = title;
-  // All groups of tracks are open, but for that of clocks and the like.
-  const commands = [{ id: "dev.perfetto.ExpandTracksByRegex", args: ["^(?!System$)"] }];
+  // Losses are at the top, and all groups of tracks are open, but for that of clocks and the like.
+  const commands = [
+    { id: "dev.perfetto.PinTracksByRegex", args: ["^losses of "] },
+    { id: "dev.perfetto.ExpandTracksByRegex", args: ["^(?!System$)"] },
+  ];
   const args = { url: new URL(trace, location.href), startupCommands: JSON.stringify(commands) };
   const route = Object.entries(args).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   frame.src = `ui/index.html#!/?${route}`;

@@ -1,11 +1,11 @@
 //! The trace that is shown: the capture, or its last part if a browser cannot show all of it.
 
-use super::conversion::{Conversion, Step};
+use super::conversion::{Conversion, ConversionStep};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::format::grouped;
+use crate::cli::format::{bytes, grouped};
 use crate::cli::paint::WARNING;
 use crate::cli::saved::{Saved, SavedArgs};
-use eventring::__internals::shm::{ByteCount, nameless_file};
+use eventring::__internals::shm::nameless_file;
 use eventring::capture::{CaptureFile, CapturedContent};
 use eventring::export::{ExportOptions, ExportSummary, Format, export};
 use std::fs::File;
@@ -39,6 +39,7 @@ pub(super) fn convert(
     TraceLimits { events_max, bytes_max }: TraceLimits,
     conversion: &Conversion,
 ) -> anyhow::Result<ShownTrace> {
+    conversion.begin(ConversionStep::Converting);
     let mut keep = events_max;
     let all = saved.capture.end().map_or(u64::MAX, |end| end.stats.events());
     let mut last_part = LastPart::default();
@@ -130,7 +131,7 @@ struct LastPart {
 impl LastPart {
     fn times(&mut self, capture: &CaptureFile, conversion: &Conversion) -> &Times {
         self.times.get_or_insert_with(|| {
-            conversion.begin(Step::FindingLastPart);
+            conversion.begin(ConversionStep::FindingLastPart);
             Times::of(capture)
         })
     }
@@ -138,7 +139,7 @@ impl LastPart {
     /// Narrows the selection to the last `keep` events.
     fn keep(&mut self, args: &SavedArgs, saved: &mut Saved, keep: u64, on: &Conversion) -> anyhow::Result<()> {
         let from = self.times(&saved.capture, on).last(keep);
-        on.begin(Step::ConvertingLastPart);
+        on.begin(ConversionStep::ConvertingLastPart);
         let Some(from) = from else { return Ok(()) };
         self.kept = Some((keep, from));
         saved.select(&args.names, &args.selection(&saved.capture).from_epoch_nanos(from))
@@ -150,8 +151,8 @@ impl LastPart {
         let (Some((keep, from)), Some(times)) = (self.kept, &self.times) else { return };
         let time = jiff::Timestamp::from_nanosecond(i128::from(from))
             .map_or_else(|_| from.to_string(), |time| time.to_string());
-        let size = too_large.map_or_else(String::new, |(bytes, bytes_max)| {
-            format!(" (a trace of {}, more than {})", ByteCount(bytes), ByteCount(bytes_max))
+        let size = too_large.map_or_else(String::new, |(trace_bytes, bytes_max)| {
+            format!(" (a trace of {}, more than {})", bytes(trace_bytes), bytes(bytes_max))
         });
         anstream::eprintln!(
             "{WARNING}warning:{WARNING:#} the capture is too large for a browser{size}: of its {} events, the last {} are \
