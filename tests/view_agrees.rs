@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -90,10 +91,10 @@ fn the_page_has_the_numbers_of_the_http_service() {
     let file = place(&directory, "shop.evc").to_str().unwrap().to_owned();
     let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
     assert!(service.exists(), "build it: cargo build --examples --features cli");
-    let mut command = program::program(&["capture", "shop", "-o", &file, "--json", "--"]);
-    command.arg(service).args(["--requests", "2000", "--ring", "shop"]).env("EVENTRING_DIR", directory.path());
-    let captured = program::finish(command);
-    let captured: Value = serde_json::from_str(captured.out.lines().last().unwrap()).unwrap();
+    let ring = place(&directory, "shop").to_str().unwrap().to_owned();
+    let ended = Command::new(service).args(["--requests", "2000", "--keep", "--ring", &ring]).status().unwrap();
+    assert!(ended.success());
+    let captured = run(&["capture", &ring, "-o", &file, "--now", "--json"]).json();
     assert_eq!(captured["lost"], 0, "{captured}");
     let Some((answers, mut lines)) = shown(&file, &[]) else { return };
     let found = Trace { answers: &answers, lines: &lines };
@@ -176,6 +177,7 @@ fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spa
     capture.interrupt();
     let captured: Value = serde_json::from_str(capture.end().out.lines().last().unwrap()).unwrap();
     let keys = [
+        "correlation_id",
         "debug.span_id",
         "debug.open",
         "debug.end",

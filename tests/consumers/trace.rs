@@ -165,7 +165,8 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Checks that each log record is there once, with its level as category. Returns how many of each level there are.
+    /// Checks that each log record is there once, with its level as category and the correlation id from which the UI
+    /// makes the colour of the level. Returns how many of each level there are.
     pub fn check_log_records(&self) -> BTreeMap<String, usize> {
         let instants = self.instants();
         let mut levels = BTreeMap::new();
@@ -180,6 +181,12 @@ impl<'a> Trace<'a> {
             assert_eq!(found.len(), 1, "{event} {found:?}");
             let args = args(found[0]);
             assert_eq!((&found[0]["category"], &args["debug.target"]), (&event["level"], &text(&event["target"])));
+            let colour = match event["level"].as_str() {
+                Some("ERROR") => Some("ERROR log record"),
+                Some("WARN") => Some("WARN record"),
+                _ => None,
+            };
+            assert_eq!(args.get("correlation_id").map(String::as_str), colour, "{event}");
             *levels.entry(text(&event["level"])).or_default() += 1;
         }
         levels
@@ -215,6 +222,7 @@ impl<'a> Trace<'a> {
             let count: u64 = slice["args"]["debug.count"][1].as_str().unwrap().parse().unwrap();
             let events = if count == 1 { "event" } else { "events" };
             assert_eq!(slice["name"], format!("{count} {events} lost"));
+            assert_eq!(slice["args"]["correlation_id"][1], "eventring_loss");
             *drawn.entry(text(&slice["title"])).or_default() += count;
         }
         assert_eq!(drawn, expected);
