@@ -408,6 +408,16 @@ fn a_trace_that_is_too_large_is_cut_to_the_last_part_that_fits_and_a_warning_say
     assert!(shown < 48_000 && (shown / 5..=shown / 4).contains(&spans), "{spans} spans: {said}");
 }
 
+#[test]
+fn a_size_into_which_no_part_of_the_capture_fits_is_an_error() {
+    let (directory, folder) = (directory(), Folder::new());
+    let capture = capture(&directory);
+    let failed =
+        run(&["view", &capture, "--no-browser", "--json", "--ui", argument(&folder.ui()), "--max-size", "100"]);
+    assert_eq!((failed.code, failed.out.as_str()), (Some(1), ""), "{failed:?}");
+    assert!(failed.err.contains("too large for a browser") && failed.err.contains("--max-size"), "{failed:?}");
+}
+
 /// Starts the program, and returns it with its port and token when the page is there.
 fn start_and_wait_for_page(file: &str, folder: &Folder) -> (Live, u16, String) {
     let mut live = Live::start(&["view", file, "--no-browser", "--ui", argument(&folder.ui())]);

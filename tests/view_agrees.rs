@@ -144,8 +144,8 @@ async fn run_tasks(capture: Pid, recorder: &PerfRecorder, never: &Arc<Notify>) {
     let batches = TASKS / TASKS_AT_ONCE;
     for batch in 0..batches {
         match batch {
-            40 => kill_process(capture, Signal::STOP).unwrap(),
-            70 => kill_process(capture, Signal::CONT).unwrap(),
+            10 => kill_process(capture, Signal::STOP).unwrap(),
+            80 => kill_process(capture, Signal::CONT).unwrap(),
             _ => {}
         }
         BATCHES.sample_to(recorder, batch);
@@ -195,7 +195,7 @@ fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spa
     assert!(lost > 10_000, "{captured}");
     assert_eq!(found.check_losses(), lost);
     let spans = found.check_whole_spans();
-    assert!(spans > TASKS as usize / 4, "{spans}");
+    assert!(spans > TASKS as usize / 8, "{spans}");
     assert!(found.check_slices() > spans);
     let levels = found.check_log_records();
     assert!(levels["ERROR"] > 10 && levels["WARN"] > 10, "{levels:?}");

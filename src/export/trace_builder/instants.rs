@@ -151,3 +151,39 @@ impl TraceBuilder<'_> {
         self.writer.instant(track, nanos, label, &instant.args)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::capture::fixtures::CaptureFixture;
+    use crate::export::{Format, View, export};
+    use crate::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_log_record_has_its_level_as_category_and_errors_and_warnings_have_colours() {
+        let levels = [
+            (CallSiteLevel::Error, json!("ERROR"), json!("terrible")),
+            (CallSiteLevel::Warn, json!("WARN"), json!("bad")),
+            (CallSiteLevel::Info, json!("INFO"), Value::Null),
+            (CallSiteLevel::Debug, json!("DEBUG"), Value::Null),
+            (CallSiteLevel::Trace, json!("TRACE"), Value::Null),
+        ];
+        let mut made = CaptureFixture::new();
+        for ((level, ..), call_site_id) in levels.iter().zip(1..) {
+            made.call_site_of(900, call_site_id, (CallSiteKind::Event, *level), "said", &[]);
+            let ext = PerfExt { call_site_id, thread_id: 1, ..PerfExt::default() };
+            made.perf(PerfEvent::Event, 1000 + u64::from(call_site_id), ext, &[]);
+        }
+        let mut out = Vec::new();
+        export(&made.open(), Format::Chrome, View::Thread, &mut out).unwrap();
+        let trace: Value = serde_json::from_slice(&out).unwrap();
+        let instants = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "i");
+        let drawn: Vec<_> = instants
+            .map(|event| {
+                assert_eq!(event["args"]["target"], "shop::web");
+                (event["cat"].clone(), event["cname"].clone())
+            })
+            .collect();
+        assert_eq!(drawn, levels.map(|(_, category, colour)| (category, colour)));
+    }
+}
