@@ -368,6 +368,12 @@ fn a_rings_name_shows_what_it_holds_now() {
     assert_eq!((few.interrupted().code, many.interrupted().code), (Some(0), Some(0)));
 }
 
+/// Returns true if two traces of the same events may have these sizes. The texts that repeat are found by a hash with a
+/// random seed, so the sizes differ a little.
+fn are_alike(bytes: usize, other: usize) -> bool {
+    bytes.abs_diff(other) < other / 4
+}
+
 #[test]
 fn a_capture_that_is_too_large_is_cut_to_its_last_part() {
     let directory = directory();
@@ -376,7 +382,7 @@ fn a_capture_that_is_too_large_is_cut_to_its_last_part() {
     let part = View::start(&capture, &["--max-events", "60"]);
     assert!(part.trace_bytes < all.trace_bytes / 2, "{} {}", part.trace_bytes, all.trace_bytes);
     let whole = View::start(&capture, &["--max-events", "0"]);
-    assert_eq!(whole.trace_bytes, all.trace_bytes);
+    assert!(are_alike(whole.trace_bytes, all.trace_bytes), "{} {}", whole.trace_bytes, all.trace_bytes);
     assert_eq!((all.interrupted().err.as_str(), whole.interrupted().err.as_str()), ("", ""));
     let said = part.interrupted().err;
     assert!(said.contains("the last 60 are shown") && said.contains("--from"), "{said}");
@@ -395,7 +401,7 @@ fn a_trace_that_is_too_large_is_cut_to_the_last_part_that_fits_and_a_warning_say
     assert!((BYTES_MAX / 4..=BYTES_MAX).contains(&part.trace_bytes), "{}", part.trace_bytes);
     assert_eq!(part.get(&part.trace()).body.len(), part.trace_bytes);
     let whole = View::start(argument(&file), &["--max-events", "0"]);
-    assert_eq!(whole.trace_bytes, all.trace_bytes);
+    assert!(are_alike(whole.trace_bytes, all.trace_bytes), "{} {}", whole.trace_bytes, all.trace_bytes);
     assert_eq!((all.interrupted().err.as_str(), whole.interrupted().err.as_str()), ("", ""));
     let said = part.interrupted().err;
     assert_eq!(said.matches("warning").count(), 1, "{said}");

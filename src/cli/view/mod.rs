@@ -15,7 +15,7 @@ mod session;
 mod trace;
 mod ui;
 
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 use super::format::grouped;
 use super::interrupt::Interrupt;
 use super::paint::WARNING;
@@ -27,7 +27,7 @@ use serde_json::json;
 use server::{Show, ViewServer};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use trace::TraceLimits;
 use ui::Ui;
 
@@ -110,13 +110,16 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     }
     let converted = convert(args.clone(), saved, conversion);
     let mut exit = None;
-    let served = server.serve(args.once, &interrupt, || {
-        if let Ok(ended) = converted.try_recv() {
+    let served = server.serve(args.once, &interrupt, || match converted.try_recv() {
+        Ok(ended) => {
             let (saved, trace_bytes, summary) = ended?;
             exit = Some(tell_problems(args, &saved, &summary));
-            tell_place(args, &url, &place, trace_bytes)?;
+            tell_place(args, &url, &place, trace_bytes)
         }
-        Ok(())
+        Err(TryRecvError::Disconnected) if exit.is_none() => {
+            Err(Failure::new(Exit::Failed, "the thread that converts the capture has panicked").into())
+        }
+        Err(_) => Ok(()),
     });
     reading.end();
     served?;
