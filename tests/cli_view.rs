@@ -368,62 +368,6 @@ fn a_rings_name_shows_what_it_holds_now() {
     assert_eq!((few.interrupted().code, many.interrupted().code), (Some(0), Some(0)));
 }
 
-/// Returns true if two traces of the same events may have these sizes. The texts that repeat are found by a hash with a
-/// random seed, so the sizes differ a little.
-fn are_alike(bytes: usize, other: usize) -> bool {
-    bytes.abs_diff(other) < other / 4
-}
-
-#[test]
-fn a_capture_that_is_too_large_is_cut_to_its_last_part() {
-    let directory = directory();
-    let capture = capture(&directory);
-    let all = View::start(&capture, &[]);
-    let part = View::start(&capture, &["--max-events", "60"]);
-    assert!(part.trace_bytes < all.trace_bytes / 2, "{} {}", part.trace_bytes, all.trace_bytes);
-    let whole = View::start(&capture, &["--max-events", "0"]);
-    assert!(are_alike(whole.trace_bytes, all.trace_bytes), "{} {}", whole.trace_bytes, all.trace_bytes);
-    assert_eq!((all.interrupted().err.as_str(), whole.interrupted().err.as_str()), ("", ""));
-    let said = part.interrupted().err;
-    assert!(said.contains("the last 60 are shown") && said.contains("--from"), "{said}");
-}
-
-#[test]
-fn a_trace_that_is_too_large_is_cut_to_the_last_part_that_fits_and_a_warning_says_how_much() {
-    const BYTES_MAX: usize = 16 << 10;
-    let directory = directory();
-    let (ring, file) = (place(&directory, "shop"), place(&directory, "shop.evc"));
-    let _recorder = record(&ring, 12_000);
-    run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
-    let all = View::start(argument(&file), &[]);
-    assert!(all.trace_bytes > 4 * BYTES_MAX, "{}", all.trace_bytes);
-    let part = View::start(argument(&file), &["--max-size", "16KiB"]);
-    assert!((BYTES_MAX / 4..=BYTES_MAX).contains(&part.trace_bytes), "{}", part.trace_bytes);
-    assert_eq!(part.get(&part.trace()).body.len(), part.trace_bytes);
-    let whole = View::start(argument(&file), &["--max-events", "0"]);
-    assert!(are_alike(whole.trace_bytes, all.trace_bytes), "{} {}", whole.trace_bytes, all.trace_bytes);
-    assert_eq!((all.interrupted().err.as_str(), whole.interrupted().err.as_str()), ("", ""));
-    let said = part.interrupted().err;
-    assert_eq!(said.matches("warning").count(), 1, "{said}");
-    assert!(said.contains("more than 16 KiB") && said.contains("KiB, more than"), "{said}");
-    // A span is four events, and few events are no spans.
-    let shown = said.split("the last ").nth(1).unwrap().split(' ').next().unwrap().replace(',', "");
-    let from = said.split("shown, from ").nth(1).unwrap().split(' ').next().unwrap();
-    let selected = run(&["summary", argument(&file), "--from", from, "--json"]).json();
-    let (shown, spans) = (shown.parse::<u64>().unwrap(), selected["spans"][0]["count"].as_u64().unwrap());
-    assert!(shown < 48_000 && (shown / 5..=shown / 4).contains(&spans), "{spans} spans: {said}");
-}
-
-#[test]
-fn a_size_into_which_no_part_of_the_capture_fits_is_an_error() {
-    let (directory, folder) = (directory(), Folder::new());
-    let capture = capture(&directory);
-    let failed =
-        run(&["view", &capture, "--no-browser", "--json", "--ui", argument(&folder.ui()), "--max-size", "100"]);
-    assert_eq!((failed.code, failed.out.as_str()), (Some(1), ""), "{failed:?}");
-    assert!(failed.err.contains("too large for a browser") && failed.err.contains("--max-size"), "{failed:?}");
-}
-
 /// Starts the program, and returns it with its port and token when the page is there.
 fn start_and_wait_for_page(file: &str, folder: &Folder) -> (Live, u16, String) {
     let mut live = Live::start(&["view", file, "--no-browser", "--ui", argument(&folder.ui())]);
