@@ -176,9 +176,21 @@ impl CaptureFixture {
     }
 
     pub(crate) fn call_site(&mut self, nanos: u64, call_site_id: u32, kind: CallSiteKind, name: &str, fields: &[&str]) {
+        self.call_site_of(nanos, call_site_id, (kind, CallSiteLevel::Info), name, fields);
+    }
+
+    /// Records a call site of this kind and level.
+    pub(crate) fn call_site_of(
+        &mut self,
+        nanos: u64,
+        call_site_id: u32,
+        (kind, level): (CallSiteKind, CallSiteLevel),
+        name: &str,
+        fields: &[&str],
+    ) {
         let view = CallSiteView {
             kind,
-            level: CallSiteLevel::Info,
+            level,
             name: name.into(),
             target: "shop::web".into(),
             module: "shop::web".into(),

@@ -34,7 +34,7 @@ impl Measured {
         };
         for names in captures(names) {
             let mut saved = saved::open(&names, true)?;
-            (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet);
+            (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, |_, _| ());
             measured.read.add_capture(&saved.capture);
             let summary = summarize(&saved.capture);
             saved.reading.end();

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The input of `export`, `summary` and `view` on the command line.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct SavedArgs {
     /// Capture files: one, those of a rotated capture, or captures of different programs, which become one; or names or
     /// paths of rings, which are read together
@@ -36,6 +36,16 @@ impl SavedArgs {
         self.part.open(&self.names, needs_spans, is_quiet)
     }
 
+    /// Does the same, and calls `tell` with how many bytes of how many each reading has read.
+    pub(super) fn open_and_tell(
+        &self,
+        needs_spans: bool,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Saved> {
+        self.part.open_and_tell(&self.names, needs_spans, is_quiet, tell)
+    }
+
     /// Returns the part of the capture that the options name.
     pub(super) fn selection(&self, capture: &CaptureFile) -> Selection {
         self.part.selection(capture)
@@ -43,7 +53,7 @@ impl SavedArgs {
 }
 
 /// The options that select a part of a capture, with those that select spans.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct PartArgs {
     #[command(flatten)]
     spans: SpanArgs,
@@ -54,8 +64,18 @@ pub(super) struct PartArgs {
 impl PartArgs {
     /// Opens capture files, or rings, as one capture, and selects the part that the options name.
     pub(super) fn open(&self, names: &[PathBuf], needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
+        self.open_and_tell(names, needs_spans, is_quiet, |_, _| ())
+    }
+
+    fn open_and_tell(
+        &self,
+        names: &[PathBuf],
+        needs_spans: bool,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Saved> {
         let mut saved = open(names, needs_spans)?;
-        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet);
+        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
         (saved.capture, saved.reading) = (capture, reading);
         let selection = self.selection(&saved.capture);
         saved.is_part = selection != Selection::new();
