@@ -111,6 +111,8 @@ pub mod reader;
 pub mod recorder;
 #[cfg(all(feature = "export", not(any(loom, shuttle))))]
 mod recording;
+#[cfg(all(feature = "live", not(any(loom, shuttle))))]
+mod report;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of the protocol"))]
 mod ring;
 #[cfg(not(any(loom, shuttle)))]
@@ -140,6 +142,11 @@ pub mod __internals {
     #[cfg(feature = "live")]
     pub mod compare {
         pub use crate::compare::*;
+    }
+    /// Reports about two captures.
+    #[cfg(feature = "live")]
+    pub mod report {
+        pub use crate::report::*;
     }
     /// Live control.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]

@@ -88,7 +88,7 @@ fn every_bad_input_has_its_line_and_its_code() {
         table.run(&["info", &file]);
     }
     table.run(&["watch", "rings/"]);
-    for verb in ["info", "watch", "snapshot", "summary", "export", "capture"] {
+    for verb in ["info", "watch", "snapshot", "summary", "export", "report", "capture"] {
         table.run(&[verb, argument(&dir.join("rings"))]);
     }
     let capture = dir.join("t.evc");
@@ -100,7 +100,7 @@ fn every_bad_input_has_its_line_and_its_code() {
         table.run(&[verb, argument(&capture)]);
     }
     table.run(&["watch", argument(&capture), "--last", "1"]);
-    for verb in ["watch", "summary", "export", "capture"] {
+    for verb in ["watch", "summary", "export", "report", "capture"] {
         table.run(&[verb, argument(&dir.join("empty"))]);
     }
     // `missing:21:29` is no ring's name, but a recorder's configuration: the name `missing`, followed by two sizes.
@@ -115,6 +115,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     for name in ["missing", "./missing.evc"] {
         table.run(&["summary", name]);
         table.run(&["export", name]);
+        table.run(&["report", name]);
     }
     let test = dir.join("test");
     table.run(&["info", "--expect", "exec", argument(&test)]);

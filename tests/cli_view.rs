@@ -368,18 +368,47 @@ fn a_rings_name_shows_what_it_holds_now() {
     assert_eq!((few.interrupted().code, many.interrupted().code), (Some(0), Some(0)));
 }
 
+/// Starts the program, and returns it with its port and token when the page is there.
+fn start_and_wait_for_page(file: &str, folder: &Folder) -> (Live, u16, String) {
+    let mut live = Live::start(&["view", file, "--no-browser", "--ui", argument(&folder.ui())]);
+    let url = live.line();
+    let (port, token) = parts(&serde_json::json!({ "url": url }));
+    (live, port, token)
+}
+
 #[test]
-fn a_capture_that_is_too_large_is_cut_to_its_last_part() {
-    let directory = directory();
-    let capture = capture(&directory);
-    let all = View::start(&capture, &[]);
-    let part = View::start(&capture, &["--max-events", "60"]);
-    assert!(part.trace_bytes < all.trace_bytes / 2, "{} {}", part.trace_bytes, all.trace_bytes);
-    let whole = View::start(&capture, &["--max-events", "0"]);
-    assert_eq!(whole.trace_bytes, all.trace_bytes);
-    assert_eq!((all.interrupted().err.as_str(), whole.interrupted().err.as_str()), ("", ""));
-    let said = part.interrupted().err;
-    assert!(said.contains("the last 60 are shown") && said.contains("--from"), "{said}");
+fn the_page_says_how_far_the_conversion_is_and_an_interrupt_ends_it() {
+    let (directory, folder) = (directory(), Folder::new());
+    let (ring, file) = (place(&directory, "shop"), place(&directory, "shop.evc"));
+    let recorder = PerfRecorder::builder().config(argument(&ring)).shifts(21, 26).prefault(false).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
+    let record = || (0..400_000).for_each(|number| info_span!("request", number).in_scope(|| ()));
+    tracing::dispatcher::with_default(&dispatch, record);
+    run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
+    let (live, port, token) = start_and_wait_for_page(argument(&file), &folder);
+    let _end = EndWithTest(rustix::process::Pid::from_child(&live.child));
+    let host = format!("Host: 127.0.0.1:{port}\r\n");
+    // The page is there before the trace is.
+    assert_eq!(ask(port, &format!("GET /{token}/ HTTP/1.1\r\n{host}")).unwrap().status, 200);
+    let trace = format!("GET /{token}/trace/shop.perfetto-trace HTTP/1.1\r\n{host}");
+    assert_eq!(ask(port, &trace).unwrap().status, 503);
+    let mut page = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    page.write_all(format!("GET /{token}/alive HTTP/1.1\r\n{host}\r\n").as_bytes()).unwrap();
+    let mut percents = Vec::new();
+    for line in BufReader::new(page).lines().map(Result::unwrap) {
+        if let Some(data) = line.strip_prefix("data: {") {
+            let data: Value = serde_json::from_str(&format!("{{{data}")).unwrap();
+            percents.push(data["percent"].as_u64().unwrap());
+        }
+        if percents.len() == 3 {
+            break;
+        }
+    }
+    assert!(percents.is_sorted() && percents[0] < percents[2], "{percents:?}");
+    live.interrupt();
+    let ended = live.end();
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!(ended.err, "ended before the capture was converted; nothing was shown\n");
 }
 
 #[test]

@@ -5,13 +5,14 @@
 mod consumers;
 mod program;
 
+use consumers::trace::Trace;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
 use eventring::tracing::{Counter, PerfRecorder, RecorderSubscriber};
 use program::run;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tracing::{Dispatch, Span, field, info, info_span, warn};
@@ -95,71 +96,6 @@ fn record(recorder: &PerfRecorder, dispatch: &Dispatch) -> Span {
     open
 }
 
-/// A span slice: the id of its span, its name, and its times. The end is `None` if the slice is open.
-type SpanSlice = (u64, String, u64, Option<u64>);
-
-/// Returns the span slices of the JSON lines.
-fn recorded_slices(lines: &[Value]) -> BTreeSet<SpanSlice> {
-    let spans = lines.iter().filter(|line| line["type"] == "span");
-    let slices = spans.flat_map(|span| {
-        span["slices"].as_array().unwrap().iter().map(|slice| {
-            let name = span["name"].as_str().unwrap().to_owned();
-            (span["id"].as_u64().unwrap(), name, slice["start_ns"].as_u64().unwrap(), slice["end_ns"].as_u64())
-        })
-    });
-    slices.collect()
-}
-
-/// Returns a span slice of trace_processor; `None` if this is an instant or a loss.
-fn span_slice(slice: &Value) -> Option<SpanSlice> {
-    let (start, duration) = (slice["ts"].as_u64().unwrap(), slice["dur"].as_i64().unwrap());
-    let id = slice["args"]["debug.span_id"][1].as_str().filter(|_| duration != 0)?;
-    let end = (duration > 0).then(|| start + duration.unsigned_abs());
-    Some((id.parse().unwrap(), slice["name"].as_str().unwrap().to_owned(), start, end))
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Returns the arguments that the last slice of a span should have, as trace_processor writes them.
-fn expected_args(span: &Value) -> BTreeMap<String, String> {
-    let fields = span["fields"].as_object().unwrap().iter();
-    let mut args: BTreeMap<String, String> =
-        fields.map(|(name, value)| (format!("debug.{name}"), text(value))).collect();
-    args.insert("debug.span_id".into(), text(&span["id"]));
-    if !span["parent"].is_null() {
-        args.insert("debug.parent_span_id".into(), text(&span["parent"]));
-    }
-    // Of several arguments with one name, trace_processor shows the last.
-    if let Some(follows) = span["follows_from"].as_array().unwrap().last() {
-        args.insert("debug.follows_from".into(), text(follows));
-    }
-    if span["open"] == true {
-        args.insert("debug.open".into(), "true".into());
-    }
-    args.insert("source.file_name".into(), text(&span["file"]));
-    args.insert("source.line_number".into(), text(&span["line"]));
-    args
-}
-
-fn args(slice: &Value) -> BTreeMap<String, String> {
-    let args = slice["args"].as_object().unwrap().iter();
-    let args = args.filter(|(name, value)| *name != "source_location_iid" && !value[1].is_null());
-    args.map(|(name, value)| (name.clone(), text(&value[1]))).collect()
-}
-
-/// Checks that the depth of each slice is the number of slices of its track around it.
-fn assert_depths(slices: &[(&Value, SpanSlice)]) {
-    for (slice, (_, _, start, end)) in slices {
-        let end = end.unwrap_or(u64::MAX);
-        let around = slices.iter().filter(|(other, (_, _, other_start, other_end))| {
-            other["track"] == slice["track"] && *other_start < *start && other_end.unwrap_or(u64::MAX) > end
-        });
-        assert_eq!(slice["depth"], around.count(), "{slice}");
-    }
-}
-
 #[test]
 fn trace_processor_finds_what_was_recorded() {
     let dir = tempfile::tempdir().unwrap();
@@ -177,28 +113,13 @@ fn trace_processor_finds_what_was_recorded() {
     assert!(lost >= 700, "{captured}");
 
     let lines = run(&["export", &capture, "--format", "jsonl"]).json_lines();
-    let of_type = |what: &str| lines.iter().filter(move |line| line["type"] == what).collect::<Vec<_>>();
     run(&["export", &capture, "-o", &trace, "--json"]).json();
     let Some(answers) = consumers::read("trace_processor.py", Path::new(&trace)) else { return };
-    assert_eq!(answers["errors"], serde_json::json!([]));
-    let all = answers["slices"].as_array().unwrap();
-
-    let slices: Vec<(&Value, SpanSlice)> = all.iter().filter_map(|slice| Some((slice, span_slice(slice)?))).collect();
-    let drawn: BTreeSet<SpanSlice> = slices.iter().map(|(_, slice)| slice.clone()).collect();
-    assert_eq!(drawn, recorded_slices(&lines));
-    assert_eq!(slices.len(), drawn.len());
-    assert_depths(&slices);
-    for span in of_type("span") {
-        let expected = expected_args(span);
-        let of_span: Vec<_> = slices.iter().filter(|(_, slice)| span["id"] == slice.0).collect();
-        for (slice, _) in &of_span {
-            let args = args(slice);
-            assert!(args.iter().all(|arg| expected.get(arg.0) == Some(arg.1)), "{slice} {expected:#?}");
-            assert_eq!(slice["category"], span["target"]);
-        }
-        let last = of_span.iter().max_by_key(|(_, slice)| slice.2).unwrap();
-        assert_eq!(args(last.0), expected);
-    }
+    let found = Trace { answers: &answers, lines: &lines };
+    let all = found.slices();
+    found.check_import();
+    assert!(found.check_slices() > 20);
+    found.check_args();
 
     let name = |id: &Value| all.iter().find(|slice| slice["id"] == *id).unwrap()["name"].as_str().unwrap();
     let flows = answers["flows"].as_array().unwrap().iter();
@@ -206,27 +127,13 @@ fn trace_processor_finds_what_was_recorded() {
     flows.sort_unstable();
     assert_eq!(flows, [("job", "after"), ("request", "after"), ("request", "child")]);
 
-    let instants = |name: &Value, nanos: &Value| {
-        // An instant at the end of its slice is drawn one nanosecond earlier.
-        let is_at = |ts: &Value| [0, 1].contains(&nanos.as_u64().unwrap().wrapping_sub(ts.as_u64().unwrap()));
-        all.iter().filter(|slice| slice["dur"] == 0 && slice["name"] == *name && is_at(&slice["ts"])).count()
-    };
-    for event in of_type("event") {
-        assert_eq!(instants(&event["fields"]["message"], &event["time_ns"]), 1, "{event}");
-    }
-    assert_eq!(of_type("event").len(), 21);
+    assert_eq!(found.check_log_records(), BTreeMap::from([("INFO".to_owned(), 20), ("WARN".to_owned(), 1)]));
     let typed = all.iter().filter(|slice| slice["dur"] == 0 && slice["name"] == "TXN_END").count();
-    assert_eq!((typed, typed as u64), (of_type("typed_event").len(), TYPED_EVENTS - lost));
+    assert_eq!((typed, typed as u64), (found.of_type("typed_event").count(), TYPED_EVENTS - lost));
+    assert_eq!(found.check_counters(), 40);
 
-    let counters = answers["counters"].as_array().unwrap().iter();
-    let counters: Vec<_> = counters.map(|sample| (&sample["name"], &sample["ts"], sample["value"].as_f64())).collect();
-    let samples = of_type("counter");
-    let samples: Vec<_> =
-        samples.iter().map(|sample| (&sample["name"], &sample["time_ns"], sample["value"].as_f64())).collect();
-    assert_eq!((counters.len(), counters), (40, samples));
-
+    assert_eq!(found.check_losses(), lost);
     let losses: Vec<_> = all.iter().filter(|slice| !slice["args"]["debug.first_seqno"].is_null()).collect();
     assert_eq!(losses.len(), 1);
-    assert_eq!(losses[0]["args"]["debug.count"][1], lost.to_string());
     assert_eq!(answers["processes"].as_array().unwrap().len(), 1, "{}", answers["processes"]);
 }

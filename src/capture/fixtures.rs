@@ -24,6 +24,7 @@ pub(crate) struct CaptureFixture {
     /// The ring into which events of spans are recorded.
     perf_ring: usize,
     pid: u32,
+    program: &'static str,
 }
 
 /// A ring of a fixture: the records that wait to be written, and the counts.
@@ -88,27 +89,32 @@ impl CaptureFixture {
 
     /// Makes a capture of the process with this id.
     pub(crate) fn of_process(pid: u32) -> Self {
-        Self::made(PerfEvent::schema_hash(), pid)
+        Self::made(PerfEvent::schema_hash(), pid, "shop")
     }
 
     pub(crate) fn with_schema(perf_schema_hash: [u8; 32]) -> Self {
-        Self::made(perf_schema_hash, 4711)
+        Self::made(perf_schema_hash, 4711, "shop")
     }
 
-    fn made(perf_schema_hash: [u8; 32], pid: u32) -> Self {
+    /// Makes a capture of a program with this name.
+    pub(crate) fn of_program(name: &'static str) -> Self {
+        Self::made(PerfEvent::schema_hash(), 4711, name)
+    }
+
+    fn made(perf_schema_hash: [u8; 32], pid: u32, program: &'static str) -> Self {
         let file = tempfile::tempfile().unwrap();
         let header =
             FileHeader { part: 0, started_epoch_nanos: 900, started_boot_nanos: 100, started_monotonic_nanos: 90 };
         let writer = CaptureWriter::new(Box::new(file.try_clone().unwrap()), &header).unwrap();
         let shard = RingRole::Shard { recorder: 0, shard: 0 };
-        let mut made = Self { writer, file, rings: Vec::new(), perf_ring: 0, pid };
+        let mut made = Self { writer, file, rings: Vec::new(), perf_ring: 0, pid, program };
         made.add_ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard));
         made.add_ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single));
         made
     }
 
     fn add_ring(&mut self, ring: &CapturedRing) {
-        let ring = &CapturedRing { pid: self.pid, ..ring.clone() };
+        let ring = &CapturedRing { pid: self.pid, program_name: self.program.into(), ..ring.clone() };
         self.writer.ring(ring).unwrap();
         self.rings.push(FixtureRing::new(self.rings.len() as u32, ring));
     }
@@ -170,9 +176,21 @@ impl CaptureFixture {
     }
 
     pub(crate) fn call_site(&mut self, nanos: u64, call_site_id: u32, kind: CallSiteKind, name: &str, fields: &[&str]) {
+        self.call_site_of(nanos, call_site_id, (kind, CallSiteLevel::Info), name, fields);
+    }
+
+    /// Records a call site of this kind and level.
+    pub(crate) fn call_site_of(
+        &mut self,
+        nanos: u64,
+        call_site_id: u32,
+        (kind, level): (CallSiteKind, CallSiteLevel),
+        name: &str,
+        fields: &[&str],
+    ) {
         let view = CallSiteView {
             kind,
-            level: CallSiteLevel::Info,
+            level,
             name: name.into(),
             target: "shop::web".into(),
             module: "shop::web".into(),

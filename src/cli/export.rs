@@ -5,12 +5,11 @@ use super::format::grouped;
 use super::output;
 use super::output_directory;
 use super::paint::WARNING;
-use super::saved::{Saved, SavedArgs, stdout_twice};
+use super::saved::{Saved, SavedArgs, output_stem, stdout_twice};
 use eventring::__internals::snapshot::CountedWriter;
 use eventring::capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring::export::{ExportOptions, ExportSummary, Format, Names, View, Weight, export, export_files};
 use serde_json::json;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -52,24 +51,11 @@ impl Args {
         if let Some(output) = &self.output {
             return output.clone();
         }
-        let first = match (self.format, self.saved.names.first()) {
-            // These formats are usually piped into another program.
-            (Format::Folded | Format::Jsonl, _) | (_, None) => return PathBuf::from("-"),
-            (_, Some(first)) => first,
-        };
-        // A capture, or a snapshot of a ring.
-        let mut name = if first.extension().is_some_and(|extension| extension == "evc" || extension == "zst") {
-            first.with_extension("")
-        } else {
-            first.file_name().map(PathBuf::from).unwrap_or_default()
-        };
-        // The files of a rotated capture, trace.0001.evc and so on, are exported together. So the name of the output
-        // begins with trace, without a number.
-        let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        if self.saved.names.len() > 1 && name.extension().is_some_and(is_number) {
-            name.set_extension("");
+        // These formats are usually piped into another program.
+        if matches!(self.format, Format::Folded | Format::Jsonl) || self.saved.names.is_empty() {
+            return PathBuf::from("-");
         }
-        let mut name = name.into_os_string();
+        let mut name = output_stem(&self.saved.names).into_os_string();
         name.push(self.format.file_extension());
         PathBuf::from(name)
     }

@@ -34,7 +34,7 @@ impl Measured {
         };
         for names in captures(names) {
             let mut saved = saved::open(&names, true)?;
-            (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet);
+            (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, |_, _| ());
             measured.read.add_capture(&saved.capture);
             let summary = summarize(&saved.capture);
             saved.reading.end();
@@ -75,7 +75,7 @@ impl Measured {
 }
 
 /// Returns the names of each capture: several if they are the files of a rotated capture, otherwise one.
-fn captures(names: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+pub(super) fn captures(names: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut captures: Vec<(Option<CaptureFile>, Vec<PathBuf>)> = Vec::new();
     for name in names {
         // What cannot be opened has its error later. A pipe would block.

@@ -32,6 +32,7 @@ mod paint;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "processes_unsupported.rs")]
 mod processes;
 mod reading;
+mod report;
 mod saved;
 mod selection;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -72,6 +73,7 @@ enum Verb {
     View(view::ViewArgs),
     Summary(summary::Args),
     Diff(diff::DiffArgs),
+    Report(report::ReportArgs),
     Budget(budget::BudgetArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Icount(icount::IcountArgs),
@@ -111,6 +113,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::View(args) => view::run(args),
         Verb::Summary(args) => summary::run(args),
         Verb::Diff(args) => diff::run(args),
+        Verb::Report(args) => report::run(args),
         Verb::Budget(args) => budget::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Icount(args) => icount::run(args),

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 /// The time after which the bar appears. Most captures are read before.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A progress bar on stderr.
+/// A progress bar on stderr. Copies of it are the same bar.
+#[derive(Clone)]
 pub(super) struct ReadingBar(ProgressBar);
 
 impl ReadingBar {
@@ -17,10 +18,15 @@ impl ReadingBar {
         Self(ProgressBar::hidden())
     }
 
-    /// Makes the bar, and a capture that reports to it. With `is_quiet`, or if stderr is no terminal, nothing is shown.
-    pub(super) fn on(capture: CaptureFile, is_quiet: bool) -> (CaptureFile, Self) {
+    /// Makes the bar, and a capture that reports to it and to `tell`. With `is_quiet`, or if stderr is no terminal, the
+    /// bar is not shown.
+    pub(super) fn on(
+        capture: CaptureFile,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> (CaptureFile, Self) {
         if is_quiet || !io::stderr().is_terminal() {
-            return (capture, Self::hidden());
+            return (capture.with_progress(tell), Self::hidden());
         }
         let bar = ProgressBar::new(0);
         let template = "reading {bar:30} {percent:>3}% of {total_bytes}";
@@ -29,6 +35,7 @@ impl ReadingBar {
         }
         let (begun, shown) = (Instant::now(), bar.clone());
         let report = move |read_bytes, all_bytes| {
+            tell(read_bytes, all_bytes);
             if begun.elapsed() >= PATIENCE {
                 shown.set_length(all_bytes);
                 shown.set_position(read_bytes);

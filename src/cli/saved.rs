@@ -1,4 +1,4 @@
-//! The input of `export`, `summary` and `view`: a capture file, or the present content of rings.
+//! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
 
 use super::advice;
 use super::capture::{report_payload_losses, report_problem, report_table_losses};
@@ -12,39 +12,78 @@ use eventring::capture::{CaptureFile, CaptureOptions, EndReason, NextRing, ReadF
 use eventring::export::PayloadLosses;
 use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
+use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The input of `export`, `summary` and `view` on the command line.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct SavedArgs {
     /// Capture files: one, those of a rotated capture, or captures of different programs, which become one; or names or
     /// paths of rings, which are read together
     #[arg(value_name = "FILE", required = true)]
     pub names: Vec<PathBuf>,
     #[command(flatten)]
-    spans: SpanArgs,
-    #[command(flatten)]
-    selection: SelectionArgs,
+    part: PartArgs,
 }
 
 impl SavedArgs {
     /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
     /// ring. With `is_quiet`, shows no progress.
     pub(super) fn open(&self, needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
-        let mut saved = open(&self.names, needs_spans)?;
-        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet);
-        (saved.capture, saved.reading) = (capture, reading);
-        let selection = self.selection(&saved.capture);
-        saved.is_part = selection != Selection::new();
-        saved.select(&self.names, &selection)?;
-        Ok(saved)
+        self.part.open(&self.names, needs_spans, is_quiet)
+    }
+
+    /// Does the same, and calls `tell` with how many bytes of how many each reading has read.
+    pub(super) fn open_and_tell(
+        &self,
+        needs_spans: bool,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Saved> {
+        self.part.open_and_tell(&self.names, needs_spans, is_quiet, tell)
     }
 
     /// Returns the part of the capture that the options name.
     pub(super) fn selection(&self, capture: &CaptureFile) -> Selection {
+        self.part.selection(capture)
+    }
+}
+
+/// The options that select a part of a capture, with those that select spans.
+#[derive(clap::Args, Clone)]
+pub(super) struct PartArgs {
+    #[command(flatten)]
+    spans: SpanArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+}
+
+impl PartArgs {
+    /// Opens capture files, or rings, as one capture, and selects the part that the options name.
+    pub(super) fn open(&self, names: &[PathBuf], needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
+        self.open_and_tell(names, needs_spans, is_quiet, |_, _| ())
+    }
+
+    fn open_and_tell(
+        &self,
+        names: &[PathBuf],
+        needs_spans: bool,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Saved> {
+        let mut saved = open(names, needs_spans)?;
+        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
+        (saved.capture, saved.reading) = (capture, reading);
+        let selection = self.selection(&saved.capture);
+        saved.is_part = selection != Selection::new();
+        saved.select(names, &selection)?;
+        Ok(saved)
+    }
+
+    fn selection(&self, capture: &CaptureFile) -> Selection {
         self.selection.selection(&self.spans, capture)
     }
 }
@@ -221,6 +260,25 @@ fn with_small_numbers(text: &str) -> String {
         }
     }
     small
+}
+
+/// Returns the names of files or rings without what an output's name replaces: the extension of a capture, and the
+/// number of a file of a rotated capture if there are several.
+pub(super) fn output_stem(names: &[PathBuf]) -> PathBuf {
+    let Some(first) = names.first() else { return PathBuf::new() };
+    // A capture, or a snapshot of a ring.
+    let mut name = if first.extension().is_some_and(|extension| extension == "evc" || extension == "zst") {
+        first.with_extension("")
+    } else {
+        first.file_name().map(PathBuf::from).unwrap_or_default()
+    };
+    // The files of a rotated capture, trace.0001.evc and so on, are read together. So the name of the output begins
+    // with trace, without a number.
+    let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    if names.len() > 1 && name.extension().is_some_and(is_number) {
+        name.set_extension("");
+    }
+    name
 }
 
 /// Makes the error that two outputs want stdout.

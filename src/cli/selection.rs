@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan as _, civil};
 use std::time::Duration;
 
 /// The options that select a part of a capture.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub(super) struct SelectionArgs {
     /// Only what was recorded from this time on: 2026-11-22T19:30:00Z (RFC 3339), nanoseconds since the epoch, or the
     /// time since the capture began (+1.5s; -2s is before it began)
@@ -18,7 +18,7 @@ pub(super) struct SelectionArgs {
 }
 
 /// The options that select a part of a capture, without `--from`. (`watch` has an option of this name of its own.)
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub(super) struct SelectionRest {
     /// Only what was recorded up to this time, as for --from
     #[arg(long, help_heading = "Selection", value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
@@ -39,7 +39,7 @@ pub(super) struct SelectionRest {
 }
 
 /// The option that selects spans by name.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub(super) struct SpanArgs {
     /// Only spans of this name, with everything in them: query, or shop::query with its target; may be repeated
     #[arg(long, help_heading = "Selection", value_name = "NAME")]

@@ -129,6 +129,7 @@ fn export_alone(path: &Path) {
             (Format::Chrome, View::Span),
             (Format::Chrome, View::Thread),
             (Format::Speedscope, View::Thread),
+            (Format::Html, View::Span),
         ] {
             all.push(export(&capture, format, view, &mut std::io::sink()).map(|_| ()));
         }

@@ -7,7 +7,7 @@
 use super::args::{ArgValue, Args};
 use super::flows::SliceFlows;
 use super::json::JsonText;
-use super::trace_writer::{FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
+use super::trace_writer::{Alert, FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use crate::schema::perf::FieldValue;
 use crate::tracing::IdMap;
 use serde_json::{Map, Value, json};
@@ -216,6 +216,14 @@ fn members_of(values: &Map<String, Value>) -> io::Result<Vec<u8>> {
     Ok(text.0)
 }
 
+/// Returns the member `cname` of an alert: a colour of Chrome's trace viewer. `terrible` is red, and `bad` is orange.
+fn colour(alert: Alert) -> &'static str {
+    match alert {
+        Alert::Loss | Alert::Error => "terrible",
+        Alert::Warning => "bad",
+    }
+}
+
 fn category<'l>(label: &Label<'l>) -> &'l str {
     if label.category.is_empty() { "eventring" } else { label.category }
 }
@@ -256,6 +264,9 @@ impl TraceWriter for ChromeWriter<'_> {
         members.0.clear();
         names.member("name", label.name)?;
         names.member("cat", category(&label))?;
+        if let Some(alert) = label.alert {
+            names.member("cname", colour(alert))?;
+        }
         let is_plain = members.try_args(args)? && !args.0.iter().any(|arg| &*arg.name == SOURCE);
         let mut all = (!is_plain).then(|| args.clone());
         if let Some((file, line)) = label.source {
@@ -288,6 +299,9 @@ impl TraceWriter for ChromeWriter<'_> {
         self.begin_event("i", track)?;
         self.text.member("name", label.name)?;
         self.text.member("cat", category(&label))?;
+        if let Some(alert) = label.alert {
+            self.text.member("cname", colour(alert))?;
+        }
         self.text.member("s", "t")?;
         self.args(&texts.args.0);
         self.keep(texts);

@@ -1,10 +1,10 @@
 //! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
 //! 1234`. The number may also be that of the instructions.
 
-use super::pass::{self, Pass};
+use super::pass::{self, Pass, PassEnd};
 use super::recording::CaptureRecording;
-use super::stacks::{StackId, Stacks};
-use super::{ExportOptions, ExportSummary, View, Weight};
+use super::stacks::{StackId, StackSums, Stacks};
+use super::{ExportOptions, ExportSummary, Names, View};
 use crate::capture::CaptureError;
 use crate::reader::GapCause;
 use crate::recording::SelfTimes;
@@ -21,38 +21,37 @@ pub(super) fn write(
     ExportOptions { view, names, weight }: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
-    let mut folder = SpanFolder { recording, view, weight, stacks: Stacks::new(names), processes };
+    let mut folder = SpanFolder::new(recording, view, names);
     let end = pass::run(recording, &mut folder)?;
+    folder.end(&end);
     let last_nanos = end.last_nanos;
-    for (process_index, (process, replay)) in folder.processes.iter_mut().zip(&end.replays).enumerate() {
-        process.count_all(last_nanos);
-        process.find_stacks(&mut folder.stacks, process_index, replay);
-    }
     let take = |process: usize, span: Span| {
         folder.fold(process, &span, last_nanos);
         Ok(())
     };
     let counts = end.finish(take).map_err(pass::write_error)?;
+    let lines = folder.finish().lines(&programs(recording), weight);
+    lines.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}")).map_err(pass::write_error)?;
+    Ok(counts)
+}
+
+/// Returns the names of the programs, in the order of the processes.
+pub(super) fn programs<'r>(recording: &'r CaptureRecording<'_>) -> Vec<&'r str> {
     let program = |process: &u32| {
         let ring = recording.capture.rings().iter().find(|ring| ring.process == *process);
         ring.map_or("", |ring| ring.program_name.as_str())
     };
-    let programs: Vec<&str> = recording.processes().iter().map(program).collect();
-    let lines = folder.stacks.lines(&programs);
-    lines.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}")).map_err(pass::write_error)?;
-    Ok(counts)
+    recording.processes().iter().map(program).collect()
 }
 
 /// The number of spans whose stacks are found at one time, each the parent of the one before. (In a damaged file, a
 /// span can be its own ancestor.)
 const PARENTS_MAX: u32 = 16;
 
-/// The pass that sums times by stack.
-struct SpanFolder<'r> {
+/// The pass that sums times and instructions by stack.
+pub(super) struct SpanFolder<'r> {
     recording: &'r CaptureRecording<'r>,
     view: View,
-    weight: Weight,
     stacks: Stacks,
     processes: Vec<FoldedProcess>,
 }
@@ -144,22 +143,36 @@ impl Pass for SpanFolder<'_> {
     }
 }
 
-impl SpanFolder<'_> {
-    /// Adds the time of a span to its stack, and forgets the span.
-    fn fold(&mut self, process_index: usize, span: &Span, last_nanos: u64) {
+impl<'r> SpanFolder<'r> {
+    pub(super) fn new(recording: &'r CaptureRecording<'r>, view: View, names: Names) -> Self {
+        let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
+        Self { recording, view, stacks: Stacks::new(names), processes }
+    }
+
+    /// Counts the spans that are open at the end of the pass.
+    pub(super) fn end(&mut self, end: &PassEnd) {
+        for (process_index, (process, replay)) in self.processes.iter_mut().zip(&end.replays).enumerate() {
+            process.count_all(end.last_nanos);
+            process.find_stacks(&mut self.stacks, process_index, replay);
+        }
+    }
+
+    pub(super) fn finish(self) -> Stacks {
+        self.stacks
+    }
+
+    /// Adds the time and the instructions of a span to its stack, and forgets the span.
+    pub(super) fn fold(&mut self, process_index: usize, span: &Span, last_nanos: u64) {
         let process = &mut self.processes[process_index];
         let folded = process.spans.remove(&span.id).unwrap_or_default();
         let nanos = match self.view {
             View::Span => process.self_times.take(span, last_nanos).unwrap_or(0),
             View::Thread | View::Both => folded.nanos,
         };
-        let weight = match self.weight {
-            Weight::Time => nanos,
-            Weight::Instructions => span.instructions.map_or(0, |instructions| instructions.own),
-        };
-        if weight > 0 {
+        let sums = StackSums { nanos, instructions: span.instructions.map_or(0, |instructions| instructions.own) };
+        if sums != StackSums::default() {
             let stack = folded.stack.unwrap_or_else(|| self.stacks.of(process_index, None, span));
-            self.stacks.add(stack, weight);
+            self.stacks.add(stack, sums);
         }
     }
 }

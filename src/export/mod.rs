@@ -41,7 +41,7 @@ mod ctf;
 mod files;
 mod flows;
 mod folded;
-mod html;
+pub(crate) mod html;
 mod json;
 mod jsonl;
 mod kept;
@@ -89,7 +89,7 @@ pub enum Format {
     Chrome,
     /// speedscope's own profiles, one for each thread: speedscope.app
     Speedscope,
-    /// A page for a browser in one file: losses, spans, charts, and speedscope with the profile
+    /// A page for a browser in one file: losses, spans, charts, flame graphs, and speedscope with the profile
     Html,
     /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,
@@ -274,7 +274,7 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// A capture is read once for lines and folded stacks, twice for a trace, and up to four times for a page. In memory
+/// A capture is read once for lines and folded stacks, twice for a trace, and once or twice for a page. In memory
 /// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice; the
 /// profiles of speedscope take 24 bytes for each span slice. An export takes at most 384 MiB plus 192 bytes for each
 /// byte of the file. A capture that would take more is refused, because no program records such a capture.
@@ -295,7 +295,7 @@ pub fn export(
     }
     let mut summary = match format {
         Format::Perfetto | Format::Chrome | Format::Speedscope => write_trace(&recording, format, options, out)?,
-        Format::Html => html::write(&recording, options, out)?,
+        Format::Html => html::write(capture, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
         _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),

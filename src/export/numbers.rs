@@ -30,3 +30,27 @@ pub fn time(nanos: u64) -> String {
     };
     format!("{value:.decimals$} {unit}")
 }
+
+/// Returns a change in percent, with its sign: `+1.25%`. A change that is not 0 is never shown as 0.
+#[must_use]
+pub fn percent_change(relative: f64) -> String {
+    match relative * 100.0 {
+        0.0 => "0%".into(),
+        tiny if tiny.abs() < 0.0001 => format!("{}<0.0001%", if tiny < 0.0 { '-' } else { '+' }),
+        small if small.abs() < 0.01 => format!("{small:+.4}%"),
+        percent if percent.abs() < 10.0 => format!("{percent:+.2}%"),
+        percent if percent.abs() < 1000.0 => format!("{percent:+.1}%"),
+        percent => format!("{percent:+.0}%"),
+    }
+}
+
+/// Returns a change with its sign. `show` writes the size of the change.
+#[must_use]
+pub fn signed(change: i128, show: fn(u64) -> String) -> String {
+    let size = show(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
+    match change {
+        0 => "0".into(),
+        1.. => format!("+{size}"),
+        _ => format!("-{size}"),
+    }
+}

@@ -6,7 +6,7 @@
 use super::bits::BitSet;
 use super::flows::{FlowFinder, Flows};
 use super::losses::{Loss, LossCollector};
-use super::pass::{self, Pass};
+use super::pass::{self, Pass, PassEnd};
 use super::recording::CaptureRecording;
 use super::{ExportSummary, View};
 use crate::capture::CaptureError;
@@ -73,22 +73,55 @@ impl Outline {
     /// # Errors
     /// The export would take more memory than any capture of this size from a real program needs.
     pub(super) fn of(recording: &CaptureRecording<'_>, view: View) -> Result<Self, CaptureError> {
-        let processes = recording.processes().iter().map(|_| ProcessPass::new(view)).collect();
-        let losses = LossCollector::new(recording.capture.rings().len());
-        let mut finder = OutlinePass { view, processes, losses };
+        let mut finder = OutlinePass::new(recording, view);
         let end = pass::run(recording, &mut finder)?;
-        let (first_nanos, last_nanos) = (end.first_nanos, end.last_nanos);
-        for (process, replay) in finder.processes.iter_mut().zip(&end.replays) {
-            process.end_slices(replay, last_nanos);
-        }
-        let mut remaining: Vec<Vec<Span>> = recording.processes().iter().map(|_| Vec::new()).collect();
+        let times = finder.end(&end);
         let take = |process: usize, span: Span| {
-            remaining[process].push(span);
+            finder.take_remaining(process, span);
             Ok(())
         };
         let counts = end.finish(take).map_err(pass::write_error)?;
-        for (process, spans) in finder.processes.iter_mut().zip(remaining) {
-            process.end_spans(&spans, view);
+        Ok(finder.finish(recording, counts, times))
+    }
+}
+
+/// The pass that finds the outline.
+pub(super) struct OutlinePass {
+    view: View,
+    processes: Vec<ProcessPass>,
+    losses: LossCollector,
+    /// The spans of each process that had not ended long before the end of the pass.
+    remaining: Vec<Vec<Span>>,
+}
+
+impl OutlinePass {
+    pub(super) fn new(recording: &CaptureRecording<'_>, view: View) -> Self {
+        let processes = recording.processes().iter().map(|_| ProcessPass::new(view)).collect();
+        let losses = LossCollector::new(recording.capture.rings().len());
+        Self { view, processes, losses, remaining: recording.processes().iter().map(|_| Vec::new()).collect() }
+    }
+
+    /// Takes the slices that are open at the end of the pass. Returns the times of the first and of the last event.
+    pub(super) fn end(&mut self, end: &PassEnd) -> (u64, u64) {
+        for (process, replay) in self.processes.iter_mut().zip(&end.replays) {
+            process.end_slices(replay, end.last_nanos);
+        }
+        (end.first_nanos, end.last_nanos)
+    }
+
+    /// Takes a span that [`PassEnd::finish`] returns.
+    pub(super) fn take_remaining(&mut self, process_index: usize, span: Span) {
+        self.remaining[process_index].push(span);
+    }
+
+    pub(super) fn finish(
+        mut self,
+        recording: &CaptureRecording<'_>,
+        counts: ExportSummary,
+        (first_nanos, last_nanos): (u64, u64),
+    ) -> Outline {
+        for (process, spans) in self.processes.iter_mut().zip(&self.remaining) {
+            process.end_spans(spans, self.view);
         }
         let mut flows = 0;
         let finished = |process: ProcessPass| {
@@ -96,16 +129,10 @@ impl Outline {
             flows += finished.flows.count();
             finished
         };
-        let processes = finder.processes.into_iter().map(finished).collect();
-        let losses = finder.losses.finish(recording, first_nanos, last_nanos);
-        Ok(Self { processes, losses, counts, first_nanos, last_nanos })
+        let processes = self.processes.into_iter().map(finished).collect();
+        let losses = self.losses.finish(recording, first_nanos, last_nanos);
+        Outline { processes, losses, counts, first_nanos, last_nanos }
     }
-}
-
-struct OutlinePass {
-    view: View,
-    processes: Vec<ProcessPass>,
-    losses: LossCollector,
 }
 
 struct ProcessPass {

@@ -1,6 +1,6 @@
 //! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
 
-use super::Names;
+use super::{Names, Weight};
 use crate::recording::PerDescription;
 use crate::tracing::{CallSite, IdMap, Span};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct StackId(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct NameId(u32);
 
-/// All stacks, each with a sum of times.
+/// All stacks, each with sums of its times and of its instructions.
 #[derive(Default)]
 pub(super) struct Stacks {
     shown: Names,
@@ -40,7 +40,40 @@ struct Stack {
     outer: Outer,
     name: NameId,
     depth: u32,
-    nanos: u64,
+    sums: StackSums,
+}
+
+/// The sums of one stack, without those of the stacks inside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct StackSums {
+    pub(super) nanos: u64,
+    pub(super) instructions: u64,
+}
+
+impl StackSums {
+    pub(super) fn get(self, weight: Weight) -> u64 {
+        match weight {
+            Weight::Time => self.nanos,
+            Weight::Instructions => self.instructions,
+        }
+    }
+}
+
+/// A stack for someone who walks over all of them.
+pub(super) struct StackRef<'s> {
+    /// The number of the stack around it, which is smaller than its own; the index of the process if there is none.
+    pub(super) outer: Result<usize, usize>,
+    pub(super) name: &'s str,
+    pub(super) sums: StackSums,
+}
+
+/// A stack with its names.
+pub(super) struct HotStack<'s> {
+    /// The index of the process.
+    pub(super) process: usize,
+    /// The names from the outermost span to the innermost one.
+    pub(super) names: Vec<&'s str>,
+    pub(super) nanos: u64,
 }
 
 impl Stacks {
@@ -56,9 +89,21 @@ impl Stacks {
         self.inside(outer.map_or(Outer::Process(process_index), Outer::Stack), name)
     }
 
-    pub(super) fn add(&mut self, stack: StackId, nanos: u64) {
-        let sum = &mut self.stacks[stack.0 as usize].nanos;
-        *sum = sum.saturating_add(nanos);
+    pub(super) fn add(&mut self, stack: StackId, more: StackSums) {
+        let sums = &mut self.stacks[stack.0 as usize].sums;
+        sums.nanos = sums.nanos.saturating_add(more.nanos);
+        sums.instructions = sums.instructions.saturating_add(more.instructions);
+    }
+
+    /// Returns all stacks in the order of their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = StackRef<'_>> {
+        self.stacks.iter().map(|stack| {
+            let outer = match stack.outer {
+                Outer::Process(process) => Err(process),
+                Outer::Stack(outer) => Ok(outer.0 as usize),
+            };
+            StackRef { outer, name: &self.names[stack.name.0 as usize], sums: stack.sums }
+        })
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {
@@ -66,27 +111,46 @@ impl Stacks {
         (self.stacks.len() as u64).saturating_mul(STACK_BYTES).saturating_add(self.name_bytes)
     }
 
-    /// Returns the lines of all stacks that have a time, with their times. `programs` are the names of the processes.
-    pub(super) fn lines(&self, programs: &[&str]) -> BTreeMap<String, u64> {
+    /// Returns the lines of all stacks that have a number of this kind, with their numbers. `programs` are the names of
+    /// the processes.
+    pub(super) fn lines(&self, programs: &[&str], weight: Weight) -> BTreeMap<String, u64> {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-        for stack in self.stacks.iter().filter(|stack| stack.nanos > 0) {
-            let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
-            let process = loop {
-                match at.outer {
-                    Outer::Process(process) => break process,
-                    Outer::Stack(outer) => at = &self.stacks[outer.0 as usize],
-                }
-                if names.len() < DEPTH_MAX as usize {
-                    names.push(&self.names[at.name.0 as usize]);
-                }
-            };
+        for stack in self.stacks.iter().filter(|stack| stack.sums.get(weight) > 0) {
+            let (process, names) = self.names(stack);
             let program = frame(programs.get(process).copied().unwrap_or_default());
-            names.push(&program);
-            names.reverse();
-            let sum = lines.entry(names.join(";")).or_default();
-            *sum = sum.saturating_add(stack.nanos);
+            let sum = lines.entry(format!("{program};{}", names.join(";"))).or_default();
+            *sum = sum.saturating_add(stack.sums.get(weight));
         }
         lines
+    }
+
+    /// Returns the stacks with the largest times, at most so many as `max`. Also returns how many stacks have a time.
+    pub(super) fn hottest(&self, max: usize) -> (Vec<HotStack<'_>>, usize) {
+        let mut stacks: Vec<&Stack> = self.stacks.iter().filter(|stack| stack.sums.nanos > 0).collect();
+        let all = stacks.len();
+        stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.nanos));
+        stacks.truncate(max);
+        let named = stacks.into_iter().map(|stack| {
+            let (process, names) = self.names(stack);
+            HotStack { process, names, nanos: stack.sums.nanos }
+        });
+        (named.collect(), all)
+    }
+
+    /// Returns the index of the process and the innermost names of a stack, the innermost one last.
+    fn names<'s>(&'s self, stack: &'s Stack) -> (usize, Vec<&'s str>) {
+        let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
+        let process = loop {
+            match at.outer {
+                Outer::Process(process) => break process,
+                Outer::Stack(outer) => at = &self.stacks[outer.0 as usize],
+            }
+            if names.len() < DEPTH_MAX as usize {
+                names.push(&self.names[at.name.0 as usize]);
+            }
+        };
+        names.reverse();
+        (process, names)
     }
 
     fn inside(&mut self, outer: Outer, name: NameId) -> StackId {
@@ -96,7 +160,7 @@ impl Stacks {
                 Outer::Process(_) => 1,
                 Outer::Stack(outer) => stacks[outer.0 as usize].depth + 1,
             };
-            stacks.push(Stack { outer, name, depth, nanos: 0 });
+            stacks.push(Stack { outer, name, depth, sums: StackSums::default() });
             StackId(stacks.len() as u32 - 1)
         })
     }
@@ -171,11 +235,12 @@ mod tests {
             let stack = stacks.inside(outer, name);
             outer = Outer::Stack(stacks.shortened(0, stack));
             if depth == 99_999 {
-                stacks.add(stack, 7);
+                stacks.add(stack, StackSums { nanos: 7, instructions: 0 });
             }
         }
         assert!(stacks.stacks.len() < 10_000, "{}", stacks.stacks.len());
-        let lines = stacks.lines(&["a;program"]);
+        assert!(stacks.lines(&["a;program"], Weight::Instructions).is_empty());
+        let lines = stacks.lines(&["a;program"], Weight::Time);
         let [(line, 7)] = lines.iter().collect::<Vec<_>>()[..] else { panic!("{lines:?}") };
         assert!(line.starts_with("a program;span ") && line.ends_with(";span 1;span 2;span 0"), "{line}");
         assert_eq!(line.split(';').count(), 1 + DEPTH_MAX as usize);

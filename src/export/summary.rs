@@ -1,5 +1,6 @@
 //! Counts and durations of spans, by name.
 
+use super::ExportSummary;
 use super::pass::{self, Pass};
 use super::payloads::{self, PayloadLosses};
 use super::recording::CaptureRecording;
@@ -8,7 +9,8 @@ use crate::capture::{CaptureError, CaptureFile};
 use crate::recording::PerDescription;
 use crate::recording::SelfTimes;
 use crate::recording::{EntryContent, RecordingEntry};
-use crate::tracing::{CallSite, Span, SpanInstructions, SpanReplay, SpanStep};
+use crate::schema::perf::{CallSiteLevel, PerfEvent};
+use crate::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanReplay, SpanStep};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
@@ -63,8 +65,12 @@ pub struct SpanSummary {
     pub p90_nanos: u64,
     /// The duration that 99 % of the spans did not exceed.
     pub p99_nanos: u64,
+    /// The duration that 99.9 % of the spans did not exceed.
+    pub p999_nanos: u64,
     /// The longest duration.
     pub max_nanos: u64,
+    /// The number of log records of the level ERROR in all spans of this name.
+    pub errors: u64,
     /// The medians of 20 blocks of durations, fewer if there are fewer spans. A block has the durations of spans that
     /// were closed one after the other. Blocks are in the order of time.
     pub block_medians: Vec<u64>,
@@ -106,10 +112,7 @@ impl InstructionSummary {
 pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
     recording.expect_spans()?;
-    let mut counter = SpanCounter {
-        groups: SpanGroups::default(),
-        self_times: recording.processes().iter().map(|_| SelfTimes::default()).collect(),
-    };
+    let mut counter = SpanCounter::new(&recording);
     let end = pass::run(&recording, &mut counter)?;
     let last_nanos = end.last_nanos;
     let add = |process: usize, span: Span| {
@@ -117,11 +120,7 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
         Ok(())
     };
     let counts = end.finish(add).map_err(pass::write_error)?;
-    let mut spans: Vec<SpanSummary> = counter.groups.finish();
-    spans.sort_by_key(|span| std::cmp::Reverse(span.total_nanos));
-    let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
-    let removed = capture.end().map_or(0, |end| end.stats.removed());
-    Ok(Summary { spans, lost: counts.lost, payload_losses: counts.payload_losses, removed, problems })
+    Ok(counter.finish(capture, &counts, 0).0)
 }
 
 impl Summary {
@@ -168,12 +167,12 @@ impl SpanSummary {
     pub(crate) fn of_durations(name: &str, durations: &[u64]) -> Self {
         let mut group = SpanGroup::default();
         durations.iter().for_each(|wall| _ = group.add(*wall, *wall, *wall));
-        group.finish(name.into(), "shop".into())
+        group.finish(name.into(), "shop".into()).0
     }
 }
 
 /// The pass that counts spans.
-struct SpanCounter {
+pub(super) struct SpanCounter {
     groups: SpanGroups,
     /// The self times of each process's spans.
     self_times: Vec<SelfTimes>,
@@ -181,8 +180,13 @@ struct SpanCounter {
 
 impl Pass for SpanCounter {
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
-        if let EntryContent::Perf { record, .. } = &entry.content {
+        if let EntryContent::Perf { record, catalog, .. } = &entry.content {
             self.self_times[entry.process_index].record(record, step, replay);
+            if is_error(record, catalog)
+                && let Some(span) = record.span().and_then(|span| replay.get(span))
+            {
+                self.groups.of(span).0.summary.errors += 1;
+            }
         }
         Ok(())
     }
@@ -199,8 +203,36 @@ impl Pass for SpanCounter {
     }
 }
 
+/// Returns true if the record is a log record of the level ERROR.
+pub(super) fn is_error(record: &RawRecord<'_>, catalog: &Catalog) -> bool {
+    record.event == Some(PerfEvent::Event) && catalog.call_site(record.ext.call_site_id).level == CallSiteLevel::Error
+}
+
 impl SpanCounter {
-    fn add(&mut self, process_index: usize, span: &Span, last_nanos: u64) {
+    pub(super) fn new(recording: &CaptureRecording<'_>) -> Self {
+        let self_times = recording.processes().iter().map(|_| SelfTimes::default()).collect();
+        Self { groups: SpanGroups::default(), self_times }
+    }
+
+    /// Returns the summary. Also returns the durations of its first spans, at most so many as `durations_max`.
+    pub(super) fn finish(
+        self,
+        capture: &CaptureFile,
+        counts: &ExportSummary,
+        durations_max: usize,
+    ) -> (Summary, Vec<Walls>) {
+        let mut spans = self.groups.finish();
+        spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
+        let (spans, mut walls): (Vec<SpanSummary>, Vec<Walls>) = spans.into_iter().unzip();
+        walls.truncate(durations_max);
+        let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
+        let removed = capture.end().map_or(0, |end| end.stats.removed());
+        let payload_losses = counts.payload_losses.clone();
+        (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, walls)
+    }
+
+    /// Adds a span that was closed, or one that the recording left open.
+    pub(super) fn add(&mut self, process_index: usize, span: &Span, last_nanos: u64) {
         let self_nanos = self.self_times[process_index].take(span, last_nanos);
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.groups.of(span);
@@ -260,7 +292,7 @@ impl SpanGroups {
         index
     }
 
-    fn finish(mut self) -> Vec<SpanSummary> {
+    fn finish(mut self) -> Vec<(SpanSummary, Walls)> {
         let groups = &mut self.groups;
         let finished = |((name, target), index)| std::mem::take::<SpanGroup>(&mut groups[index]).finish(name, target);
         self.by_name.into_iter().map(finished).collect()
@@ -286,10 +318,12 @@ impl SpanGroup {
         self.walls.add(wall)
     }
 
-    fn finish(mut self, name: String, target: String) -> SpanSummary {
+    fn finish(mut self, name: String, target: String) -> (SpanSummary, Walls) {
         let block_medians = self.walls.block_medians(BLOCKS);
         // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
-        let [p99_nanos, p90_nanos, p50_nanos] = [99, 90, 50].map(|percent| self.walls.percentile(percent));
-        SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, block_medians, ..self.summary }
+        let [p999_nanos, p99_nanos, p90_nanos, p50_nanos] =
+            [999, 990, 900, 500].map(|per_mille| self.walls.percentile(per_mille));
+        let percentiles = SpanSummary { p50_nanos, p90_nanos, p99_nanos, p999_nanos, ..self.summary };
+        (SpanSummary { name, target, block_medians, ..percentiles }, self.walls)
     }
 }

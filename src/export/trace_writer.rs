@@ -1,7 +1,7 @@
 //! The interface of trace formats: a trace has tracks with slices, instants and counters.
 
 use super::args::Args;
-use crate::schema::perf::FieldValue;
+use crate::schema::perf::{CallSiteLevel, FieldValue};
 use crate::tracing::CallSite;
 use std::io;
 
@@ -51,13 +51,37 @@ pub(super) struct FlowEnds<'a> {
     pub(super) ends: &'a [FlowId],
 }
 
-/// The name and the category of a slice or instant, the place in the program's source that made it, and its flows.
+/// The name and the category of a slice or instant, the place in the program's source that made it, its flows, and
+/// whether it should catch the eye.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Label<'a> {
     pub(super) name: &'a str,
     pub(super) category: &'a str,
     pub(super) source: Option<(&'a str, u32)>,
     pub(super) flows: FlowEnds<'a>,
+    pub(super) alert: Option<Alert>,
+}
+
+/// A reason why a slice or instant has a colour that catches the eye.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Alert {
+    /// Events were lost.
+    Loss,
+    /// A log record of level ERROR.
+    Error,
+    /// A log record of level WARN.
+    Warning,
+}
+
+impl Alert {
+    /// Returns the alert of a log record of this level, if it has one.
+    pub(super) fn of_level(level: CallSiteLevel) -> Option<Self> {
+        match level {
+            CallSiteLevel::Error => Some(Self::Error),
+            CallSiteLevel::Warn => Some(Self::Warning),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Label<'a> {
@@ -65,7 +89,7 @@ impl<'a> Label<'a> {
     pub(super) fn new(name: &'a str, call_site: Option<&'a CallSite>) -> Self {
         let Some(call_site) = call_site else { return Self { name, ..Self::default() } };
         let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
-        Self { name, category: &call_site.target, source, flows: FlowEnds::default() }
+        Self { name, category: &call_site.target, source, ..Self::default() }
     }
 }
 

@@ -26,9 +26,28 @@ impl Walls {
         }
     }
 
-    /// Returns the smallest duration that `percent` of the durations do not exceed.
-    pub(super) fn percentile(&mut self, percent: usize) -> u64 {
-        percentile(&mut self.short, &mut self.long, percent)
+    /// Returns the smallest duration that `per_mille` thousandths of the durations do not exceed.
+    pub(super) fn percentile(&mut self, per_mille: usize) -> u64 {
+        percentile(&mut self.short, &mut self.long, per_mille)
+    }
+
+    /// Puts the durations in order, the shortest first.
+    pub(super) fn sort(&mut self) {
+        self.short.sort_unstable();
+        self.long.sort_unstable();
+    }
+
+    /// Returns the number of durations.
+    pub(super) fn count(&self) -> usize {
+        self.short.len()
+    }
+
+    /// Returns the duration of this rank, from 0. It must be called after [`Self::sort`].
+    pub(super) fn at(&self, rank: usize) -> u64 {
+        match rank.checked_sub(self.short.len() - self.long.len()) {
+            Some(rank) => self.long[rank],
+            None => self.short[rank].into(),
+        }
     }
 
     /// Divides the durations into `blocks` blocks of neighbours, or fewer if there are fewer durations, in the order in
@@ -45,15 +64,15 @@ impl Walls {
             let (of_block, rest) = short.split_at_mut(size);
             let of_long = of_block.iter().filter(|nanos| **nanos == IN_LONG).count();
             let (long_of_block, long_rest) = long.split_at_mut(of_long);
-            medians.push(percentile(of_block, long_of_block, 50));
+            medians.push(percentile(of_block, long_of_block, 500));
             (short, long) = (rest, long_rest);
         }
         medians
     }
 }
 
-fn percentile(short: &mut [u32], long: &mut [u64], percent: usize) -> u64 {
-    let rank = (short.len() * percent).div_ceil(100).saturating_sub(1);
+fn percentile(short: &mut [u32], long: &mut [u64], per_mille: usize) -> u64 {
+    let rank = (short.len() * per_mille).div_ceil(1000).saturating_sub(1);
     if rank >= short.len() {
         return 0;
     }
@@ -70,11 +89,18 @@ mod tests {
     #[test]
     fn percentiles_of_short_and_long_durations_are_exact() {
         let mut walls = Walls::default();
-        assert_eq!(walls.percentile(50), 0);
+        assert_eq!(walls.percentile(500), 0);
         (1..=97).rev().for_each(|nanos| assert_eq!(walls.add(nanos), 4));
         [u64::MAX, 1 << 32, u64::from(u32::MAX)].into_iter().for_each(|nanos| assert_eq!(walls.add(nanos), 12));
-        let percentiles = [99, 90, 50, 100, 98].map(|percent| walls.percentile(percent));
+        let percentiles = [990, 900, 500, 1000, 980].map(|per_mille| walls.percentile(per_mille));
         assert_eq!(percentiles, [1 << 32, 90, 50, u64::MAX, u64::from(u32::MAX)]);
+        walls.sort();
+        assert_eq!([0, 96, 97, 98, 99].map(|rank| walls.at(rank)), [1, 97, u64::from(u32::MAX), 1 << 32, u64::MAX]);
+        assert_eq!(walls.count(), 100);
+        let mut unsorted = Walls::default();
+        [1 << 41, 3, 1 << 40, 9].into_iter().for_each(|nanos| _ = unsorted.add(nanos));
+        unsorted.sort();
+        assert_eq!([0, 1, 2, 3].map(|rank| unsorted.at(rank)), [3, 9, 1 << 40, 1 << 41]);
     }
 
     #[test]
@@ -86,6 +112,6 @@ mod tests {
         let mut few = Walls::default();
         [7, 1 << 40].into_iter().for_each(|nanos| _ = few.add(nanos));
         assert_eq!(few.block_medians(20), [7, 1 << 40]);
-        assert_eq!(few.percentile(50), 7);
+        assert_eq!(few.percentile(500), 7);
     }
 }

@@ -19,6 +19,7 @@ pub(super) struct LiveCore {
     pub(super) processes: Vec<ProcessSpans>,
     pub(super) series: SeriesTable,
     open_spans_max: usize,
+    has_self_times: bool,
     /// The time that the stream has reached.
     pub(super) now_nanos: u64,
     /// For each ring, true if its first events were overwritten and none of the others was seen yet.
@@ -44,7 +45,8 @@ pub(super) struct LiveCounts {
 pub(super) struct ProcessSpans {
     pub(super) replay: SpanReplay,
     pub(super) order: SpanOrder,
-    pub(super) self_times: SelfTimes,
+    /// `None` if self times are left out.
+    pub(super) self_times: Option<SelfTimes>,
     /// The time of the last event, in nanoseconds since the epoch.
     pub(super) last_nanos: u64,
     pub(super) has_ended: bool,
@@ -63,6 +65,7 @@ impl LiveCore {
             processes: Vec::new(),
             series: SeriesTable::new(options),
             open_spans_max: options.open_spans_max,
+            has_self_times: options.has_self_times,
             now_nanos: 0,
             has_lost_first: Vec::new(),
             known_since_nanos: None,
@@ -73,11 +76,11 @@ impl LiveCore {
 
     /// Makes room for the rings and processes of `tables`.
     pub(super) fn grow(&mut self, tables: &LiveTables) {
-        let open_spans_max = self.open_spans_max;
+        let (open_spans_max, has_self_times) = (self.open_spans_max, self.has_self_times);
         let new = || ProcessSpans {
             replay: SpanReplay::live(open_spans_max),
             order: SpanOrder::default(),
-            self_times: SelfTimes::default(),
+            self_times: has_self_times.then(SelfTimes::default),
             last_nanos: 0,
             has_ended: false,
         };
@@ -159,9 +162,9 @@ impl LiveCore {
         let ProcessSpans { replay, order, self_times, .. } = &mut self.processes[entry.process_index];
         let step = replay.push_raw(recorder, record, catalog);
         order.look(replay, [record.related(), record.span()]);
-        match step {
-            SpanStep::None => {}
-            _ => self_times.record(record, &step, replay),
+        match (&step, self_times) {
+            (SpanStep::None, _) | (_, None) => {}
+            (_, Some(self_times)) => self_times.record(record, &step, replay),
         }
         let span = || record.span().and_then(|id| self.processes[entry.process_index].replay.get(id));
         let program = &tables.programs[entry.process_index];
@@ -233,7 +236,8 @@ impl LiveCore {
         S: FnMut(&Sight<'_>, LiveState<'_>),
     {
         while let Some(span) = self.processes[process_index].replay.take_closed_place() {
-            let self_nanos = self.processes[process_index].self_times.take(&span, 0);
+            let self_times = self.processes[process_index].self_times.as_mut();
+            let self_nanos = self_times.and_then(|self_times| self_times.take(&span, 0));
             self.count(&span, self_nanos);
             let program = &tables.programs[process_index];
             let seen = ClosedSpan { span: &span, self_nanos, program, process_index };
@@ -284,11 +288,15 @@ impl LiveCore {
         let is_due = self.now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
         for ProcessSpans { replay, self_times, .. } in &mut self.processes {
             replay.forget_old();
-            self_times.forget_old(replay);
+            if let Some(self_times) = self_times {
+                self_times.forget_old(replay);
+            }
             if is_due && replay.len() >= self.open_spans_max / 10 * 9 {
                 self.lost_spans_nanos = self.now_nanos;
                 for span in replay.take_lost(self.now_nanos) {
-                    self_times.take(&span, 0);
+                    if let Some(self_times) = self_times {
+                        self_times.take(&span, 0);
+                    }
                     self.counts.given_up += 1;
                 }
             }

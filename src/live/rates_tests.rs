@@ -78,3 +78,27 @@ fn the_events_of_the_last_second_are_counted_whether_they_came_at_once_or_not() 
     stream.tick(START + 20_000 * MILLI, ignore);
     assert_eq!(rates(&stream, 0).1, [0.0, 0.0]);
 }
+
+#[test]
+fn self_times_are_known_unless_they_are_left_out_and_all_else_stays() {
+    let options = LiveOptions::new().windows(WINDOWS);
+    let found = [options.clone(), options.without_self_times()].map(|options| {
+        let mut stream = StreamFixture::new(&options);
+        stream.call_site(1, "query");
+        let mut closed = Vec::new();
+        let mut see = |sight: &Sight<'_>, _: LiveState<'_>| {
+            if let Sight::SpanClosed(span) = sight {
+                closed.push((span.wall_nanos(), span.self_nanos()));
+            }
+        };
+        let (outer, inner) = (PerfExt::of_span(1, 1), PerfExt::of_span(2, 1));
+        stream.push(START, PerfEvent::SpanNew, outer, &[], &mut see);
+        stream.push(START + 10, PerfEvent::SpanNew, PerfExt { related: 1, ..inner }, &[], &mut see);
+        stream.push(START + 40, PerfEvent::SpanClose, inner, &[], &mut see);
+        stream.push(START + 100, PerfEvent::SpanClose, outer, &[], &mut see);
+        stream.end(&mut see);
+        closed
+    });
+    assert_eq!(found[0], [(30, Some(30)), (100, Some(70))]);
+    assert_eq!(found[1], [(30, None), (100, None)]);
+}

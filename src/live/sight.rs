@@ -83,7 +83,8 @@ impl<'a> ClosedSpan<'a> {
     }
 
     /// Returns the time in which the span existed and none of its children did, in nanoseconds. Returns `None` if the
-    /// beginning of the span was not seen.
+    /// beginning of the span was not seen, and if self times are left out
+    /// ([`LiveOptions::without_self_times`](super::LiveOptions::without_self_times)).
     #[must_use]
     pub fn self_nanos(&self) -> Option<u64> {
         self.self_nanos

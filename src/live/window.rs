@@ -206,6 +206,7 @@ impl WindowStats {
     }
 
     /// Returns the sum of the times in which the closed spans existed and none of their children did, in nanoseconds.
+    /// Returns 0 if self times are left out.
     #[must_use]
     pub fn self_nanos(&self) -> u64 {
         self.tally.self_nanos

@@ -1,5 +1,7 @@
-"""Opens a page from its file in a headless Chromium that has no network. Prints the title, the rows of the table of
-spans, the names in speedscope's table, every problem that the browser reports, and every request but that of the file.
+"""Opens a page from its file in a headless Chromium that has no network. Prints the title, the rows of the first table,
+the texts of the flame graphs, those of the frames that are as wide as the graph after a click on the last frame, the
+names in speedscope's table if the page has speedscope, every problem that the browser reports, and every request but
+that of the file. Also opens the page without scripts, and prints the texts of the flame graphs that are visible then.
 
 With a folder as second argument, it saves pictures of the page in both colour schemes there.
 """
@@ -22,17 +24,40 @@ with sync_playwright() as playwright:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: requests.append(request.url) if request.url not in (ADDRESS, "about:srcdoc") else None)
     page.goto(ADDRESS)
+    TEXTS = "graphs => graphs.map(graph => [...graph.querySelectorAll('text')].map(text => text.textContent))"
+    WIDE = """graphs => graphs.map(graph => [...graph.querySelectorAll('svg')]
+        .filter(frame => frame.querySelector('rect').getBoundingClientRect().width > graph.getBoundingClientRect().width - 2)
+        .map(frame => frame.querySelector('text').textContent))"""
+    has_profile = page.locator("iframe").count() > 0
     frame = page.frame_locator("iframe")
-    frame.get_by_text("Sandwich").wait_for(timeout=60_000)
+    if has_profile:
+        frame.get_by_text("Sandwich").wait_for(timeout=60_000)
+    graphs = page.locator("svg.flame")
+    flames = graphs.evaluate_all(TEXTS)
+    for graph in graphs.all():
+        graph.locator("rect").last.click()
+    zoomed = graphs.evaluate_all(WIDE)
+    for graph in graphs.all():
+        graph.locator("rect").first.click()
     if len(sys.argv) > 2:
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.wait_for_timeout(1000)
             page.screenshot(path=os.path.join(sys.argv[2], f"{scheme}.png"), full_page=True)
-    frame.get_by_text("Sandwich").click()
-    # speedscope has another table, which it hides: the list of the profiles.
-    frame.locator("table").last.locator("td").first.wait_for(timeout=60_000)
     rows = page.evaluate("[...document.querySelectorAll('table')[0].tBodies[0].rows].map(row => [...row.cells].map(cell => cell.innerText.trim()))")
-    frames = frame.locator("table").last.locator("tr td:last-child").all_inner_texts()
-    print(json.dumps({"title": page.title(), "rows": rows, "frames": [text.strip() for text in frames], "problems": problems, "requests": requests}))
+    frames = []
+    if has_profile:
+        frame.get_by_text("Sandwich").click()
+        # speedscope has another table, which it hides: the list of the profiles.
+        frame.locator("table").last.locator("td").first.wait_for(timeout=60_000)
+        frames = frame.locator("table").last.locator("tr td:last-child").all_inner_texts()
+    title = page.title()
+    without = browser.new_context(offline=True, java_script_enabled=False, viewport={"width": 1000, "height": 800})
+    plain = without.new_page()
+    plain.goto(ADDRESS)
+    visible = [text.text_content() for text in plain.locator("svg.flame text").all() if text.is_visible()]
+    print(json.dumps({
+        "title": title, "rows": rows, "flames": flames, "zoomed": zoomed, "without_scripts": visible,
+        "frames": [text.strip() for text in frames], "problems": problems, "requests": requests,
+    }))
     browser.close()

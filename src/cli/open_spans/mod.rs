@@ -76,7 +76,7 @@ pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
 
 fn options(args: &OpenArgs) -> LiveOptions {
     // Counts are not shown, so there is no window.
-    LiveOptions::new().open_spans_max(args.max_spans).windows([])
+    LiveOptions::new().open_spans_max(args.max_spans).windows([]).without_self_times()
 }
 
 fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {

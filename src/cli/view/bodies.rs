@@ -1,5 +1,6 @@
 //! The answers that are too long, or too slow, for memory: files, and the stream that shows that a page is open.
 
+use super::conversion::{Conversion, Sign};
 use super::session::{OpenAnswer, OpenPage};
 use axum::body::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -14,7 +15,7 @@ use tokio::time::Interval;
 
 const PIECE_BYTES: u64 = 256 << 10;
 /// The time between two signs of life. If one cannot be sent, the page is closed.
-const PULSE: Duration = Duration::from_millis(500);
+pub(super) const PULSE: Duration = Duration::from_millis(250);
 
 /// The bytes of a file. A piece is read when the browser has taken the one before.
 pub(super) struct FileBody {
@@ -60,15 +61,29 @@ impl Body for FileBody {
     }
 }
 
-/// The stream that a page keeps open: comments of server-sent events, which the page ignores.
+/// The stream that a page keeps open: server-sent events that say how far the conversion is, and comments when nothing
+/// has changed.
 pub(super) struct AliveBody {
     pulse: Interval,
     page: OpenPage,
+    conversion: Conversion,
+    last: Option<Sign>,
 }
 
 impl AliveBody {
-    pub(super) fn new(page: OpenPage) -> Self {
-        Self { pulse: tokio::time::interval(PULSE), page }
+    pub(super) fn new(page: OpenPage, conversion: Conversion) -> Self {
+        Self { pulse: tokio::time::interval(PULSE), page, conversion, last: None }
+    }
+
+    /// Returns the next sign of life.
+    fn next(&mut self) -> Bytes {
+        let sign = self.conversion.sign();
+        if self.last.as_ref() == Some(&sign) {
+            return Bytes::from_static(b":\n");
+        }
+        let event = sign.event();
+        self.last = Some(sign);
+        event.into()
     }
 }
 
@@ -80,7 +95,7 @@ impl Body for AliveBody {
         match self.pulse.poll_tick(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(_) if self.page.session().has_ended() => Poll::Ready(None),
-            Poll::Ready(_) => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\n"))))),
+            Poll::Ready(_) => Poll::Ready(Some(Ok(Frame::data(self.next())))),
         }
     }
 }

@@ -1,9 +1,9 @@
 "use strict";
 
 const { ui, trace, title } = document.body.dataset;
-
-// The server ends when this stream has been closed for some seconds.
-new EventSource("alive");
+const show = (id) => {
+  for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== id;
+};
 
 // The UI keeps a copy of each trace in the browser's cache storage. Another program may get this port later, and its
 // pages could read the copy. So the copy goes when the page does.
@@ -13,7 +13,15 @@ addEventListener("pagehide", forget);
 const showOffline = () => {
   const frame = document.createElement("iframe");
   frame.title = title;
-  frame.src = `ui/index.html#!/?url=${encodeURIComponent(new URL(trace, location.href))}`;
+  // Losses are at the top, and all groups of tracks are open, but for that of clocks and the like.
+  const commands = [
+    { id: "dev.perfetto.PinTracksByRegex", args: ["^losses of "] },
+    { id: "dev.perfetto.ExpandTracksByRegex", args: ["^(?!System$)"] },
+  ];
+  const args = { url: new URL(trace, location.href), startupCommands: JSON.stringify(commands) };
+  const route = Object.entries(args).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  frame.src = `ui/index.html#!/?${route}`;
+  document.querySelector("main").hidden = true;
   document.body.append(frame);
 };
 
@@ -43,11 +51,28 @@ const openOnline = () => {
   addEventListener("message", onMessage);
 };
 
-if (ui) {
-  document.querySelector("main").hidden = false;
-  document.getElementById("open").addEventListener("click", openOnline);
-  openOnline();
-} else {
-  forget();
-  showOffline();
-}
+const showTrace = () => {
+  if (ui) {
+    show("online");
+    document.getElementById("open").addEventListener("click", openOnline);
+    openOnline();
+  } else {
+    forget();
+    showOffline();
+  }
+};
+
+// The stream says how far the conversion of the capture is. The server ends when the stream has been closed for some
+// seconds.
+const alive = new EventSource("alive");
+alive.addEventListener("converting", ({ data }) => {
+  const { text, percent } = JSON.parse(data);
+  document.getElementById("step").textContent = `${text}: ${percent} %`;
+  document.querySelector("progress").value = percent;
+  show("converting");
+});
+alive.addEventListener("ready", showTrace, { once: true });
+alive.addEventListener("failed", () => {
+  alive.close();
+  show("failed");
+});

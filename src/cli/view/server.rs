@@ -1,7 +1,8 @@
 //! The HTTP server: the start page, the UI and the trace, for our own page and nobody else.
 
-use super::bodies::{AliveBody, FileBody};
+use super::bodies::{AliveBody, FileBody, PULSE};
 use super::connections::{Door, Proof};
+use super::conversion::Conversion;
 use super::guard::RequestGuard;
 use super::session::Session;
 use super::ui::{ONLINE, Ui, content_type};
@@ -13,7 +14,6 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +33,7 @@ const UI_POLICY: &str = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: 
 
 /// The things that the server shows.
 pub(super) struct Show {
-    pub(super) trace: Arc<File>,
-    pub(super) trace_bytes: u64,
+    pub(super) conversion: Conversion,
     /// The name of the trace: letters, digits, `.`, `_` and `-`.
     pub(super) title: String,
     pub(super) ui: Ui,
@@ -67,8 +66,14 @@ impl ViewServer {
         self.guard.url()
     }
 
-    /// Serves until the page is closed or the user interrupts. With `is_once`, only until the trace was fetched.
-    pub(super) fn serve(self, is_once: bool, interrupt: &Interrupt) -> Result<(), Failure> {
+    /// Serves until the page is closed or the user interrupts. With `is_once`, only until the trace was fetched. Calls
+    /// `look` all the time, and ends with its error.
+    pub(super) fn serve(
+        self,
+        is_once: bool,
+        interrupt: &Interrupt,
+        mut look: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let cannot = |error: std::io::Error| Failure::io("cannot serve the trace", &error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
         runtime.block_on(async {
@@ -79,15 +84,21 @@ impl ViewServer {
             let (ended, told) = tokio::sync::oneshot::channel();
             let serving = axum::serve(door, app).with_graceful_shutdown(async { _ = told.await });
             let serving = tokio::spawn(serving.into_future());
-            while !interrupt.came() && !session.is_over(is_once) {
+            let mut looked = Ok(());
+            while looked.is_ok() && !interrupt.came() && !session.is_over(is_once) {
                 tokio::time::sleep(LOOK).await;
+                looked = look();
+            }
+            if looked.is_err() {
+                // The page learns of it first.
+                tokio::time::sleep(2 * PULSE).await;
             }
             session.end();
             _ = ended.send(());
             // A connection that never finishes does not keep the program.
-            match tokio::time::timeout(FAREWELL[usize::from(is_once)], serving).await {
-                Ok(Ok(served)) => served.map_err(cannot),
-                _ => Ok(()),
+            match tokio::time::timeout(FAREWELL[usize::from(is_once && looked.is_ok())], serving).await {
+                Ok(Ok(served)) => looked.and(served.map_err(|error| cannot(error).into())),
+                _ => looked,
             }
         })
     }
@@ -113,11 +124,18 @@ impl Show {
             "" => Some(with_policy(bytes("text/html; charset=utf-8", self.page()), PAGE_POLICY)),
             "page.js" => Some(bytes("text/javascript; charset=utf-8", include_str!("page.js"))),
             "page.css" => Some(bytes("text/css; charset=utf-8", include_str!("page.css"))),
-            "alive" => Some(stream("text/event-stream", Body::new(AliveBody::new(session.open_page())))),
+            "alive" => Some(stream(
+                "text/event-stream",
+                Body::new(AliveBody::new(session.open_page(), self.conversion.clone())),
+            )),
             _ => match (path.split_once('/')?, &self.ui) {
                 (("trace", name), _) if name == self.trace_name() => {
-                    let body = FileBody::new(self.trace.clone(), self.trace_bytes, true, session.open_answer());
-                    Some(file("application/octet-stream", self.trace_bytes, body))
+                    // The page asks when it was told that the trace is there.
+                    let Some((trace, bytes)) = self.conversion.trace() else {
+                        return Some(empty(StatusCode::SERVICE_UNAVAILABLE));
+                    };
+                    let body = FileBody::new(trace, bytes, true, session.open_answer());
+                    Some(file("application/octet-stream", bytes, body))
                 }
                 (("ui", name), Ui::Folder(folder)) => {
                     let found = folder.file(name)?;

@@ -1,7 +1,8 @@
 //! The trace that is shown: the capture, or its last part if a browser cannot show all of it.
 
+use super::conversion::{Conversion, ConversionStep};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::format::grouped;
+use crate::cli::format::{bytes, grouped};
 use crate::cli::paint::WARNING;
 use crate::cli::saved::{Saved, SavedArgs};
 use eventring::__internals::shm::nameless_file;
@@ -10,9 +11,6 @@ use eventring::export::{ExportOptions, ExportSummary, Format, export};
 use std::fs::File;
 use std::io::BufWriter;
 
-/// The most bytes of a trace that is shown. The trace is compressed: 100 MB are 4.7 million slices, for which a browser
-/// takes 1.7 GB of memory.
-const TRACE_BYTES_MAX: u64 = 256 << 20;
 /// The most times of events that are kept in memory.
 const TIMES_MAX: usize = 1 << 20;
 /// The most attempts to make a trace small enough.
@@ -25,31 +23,45 @@ pub(super) struct ShownTrace {
     pub(super) summary: ExportSummary,
 }
 
-/// Converts the capture. If it has more than `events_max` events, or makes too large a trace, converts its last part
-/// and says so.
+/// The limits of a trace that a browser can show.
+#[derive(Clone, Copy)]
+pub(super) struct TraceLimits {
+    pub(super) events_max: u64,
+    pub(super) bytes_max: u64,
+}
+
+/// Converts the capture. If it has more events than the limits allow, or makes too large a trace, converts its last
+/// part and says so.
 pub(super) fn convert(
     args: &SavedArgs,
     saved: &mut Saved,
     options: ExportOptions,
-    events_max: u64,
+    TraceLimits { events_max, bytes_max }: TraceLimits,
+    conversion: &Conversion,
 ) -> anyhow::Result<ShownTrace> {
+    conversion.begin(ConversionStep::Converting);
     let mut keep = events_max;
     let all = saved.capture.end().map_or(u64::MAX, |end| end.stats.events());
-    let mut times = None;
+    let mut last_part = LastPart::default();
     if all > events_max {
-        keep_last(args, saved, &mut times, keep)?;
+        last_part.keep(args, saved, keep, conversion)?;
     }
+    let mut too_large = None;
     for _ in 0..ATTEMPTS {
         let trace = write(&saved.capture, options)?;
-        if trace.bytes <= TRACE_BYTES_MAX || events_max == u64::MAX {
+        if trace.bytes <= bytes_max {
+            saved.reading.end();
+            last_part.report(too_large.map(|bytes| (bytes, bytes_max)));
             return Ok(trace);
         }
-        let events = times.get_or_insert_with(|| Times::of(&saved.capture)).events.min(keep);
+        too_large.get_or_insert(trace.bytes);
+        let events = last_part.times(&saved.capture, conversion).events.min(keep);
         // A little less than in proportion, because events differ in size.
-        keep = (events as f64 * 0.8 * TRACE_BYTES_MAX as f64 / trace.bytes as f64) as u64;
-        keep_last(args, saved, &mut times, keep)?;
+        keep = (events as f64 * 0.8 * bytes_max as f64 / trace.bytes as f64) as u64;
+        last_part.keep(args, saved, keep, conversion)?;
     }
-    let message = "even a small part of the capture makes a trace that is too large for a browser; choose a shorter time by --from and --to";
+    let message = "even a small part of the capture makes a trace that is too large for a browser; choose a shorter time by \
+                   --from and --to, or show more by --max-size";
     Err(Failure::new(Exit::Failed, message).into())
 }
 
@@ -108,20 +120,48 @@ impl Times {
     }
 }
 
-/// Narrows the selection to the last `keep` events, and says so.
-fn keep_last(args: &SavedArgs, saved: &mut Saved, times: &mut Option<Times>, keep: u64) -> anyhow::Result<()> {
-    let times = times.get_or_insert_with(|| Times::of(&saved.capture));
-    let Some(from) = times.last(keep) else { return Ok(()) };
-    saved.select(&args.names, &args.selection(&saved.capture).from_epoch_nanos(from))?;
-    let time =
-        jiff::Timestamp::from_nanosecond(i128::from(from)).map_or_else(|_| from.to_string(), |time| time.to_string());
-    anstream::eprintln!(
-        "{WARNING}warning:{WARNING:#} the capture is too large for a browser: of its {} events, the last {} are shown, from {time} on; \
-         choose another part by --from, --to, --around, --span or --min-duration, or show everything by --max-events 0",
-        grouped(times.events),
-        grouped(keep.min(times.events)),
-    );
-    Ok(())
+/// The last part of a capture that is too large.
+#[derive(Default)]
+struct LastPart {
+    times: Option<Times>,
+    /// The number of the last events that are kept, and the time of the first of them. `None` if all are kept.
+    kept: Option<(u64, u64)>,
+}
+
+impl LastPart {
+    fn times(&mut self, capture: &CaptureFile, conversion: &Conversion) -> &Times {
+        self.times.get_or_insert_with(|| {
+            conversion.begin(ConversionStep::FindingLastPart);
+            Times::of(capture)
+        })
+    }
+
+    /// Narrows the selection to the last `keep` events.
+    fn keep(&mut self, args: &SavedArgs, saved: &mut Saved, keep: u64, on: &Conversion) -> anyhow::Result<()> {
+        let from = self.times(&saved.capture, on).last(keep);
+        on.begin(ConversionStep::ConvertingLastPart);
+        let Some(from) = from else { return Ok(()) };
+        self.kept = Some((keep, from));
+        saved.select(&args.names, &args.selection(&saved.capture).from_epoch_nanos(from))
+    }
+
+    /// Says how much is shown, and of how much. `too_large` is the size of the trace of all events and the limit, if
+    /// that was the reason.
+    fn report(&self, too_large: Option<(u64, u64)>) {
+        let (Some((keep, from)), Some(times)) = (self.kept, &self.times) else { return };
+        let time = jiff::Timestamp::from_nanosecond(i128::from(from))
+            .map_or_else(|_| from.to_string(), |time| time.to_string());
+        let size = too_large.map_or_else(String::new, |(trace_bytes, bytes_max)| {
+            format!(" (a trace of {}, more than {})", bytes(trace_bytes), bytes(bytes_max))
+        });
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} the capture is too large for a browser{size}: of its {} events, the last {} are \
+             shown, from {time} on; choose another part by --from, --to, --around, --span or --min-duration, or show \
+             everything by --max-events 0",
+            grouped(times.events),
+            grouped(keep.min(times.events)),
+        );
+    }
 }
 
 #[cfg(test)]

@@ -3,23 +3,25 @@
 use super::super::numbers::{grouped, time};
 use super::super::outline::Outline;
 use super::super::summary::SpanSummary;
-use super::figures::{Figures, Histogram};
+use super::activity::Activity;
+use super::durations::Histogram;
 use std::fmt::Write as _;
 
 /// The largest number of losses that the chart of events shows.
 const LOSSES_MAX: usize = 500;
 
 /// Returns the chart of the events a second, with the times of losses in another colour.
-pub(super) fn events(figures: &Figures, outline: &Outline) -> String {
+pub(super) fn events(activity: &Activity, outline: &Outline) -> String {
     const WIDTH: f64 = 960.0;
     const HEIGHT: f64 = 150.0;
     const LEFT: f64 = 70.0;
     const TOP: f64 = 8.0;
     let length_nanos = outline.last_nanos.saturating_sub(outline.first_nanos).max(1);
-    let most = figures.events.iter().copied().max().unwrap_or(0).max(1);
-    let step = WIDTH / figures.events.len() as f64;
+    let most = activity.counts.iter().copied().max().unwrap_or(0).max(1);
+    let step = WIDTH * activity.part_nanos as f64 / length_nanos as f64;
+    let begin = WIDTH * activity.first_nanos.saturating_sub(outline.first_nanos) as f64 / length_nanos as f64;
     let mut svg = String::from("<svg viewBox=\"0 0 1040 190\" role=\"img\" aria-label=\"events a second\">");
-    let rate = most as f64 * figures.events.len() as f64 * 1e9 / length_nanos as f64;
+    let rate = most as f64 * 1e9 / activity.part_nanos as f64;
     for part in [0.0, 0.5, 1.0] {
         let y = TOP + HEIGHT * (1.0 - part);
         let text = grouped((rate * part).round() as u64);
@@ -38,10 +40,12 @@ pub(super) fn events(figures: &Figures, outline: &Outline) -> String {
             "<rect class=\"lost\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{width:.1}\" height=\"{HEIGHT}\"><title>{title}</title></rect>"
         );
     }
-    for (index, count) in figures.events.iter().enumerate().filter(|(_, count)| **count > 0) {
+    for (index, count) in activity.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let height = (HEIGHT * *count as f64 / most as f64).max(0.5);
-        let (x, y) = (LEFT + step * index as f64, TOP + HEIGHT - height);
-        let (width, count) = (step - 0.8, grouped(*count));
+        let (x, y) = (begin + step * index as f64, TOP + HEIGHT - height);
+        // The last part may end after the recording.
+        let (width, count) = ((step.min(WIDTH - x) - 0.8).max(0.4), grouped(*count));
+        let x = LEFT + x.min(WIDTH);
         _ = write!(
             svg,
             "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>events: {count}</title></rect>"
@@ -94,7 +98,7 @@ pub(super) fn durations(histogram: &Histogram, span: &SpanSummary) -> String {
 }
 
 /// Returns the class of a text below an axis that is divided into four parts.
-fn anchor(part: u64) -> &'static str {
+pub(super) fn anchor(part: u64) -> &'static str {
     match part {
         0 => "begin",
         4 => "end",

@@ -1,148 +1,154 @@
-//! The pass that counts what the charts and the tables of a page show.
+//! The pass that counts what a page shows. It reads a capture once.
 
-use super::super::outline::Outline;
+use super::super::folded::{self, SpanFolder};
+use super::super::outline::{Outline, OutlinePass};
 use super::super::pass::{self, Pass};
 use super::super::recording::CaptureRecording;
-use super::super::summary::Summary;
-use crate::capture::CaptureError;
+use super::super::stacks::Stacks;
+use super::super::summary::{SpanCounter, Summary, is_error};
+use super::super::{ExportOptions, ExportSummary};
+use super::activity::Activity;
+use super::durations::Durations;
+#[cfg(feature = "live")]
+use super::durations::PercentileCurve;
+use super::flame::FlameSide;
+use crate::capture::{CaptureError, CaptureFile};
+use crate::reader::GapCause;
 use crate::recording::{EntryContent, RecordingEntry};
-use crate::schema::perf::{CallSiteLevel, PerfEvent};
 use crate::tracing::{Span, SpanReplay, SpanStep};
-use std::collections::HashMap;
 use std::io;
 
-/// The number of parts into which the time of the recording is divided.
-pub(super) const TIMES: usize = 160;
-/// The number of spans whose durations have a histogram.
-pub(super) const HISTOGRAMS: usize = 6;
-/// The number of parts into which an octave of durations is divided.
-const PARTS: u32 = 4;
+/// The number of spans whose durations are kept for charts, those with the largest total.
+const CHARTED_SPANS: usize = 12;
 
-/// Counts for the charts and tables of a page.
-pub(super) struct Figures {
-    /// The number of events in each part of the time.
-    pub(super) events: Vec<u64>,
+/// The figures that a page shows about a capture.
+pub(crate) struct CaptureFigures<'c> {
+    pub(super) recording: CaptureRecording<'c>,
+    /// The counts and durations of spans.
+    pub(crate) summary: Summary,
+    pub(super) outline: Outline,
+    /// The durations of the first spans of the summary.
+    pub(super) durations: Vec<Durations>,
+    pub(super) activity: Activity,
     /// The number of events of each ring.
     pub(super) events_of_rings: Vec<u64>,
-    /// The log records of the level ERROR in spans of each name, in the order of the summary.
-    pub(super) errors: Vec<u64>,
     /// The number of log records of the level ERROR.
-    pub(super) all_errors: u64,
-    /// The histograms of the first spans of the summary.
-    pub(super) histograms: Vec<Histogram>,
+    pub(super) errors: u64,
+    pub(super) stacks: Stacks,
 }
 
-/// The number of durations in each part of a logarithmic scale.
-#[derive(Default)]
-pub(super) struct Histogram {
-    pub(super) counts: Vec<u64>,
-}
-
-impl Histogram {
-    fn add(&mut self, nanos: u64) {
-        let index = (f64::from(PARTS) * (nanos.max(1) as f64).log2()) as usize;
-        if self.counts.len() <= index {
-            self.counts.resize(index + 1, 0);
-        }
-        self.counts[index] += 1;
-    }
-
-    /// Returns the shortest duration of a part.
-    pub(super) fn begin(index: usize) -> f64 {
-        (index as f64 / f64::from(PARTS)).exp2()
-    }
-
-    /// Returns the part in which a duration lies, with decimals.
-    pub(super) fn place(nanos: u64) -> f64 {
-        f64::from(PARTS) * (nanos.max(1) as f64).log2()
-    }
-}
-
-impl Figures {
-    /// Reads a recording to its end.
+impl<'c> CaptureFigures<'c> {
+    /// Reads a capture to its end.
     ///
     /// # Errors
-    /// The pass would take more memory than any capture of this size from a real program needs.
-    pub(super) fn of(
-        recording: &CaptureRecording<'_>,
-        outline: &Outline,
-        summary: &Summary,
-    ) -> Result<Self, CaptureError> {
-        let names = summary.spans.iter().enumerate();
-        let names = names.map(|(index, span)| ((span.name.clone(), span.target.clone()), index)).collect();
-        let figures = Self {
-            events: vec![0; TIMES],
-            events_of_rings: vec![0; recording.capture.rings().len()],
-            errors: vec![0; summary.spans.len()],
-            all_errors: 0,
-            histograms: (0..HISTOGRAMS.min(summary.spans.len())).map(|_| Histogram::default()).collect(),
+    /// There is no perf ring, a perf ring has a schema of another version, or the pass would take more memory than any
+    /// capture of this size from a real program needs.
+    pub(crate) fn of(capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
+        let recording = CaptureRecording::new(capture)?;
+        recording.expect_spans()?;
+        let mut figures = FigurePass {
+            spans: SpanCounter::new(&recording),
+            outline: OutlinePass::new(&recording, options.view),
+            stacks: SpanFolder::new(&recording, options.view, options.names),
+            activity: Activity::default(),
+            events_of_rings: vec![0; capture.rings().len()],
+            errors: 0,
         };
-        let (first_nanos, last_nanos) = (outline.first_nanos, outline.last_nanos);
-        let mut counter = FigureCounter { figures, names, first_nanos, last_nanos };
-        let end = pass::run(recording, &mut counter)?;
-        let take = |_: usize, span: Span| {
-            counter.duration(&span);
+        let end = pass::run(&recording, &mut figures)?;
+        let times = figures.outline.end(&end);
+        figures.stacks.end(&end);
+        let take = |process: usize, span: Span| {
+            figures.spans.add(process, &span, times.1);
+            figures.stacks.fold(process, &span, times.1);
+            figures.outline.take_remaining(process, span);
             Ok(())
         };
-        end.finish(take).map_err(pass::write_error)?;
-        Ok(counter.figures)
+        let counts = end.finish(take).map_err(pass::write_error)?;
+        let FigurePass { spans, outline, stacks, activity, events_of_rings, errors } = figures;
+        let (summary, walls) = spans.finish(capture, &counts, CHARTED_SPANS);
+        let outline = outline.finish(&recording, counts, times);
+        let (durations, stacks) = (walls.into_iter().map(Durations::of).collect(), stacks.finish());
+        Ok(Self { recording, summary, outline, durations, activity, events_of_rings, errors, stacks })
+    }
+
+    /// Returns the counts of an export of the capture.
+    pub(super) fn counts(&self) -> &ExportSummary {
+        &self.outline.counts
+    }
+
+    /// Returns the time from the first event to the last one.
+    pub(crate) fn length_nanos(&self) -> u64 {
+        self.outline.last_nanos.saturating_sub(self.outline.first_nanos)
+    }
+
+    /// Returns the number of events that were captured.
+    pub(super) fn events(&self) -> u64 {
+        self.events_of_rings.iter().fold(0, |sum: u64, count| sum.saturating_add(*count))
+    }
+
+    /// Returns the number of events that were lost for a cause, in one ring or in all of them.
+    pub(super) fn lost_by(&self, cause: GapCause, ring: Option<u32>) -> u64 {
+        let losses = self.outline.losses.iter().filter(|loss| ring.is_none_or(|ring| ring == loss.ring));
+        losses.fold(0, |sum, loss| sum.saturating_add(loss.by_cause[cause as usize]))
+    }
+
+    /// Returns the names of the programs, in the order of the processes.
+    pub(crate) fn programs(&self) -> Vec<&str> {
+        folded::programs(&self.recording)
+    }
+
+    /// Returns the stacks as one side of a flame graph. Times and instructions are divided by `divisor`. If
+    /// `has_programs` is true, each program is a frame.
+    pub(crate) fn flame_side(&self, divisor: f64, has_programs: bool) -> FlameSide<'_> {
+        let programs = if has_programs { self.programs() } else { Vec::new() };
+        FlameSide { stacks: &self.stacks, programs, divisor }
+    }
+
+    /// Returns the curve of the durations of a span, if it is one of those with the largest total.
+    #[cfg(feature = "live")]
+    pub(crate) fn curve(&self, name: &str, target: &str) -> Option<&PercentileCurve> {
+        let mut spans = self.summary.spans.iter().zip(&self.durations);
+        let (_, durations) = spans.find(|(span, _)| span.name == name && span.target == target)?;
+        Some(&durations.curve).filter(|curve| !curve.points.is_empty())
     }
 }
 
-struct FigureCounter {
-    figures: Figures,
-    /// The index in the summary of each name and target.
-    names: HashMap<(String, String), usize>,
-    first_nanos: u64,
-    last_nanos: u64,
+struct FigurePass<'r> {
+    spans: SpanCounter,
+    outline: OutlinePass,
+    stacks: SpanFolder<'r>,
+    activity: Activity,
+    events_of_rings: Vec<u64>,
+    errors: u64,
 }
 
-impl FigureCounter {
-    fn index_of(&self, span: &Span) -> Option<usize> {
-        let target = span.call_site.as_ref().map(|call_site| call_site.target.clone()).unwrap_or_default();
-        self.names.get(&(span.name(), target)).copied()
-    }
-
-    fn duration(&mut self, span: &Span) {
-        let Some(nanos) = span.wall_nanos() else { return };
-        if let Some(histogram) = self.index_of(span).and_then(|index| self.figures.histograms.get_mut(index)) {
-            histogram.add(nanos);
-        }
-    }
-}
-
-impl Pass for FigureCounter {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+impl Pass for FigurePass<'_> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+        self.spans.entry(entry, step, replay)?;
+        self.outline.entry(entry, step, replay)?;
+        self.stacks.entry(entry, step, replay)?;
         let nanos = match &entry.content {
             EntryContent::Perf { record, catalog, .. } => {
-                let is_error = record.event == Some(PerfEvent::Event)
-                    && catalog.call_site(record.ext.call_site_id).level == CallSiteLevel::Error;
-                if is_error {
-                    self.figures.all_errors += 1;
-                    let span = record.span().and_then(|span| replay.get(span));
-                    if let Some(index) = span.and_then(|span| self.index_of(span)) {
-                        self.figures.errors[index] += 1;
-                    }
-                }
+                self.errors += u64::from(is_error(record, catalog));
                 record.epoch_nanos()
             }
             EntryContent::Typed { descriptor, .. } => descriptor.record_epoch_nanos,
             EntryContent::Gap { .. } => return Ok(()),
         };
-        self.figures.events_of_rings[entry.ring as usize] += 1;
-        let length = u128::from(self.last_nanos.saturating_sub(self.first_nanos)) + 1;
-        let since = u128::from(nanos.clamp(self.first_nanos, self.last_nanos.max(self.first_nanos)) - self.first_nanos);
-        self.figures.events[(since * TIMES as u128 / length) as usize] += 1;
+        self.events_of_rings[entry.ring as usize] += 1;
+        self.activity.add(nanos);
         Ok(())
     }
 
-    fn closed(&mut self, _: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
-        self.duration(span);
-        Ok(())
+    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
+        self.spans.closed(process_index, span, replay)?;
+        self.outline.closed(process_index, span, replay)?;
+        self.stacks.closed(process_index, span, replay)
     }
 
     fn kept_bytes(&self) -> u64 {
-        // The names and the figures are as many as the summary has, and that has passed its own check.
-        self.names.len() as u64 * 512
+        // A flame graph of the stacks takes twice as much again.
+        let stacks = self.stacks.kept_bytes().saturating_mul(3);
+        self.spans.kept_bytes().saturating_add(self.outline.kept_bytes()).saturating_add(stacks)
     }
 }

@@ -1,25 +1,39 @@
-//! speedscope with its profile, as a document that lies inside the page.
+//! The scripts of a page: that of its flame graphs, and speedscope with its profile, as a document inside the page.
 
-use super::text::{base64, fill};
+use super::text::{base64, escape, fill};
 
 /// The program, its style and its licence, as in its npm package.
 const SPEEDSCOPE: &str = include_str!("../../../assets/speedscope/speedscope.js");
 const STYLE: &str = include_str!("../../../assets/speedscope/speedscope.css");
-pub(super) const LICENSE: &str = include_str!("../../../assets/speedscope/LICENSE");
+const LICENSE: &str = include_str!("../../../assets/speedscope/LICENSE");
 /// The script that gives the profile to speedscope.
 const OPENER: &str = include_str!("opener.js");
+/// The script that makes frames of flame graphs wider.
+pub(super) const ZOOM: &str = include_str!("zoom.js");
 
 /// The sums of the scripts, by which the page lets a browser run these scripts and no others.
 const SPEEDSCOPE_SHA256: &str = "Erf8+pWx8HYziGVpkD4BFwQ9gQyDlRrJCE40xonvEEQ=";
 const OPENER_SHA256: &str = "qBELpsFXyRT6s6gq/fmBW4aAfmJ85A2qJBM7cIoxrPQ=";
+const ZOOM_SHA256: &str = "C8BbmaHkeo80JrE76YVB9tjbQdp08y8oBxenLVG1Etw=";
 
-/// Returns what the page and everything in it may do: show their own style, and run these two scripts. speedscope
-/// compiles WebAssembly that it brings with it. There is no network.
-pub(super) fn policy() -> String {
-    fill(include_str!("policy.txt").trim_end(), |name| match name {
-        "opener" => OPENER_SHA256.into(),
-        _ => SPEEDSCOPE_SHA256.into(),
-    })
+/// Returns the script that a page with flame graphs may run, for its policy.
+pub(crate) fn scripts() -> String {
+    format!("'sha256-{ZOOM_SHA256}'")
+}
+
+/// Returns the scripts that a page about one capture, and the document inside it, may run. speedscope compiles
+/// WebAssembly that it brings with it.
+pub(super) fn scripts_of_capture() -> String {
+    format!("'wasm-unsafe-eval' 'sha256-{SPEEDSCOPE_SHA256}' 'sha256-{OPENER_SHA256}' {}", scripts())
+}
+
+/// Returns what stands below a page about one capture.
+pub(super) fn credits() -> String {
+    let license = escape(LICENSE);
+    format!(
+        "<p>Written by eventring. The profile is shown by speedscope 1.25.0.</p>\n\
+         <details><summary>Licence of speedscope</summary><pre>{license}</pre></details>"
+    )
 }
 
 /// Returns the document. `gzip` is the compressed profile.
@@ -53,6 +67,7 @@ mod tests {
     #[test]
     fn the_policy_names_the_sums_of_the_scripts() {
         assert_eq!((SPEEDSCOPE_SHA256, OPENER_SHA256), (sha256(SPEEDSCOPE).as_str(), sha256(OPENER).as_str()));
+        assert_eq!(ZOOM_SHA256, sha256(ZOOM));
         // A script with one of these would end early or have another sum in a browser.
         assert!(!SPEEDSCOPE.contains("</script") && !SPEEDSCOPE.contains('\r') && !SPEEDSCOPE.contains("<!--"));
     }

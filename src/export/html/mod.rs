@@ -3,45 +3,48 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `figures` | the pass that counts what the charts show |
-//! | `profile` | the profile that speedscope shows, cut to what a browser can take |
-//! | `frame` | speedscope with its profile, as a document inside the page |
-//! | `charts` | charts as SVG |
+//! | `figures` | the pass that counts what a page shows |
+//! | `activity` | counts of events over the time |
+//! | `durations` | histograms of durations, and curves of percentiles |
+//! | `header` | what was captured, and the loss account |
 //! | `tables` | tables of the spans and of the rings |
+//! | `charts`, `percentiles` | charts as SVG |
+//! | `flame` | flame graphs as SVG |
+//! | `profile` | the profile that speedscope shows, cut to what a browser can take |
+//! | `frame` | the scripts of a page; speedscope with its profile, as a document inside the page |
 //! | `page` | the page around them |
 //! | `text` | text in HTML, templates |
 
+mod activity;
 mod charts;
+mod durations;
 mod figures;
-mod frame;
-mod page;
+pub(crate) mod flame;
+pub(crate) mod frame;
+mod header;
+pub(crate) mod page;
+pub(crate) mod percentiles;
 mod profile;
-mod tables;
-mod text;
+pub(crate) mod tables;
+pub(crate) mod text;
 
-use super::outline::Outline;
-use super::recording::CaptureRecording;
-use super::summary::summarize;
 use super::{ExportOptions, ExportSummary, pass};
-use crate::capture::CaptureError;
-use figures::Figures;
+use crate::capture::{CaptureError, CaptureFile};
+pub(crate) use figures::CaptureFigures;
 use page::CapturePage;
 use profile::EmbeddedProfile;
 use std::io::Write;
 
 /// Writes the page.
 pub(super) fn write(
-    recording: &CaptureRecording<'_>,
+    capture: &CaptureFile,
     options: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let summary = summarize(recording.capture)?;
-    let outline = Outline::of(recording, options.view)?;
-    let figures = Figures::of(recording, &outline, &summary)?;
-    let profile = EmbeddedProfile::of(recording, &outline, options)?;
-    let page = CapturePage { recording, summary: &summary, outline: &outline, figures: &figures, profile: &profile };
-    out.write_all(page.html().as_bytes()).map_err(pass::write_error)?;
-    Ok(outline.counts)
+    let figures = CaptureFigures::of(capture, options)?;
+    let profile = EmbeddedProfile::of(&figures, options)?;
+    out.write_all(CapturePage { figures: &figures, profile: &profile }.html().as_bytes()).map_err(pass::write_error)?;
+    Ok(figures.counts().clone())
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The profile that a page gives to speedscope: all slices by thread, or, if those are too many for a page, the sums of
 //! their times by stack.
 
-use super::super::outline::Outline;
-use super::super::recording::CaptureRecording;
 use super::super::speedscope::{SCHEMA, SpeedscopeWriter};
+use super::super::stacks::HotStack;
 use super::super::trace_builder::draw;
-use super::super::{ExportOptions, Weight, folded, numbers, pass};
+use super::super::{ExportOptions, numbers, pass};
+use super::figures::CaptureFigures;
 use crate::capture::CaptureError;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -30,26 +30,22 @@ pub(super) struct EmbeddedProfile {
 }
 
 impl EmbeddedProfile {
-    pub(super) fn of(
-        recording: &CaptureRecording<'_>,
-        outline: &Outline,
-        options: ExportOptions,
-    ) -> Result<Self, CaptureError> {
-        Self::with_limits(recording, outline, options, SLICES_MAX, STACKS_MAX)
+    pub(super) fn of(figures: &CaptureFigures<'_>, options: ExportOptions) -> Result<Self, CaptureError> {
+        Self::with_limits(figures, options, SLICES_MAX, STACKS_MAX)
     }
 
-    pub(super) fn with_limits(
-        recording: &CaptureRecording<'_>,
-        outline: &Outline,
+    pub(super) fn with_limits<'p>(
+        figures: &'p CaptureFigures<'_>,
         options: ExportOptions,
         slices_max: u64,
         stacks_max: usize,
     ) -> Result<Self, CaptureError> {
+        let outline = &figures.outline;
         let slices = numbers::grouped(outline.counts.slices);
         if outline.counts.slices.max(outline.counts.spans) <= slices_max {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
             let mut writer = SpeedscopeWriter::new(&mut gzip, outline.first_nanos, outline.last_nanos);
-            draw(recording, outline, options, &mut writer)?;
+            draw(&figures.recording, outline, options, &mut writer)?;
             let gzip = gzip.finish().map_err(pass::write_error)?;
             if gzip.len() <= BYTES_MAX {
                 let note =
@@ -57,13 +53,13 @@ impl EmbeddedProfile {
                 return Ok(Self { gzip, note, is_cut: false });
             }
         }
-        let mut text = Vec::new();
-        folded::write(recording, options.weight(Weight::Time), &mut text)?;
-        let text = String::from_utf8_lossy(&text);
-        let mut stacks: Vec<(&str, u64)> = text.lines().filter_map(stack).collect();
-        stacks.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-        let all = stacks.len();
-        stacks.truncate(stacks_max);
+        let (hottest, all) = figures.stacks.hottest(stacks_max);
+        let programs = figures.programs();
+        let program = |process: usize| programs.get(process).copied().filter(|name| !name.is_empty()).unwrap_or("?");
+        let of_program = |HotStack { process, names, nanos }: HotStack<'p>| {
+            (std::iter::once(program(process)).chain(names).collect(), nanos)
+        };
+        let mut stacks: Vec<(Vec<&str>, u64)> = hottest.into_iter().map(of_program).collect();
         // Stacks that begin with the same frames lie beside each other.
         stacks.sort_unstable();
         let mut note = format!(
@@ -79,13 +75,8 @@ impl EmbeddedProfile {
     }
 }
 
-/// Splits a line of folded stacks.
-fn stack(line: &str) -> Option<(&str, u64)> {
-    let (stack, nanos) = line.rsplit_once(' ')?;
-    Some((stack, nanos.parse().ok()?))
-}
-
-fn compressed_stacks(stacks: &[(&str, u64)]) -> io::Result<Vec<u8>> {
+/// Returns the times of stacks as a compressed profile.
+fn compressed_stacks(stacks: &[(Vec<&str>, u64)]) -> io::Result<Vec<u8>> {
     let (mut indices, mut frames): (HashMap<&str, usize>, Vec<_>) = (HashMap::new(), Vec::new());
     let mut frame = |name| {
         *indices.entry(name).or_insert_with(|| {
@@ -93,7 +84,8 @@ fn compressed_stacks(stacks: &[(&str, u64)]) -> io::Result<Vec<u8>> {
             frames.len() - 1
         })
     };
-    let samples: Vec<Vec<usize>> = stacks.iter().map(|(stack, _)| stack.split(';').map(&mut frame).collect()).collect();
+    let samples: Vec<Vec<usize>> =
+        stacks.iter().map(|(stack, _)| stack.iter().copied().map(&mut frame).collect()).collect();
     let weights: Vec<u64> = stacks.iter().map(|(_, nanos)| *nanos).collect();
     let sum = weights.iter().fold(0, |sum: u64, nanos| sum.saturating_add(*nanos));
     let profile = json!({

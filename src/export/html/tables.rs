@@ -1,26 +1,28 @@
 //! The tables of a page.
 
 use super::super::numbers::{grouped, time};
-use super::page::CapturePage;
-use super::text::escape;
+use super::figures::CaptureFigures;
+use super::text::{escape, shortened};
 use crate::reader::GapCause;
 use std::fmt::Write as _;
 
 /// The largest number of rows that a table has.
-const ROWS_MAX: usize = 200;
+pub(crate) const ROWS_MAX: usize = 200;
 
 /// Returns the table of the spans, those with the largest total first.
-pub(super) fn spans(page: &CapturePage<'_>) -> String {
-    const HEADS: [&str; 10] = ["count", "total", "self", "busy", "p50", "p90", "p99", "max", "open", "errors"];
+pub(super) fn spans(figures: &CaptureFigures<'_>) -> String {
+    let spans = &figures.summary.spans;
+    let are_counted = spans.iter().any(|span| span.instructions.is_some());
+    let mut heads = vec!["count", "total", "self", "busy", "p50", "p90", "p99", "p99.9", "max"];
+    heads.extend(are_counted.then_some("instructions"));
     let mut out = String::from("<table><thead><tr><th>span</th>");
-    HEADS.iter().for_each(|head| _ = write!(out, "<th>{head}</th>"));
+    heads.into_iter().chain(["open", "errors"]).for_each(|head| _ = write!(out, "<th>{head}</th>"));
     out.push_str("</tr></thead><tbody>");
-    let longest = page.summary.spans.first().map_or(1, |span| span.total_nanos).max(1);
-    for (span, errors) in page.summary.spans.iter().zip(&page.figures.errors).take(ROWS_MAX) {
-        let target = if span.target.is_empty() { String::new() } else { format!("{}::", span.target) };
+    let longest = spans.first().map_or(1, |span| span.total_nanos).max(1);
+    for span in spans.iter().take(ROWS_MAX) {
         let of = |nanos| if span.count > 0 { time(nanos) } else { "–".into() };
         let part = 100.0 * span.total_nanos as f64 / longest as f64;
-        _ = write!(out, "<tr><td><span class=\"target\">{}</span>{}", escape(&target), escape(&span.name));
+        _ = write!(out, "<tr><td>{}", name(&span.target, &span.name));
         _ = write!(out, "<svg class=\"part\" viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\">");
         _ = write!(
             out,
@@ -30,9 +32,13 @@ pub(super) fn spans(page: &CapturePage<'_>) -> String {
         let times = [span.total_nanos, span.self_nanos, span.busy_nanos, span.p50_nanos, span.p90_nanos];
         times
             .into_iter()
-            .chain([span.p99_nanos, span.max_nanos])
+            .chain([span.p99_nanos, span.p999_nanos, span.max_nanos])
             .for_each(|nanos| _ = write!(out, "<td>{}</td>", of(nanos)));
-        for (count, class) in [(span.open, "open"), (*errors, "bad")] {
+        if are_counted {
+            let counted = span.instructions.map_or_else(String::new, |counted| grouped(counted.all));
+            _ = write!(out, "<td>{counted}</td>");
+        }
+        for (count, class) in [(span.open, "open"), (span.errors, "bad")] {
             _ = match count {
                 0 => write!(out, "<td></td>"),
                 count => write!(out, "<td class=\"{class}\">{}</td>", grouped(count)),
@@ -41,15 +47,21 @@ pub(super) fn spans(page: &CapturePage<'_>) -> String {
         out.push_str("</tr>");
     }
     out.push_str("</tbody></table>");
-    rest(&mut out, page.summary.spans.len(), "names of spans");
+    rest(&mut out, spans.len(), "names of spans");
     out
 }
 
+/// Returns the name of a span with its target, as HTML.
+pub(crate) fn name(target: &str, name: &str) -> String {
+    let target = if target.is_empty() { String::new() } else { format!("{}::", shortened(target)) };
+    format!("<span class=\"target\">{}</span>{}", escape(&target), escape(&shortened(name)))
+}
+
 /// Returns the table of the rings: their events, and those that they lost by each cause.
-pub(super) fn rings(page: &CapturePage<'_>) -> String {
-    let rings = page.recording.capture.rings();
+pub(crate) fn rings(figures: &CaptureFigures<'_>) -> String {
+    let rings = figures.recording.capture.rings();
     let causes: Vec<GapCause> = GapCause::ALL.into_iter().filter(|cause| cause.is_loss()).collect();
-    let causes: Vec<GapCause> = causes.into_iter().filter(|cause| page.lost_by(*cause, None) > 0).collect();
+    let causes: Vec<GapCause> = causes.into_iter().filter(|cause| figures.lost_by(*cause, None) > 0).collect();
     let mut out = String::from("<table><thead><tr><th>ring</th><th>events</th>");
     causes.iter().for_each(|cause| _ = write!(out, "<th>{}</th>", cause.name().replace('_', " ")));
     out.push_str("<th>lost payloads</th></tr></thead><tbody>");
@@ -58,9 +70,9 @@ pub(super) fn rings(page: &CapturePage<'_>) -> String {
         if !ring.content_name.is_empty() {
             _ = write!(out, " <span class=\"target\">{}</span>", escape(&ring.content_name));
         }
-        _ = write!(out, "</td><td>{}</td>", grouped(page.figures.events_of_rings[index]));
-        let losses = causes.iter().map(|cause| page.lost_by(*cause, Some(index as u32)));
-        let of_ring = page.outline.counts.payload_losses.iter().find(|losses| losses.ring == ring.name);
+        _ = write!(out, "</td><td>{}</td>", grouped(figures.events_of_rings[index]));
+        let losses = causes.iter().map(|cause| figures.lost_by(*cause, Some(index as u32)));
+        let of_ring = figures.counts().payload_losses.iter().find(|losses| losses.ring == ring.name);
         for count in losses.chain([of_ring.map_or(0, super::super::PayloadLosses::count)]) {
             let class = if count > 0 { "bad" } else { "" };
             _ = write!(out, "<td class=\"{class}\">{}</td>", grouped(count));
@@ -73,7 +85,7 @@ pub(super) fn rings(page: &CapturePage<'_>) -> String {
 }
 
 /// Says how many rows are left out.
-fn rest(out: &mut String, all: usize, what: &str) {
+pub(crate) fn rest(out: &mut String, all: usize, what: &str) {
     if let Some(more) = all.checked_sub(ROWS_MAX).filter(|more| *more > 0) {
         _ = write!(out, "<p class=\"cut\">{} more {what} are left out.</p>", grouped(more as u64));
     }

@@ -1,16 +1,17 @@
 //! Pages about small captures.
 
+use super::figures::CaptureFigures;
+use super::frame;
 use super::profile::EmbeddedProfile;
 use super::text::escape;
 use crate::capture::CaptureFile;
 use crate::capture::fixtures::CaptureFixture;
-use crate::export::outline::Outline;
-use crate::export::recording::CaptureRecording;
 use crate::export::tests::{everything, exported};
 use crate::export::{Format, View};
 use crate::schema::perf::{CallSiteKind, PerfEvent};
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use std::sync::{Arc, Mutex};
 
 /// Returns the page without the document of speedscope in it.
 fn page(capture: &CaptureFile) -> String {
@@ -41,9 +42,12 @@ fn text_of_the_recording_is_never_a_part_of_the_page() {
     made.span(PerfEvent::SpanClose, 2300, 1, 1, 1);
     let capture = made.open();
     let page = page(&capture);
-    assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
-    // The name stands in the table and over its histogram.
-    assert_eq!(page.matches(&escape(HOSTILE)).count(), 2, "{page}");
+    // The page has one script, its own.
+    assert_eq!(page.matches("<script").count(), 1, "{page}");
+    assert!(!page.contains("<img") && page.contains(frame::ZOOM), "{page}");
+    // The name stands in the table, in the key to the curves, at the curve and its mark, over its histogram, and in the
+    // flame graph as text and as title.
+    assert_eq!(page.matches(&escape(HOSTILE)).count(), 7, "{page}");
     // The document inside the page has its own two scripts and the profile, and the profile is base64.
     let whole = exported(&capture, Format::Html, View::Thread);
     assert_eq!(whole.matches("&lt;script").count(), 3 + page.matches("&lt;script").count());
@@ -64,11 +68,10 @@ fn every_text_of_a_page_is_there_without_a_network() {
 #[test]
 fn a_profile_that_is_too_large_has_the_hottest_stacks_and_says_what_is_missing() {
     let capture = everything();
-    let recording = CaptureRecording::new(&capture).unwrap();
-    let outline = Outline::of(&recording, View::Thread).unwrap();
+    let figures = CaptureFigures::of(&capture, View::Thread.into()).unwrap();
     let cut = |slices_max, stacks_max| {
         let options = View::Thread.into();
-        let profile = EmbeddedProfile::with_limits(&recording, &outline, options, slices_max, stacks_max).unwrap();
+        let profile = EmbeddedProfile::with_limits(&figures, options, slices_max, stacks_max).unwrap();
         let file: Value = serde_json::from_reader(GzDecoder::new(&profile.gzip[..])).unwrap();
         (profile.is_cut, profile.note, file)
     };
@@ -83,4 +86,19 @@ fn a_profile_that_is_too_large_has_the_hottest_stacks_and_says_what_is_missing()
     let (_, note, file) = cut(3, 1);
     assert!(note.ends_with("Of 2 stacks, the page has the 1 hottest."), "{note}");
     assert_eq!(file["profiles"][0]["weights"], serde_json::json!([700]));
+}
+
+#[test]
+fn a_page_reads_a_capture_once_and_once_more_for_a_profile_of_all_slices() {
+    let passes = |slices_max| {
+        let progress = Arc::new(Mutex::new(Vec::new()));
+        let seen = progress.clone();
+        let capture = everything().with_progress(move |read_bytes, _| seen.lock().unwrap().push(read_bytes));
+        let figures = CaptureFigures::of(&capture, View::Thread.into()).unwrap();
+        EmbeddedProfile::with_limits(&figures, View::Thread.into(), slices_max, 2).unwrap();
+        let progress = progress.lock().unwrap();
+        assert!(!progress.is_empty());
+        1 + progress.windows(2).filter(|two| two[1] <= two[0]).count()
+    };
+    assert_eq!((passes(3), passes(4)), (1, 2));
 }

@@ -1,9 +1,10 @@
 //! Text in HTML.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Escapes a text for an element or an attribute. Control characters and marks of the writing direction become U+FFFD.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -23,9 +24,20 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
+/// The largest number of characters of a name that a page shows.
+const NAME_CHARS: usize = 120;
+
+/// Returns a name without what is too long to be shown.
+pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(NAME_CHARS) {
+        None => name.into(),
+        Some((end, _)) => format!("{}…", &name[..end]).into(),
+    }
+}
+
 /// Fills a template: each `{{name}}` becomes what `value` returns for the name. Values are not looked at again, so a
 /// text that looks like a place in the template stays what it is.
-pub(super) fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
+pub(crate) fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut parts = template.split("{{");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -79,6 +91,13 @@ mod tests {
     fn text_is_escaped_and_cannot_be_a_part_of_the_template() {
         assert_eq!(escape("<a href=\"'&\"> \u{202e}\0"), "&lt;a href=&quot;&#39;&amp;&quot;&gt; \u{fffd}\u{fffd}");
         assert_eq!(fill("<{{a}}|{{b}}>", |name| format!("{name}{{{{b}}}}")), "<a{{b}}|b{{b}}>");
+    }
+
+    #[test]
+    fn a_name_is_cut_after_its_first_120_characters() {
+        let name = "ä".repeat(120);
+        assert_eq!(shortened(&name), name);
+        assert_eq!(shortened(&format!("{name}bc")), format!("{name}…"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Slices, instants and samples of counters. A trace has many of them, so they are encoded without an allocation.
 
-use super::fields;
 use super::intern::{Interner, Kind, source_location};
 use super::sequence::Sequence;
 use super::wire::{begin, bytes, end, fixed64, uint};
+use super::{colours, fields};
 use crate::export::args::{ArgValue, Args, CUT};
 use crate::export::trace_writer::{Label, TrackId};
 use crate::schema::perf::FieldValue;
@@ -61,6 +61,10 @@ fn put_label(out: &mut Vec<u8>, names: &mut Interner, label: &Label<'_>) {
                 end(out, location);
             }
         }
+    }
+    if let Some(alert) = label.alert {
+        let fields = (fields::CORRELATION_ID_STR_IID, fields::CORRELATION_ID_STR);
+        put_text(out, names, Kind::CorrelationId, fields, colours::correlation_id(alert));
     }
     label.flows.begins.iter().for_each(|flow| fixed64(out, fields::FLOW_IDS, flow.0));
     label.flows.ends.iter().for_each(|flow| fixed64(out, fields::TERMINATING_FLOW_IDS, flow.0));

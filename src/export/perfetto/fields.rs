@@ -43,6 +43,10 @@ pub(super) const DOUBLE_COUNTER_VALUE: u32 = 44;
 pub(super) const FLOW_IDS: u32 = 47;
 /// `TrackEvent.terminating_flow_ids`.
 pub(super) const TERMINATING_FLOW_IDS: u32 = 48;
+/// `TrackEvent.correlation_id_str`.
+pub(super) const CORRELATION_ID_STR: u32 = 53;
+/// `TrackEvent.correlation_id_str_iid`.
+pub(super) const CORRELATION_ID_STR_IID: u32 = 54;
 
 /// `DebugAnnotation.name_iid`.
 pub(super) const ANNOTATION_NAME_IID: u32 = 1;
@@ -73,6 +77,8 @@ pub(super) const DEBUG_ANNOTATION_NAMES: u32 = 3;
 pub(super) const SOURCE_LOCATIONS: u32 = 4;
 /// `InternedData.debug_annotation_string_values`.
 pub(super) const DEBUG_ANNOTATION_STRING_VALUES: u32 = 29;
+/// `InternedData.correlation_id_str`.
+pub(super) const CORRELATION_IDS: u32 = 43;
 
 /// `iid` of every interned message.
 pub(super) const INTERNED_IID: u32 = 1;

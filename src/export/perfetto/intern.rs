@@ -25,6 +25,7 @@ pub(super) enum Kind {
     EventName,
     AnnotationName,
     AnnotationValue,
+    CorrelationId,
     /// The file of a source location. Its number never appears in the trace.
     File,
 }
@@ -32,7 +33,7 @@ pub(super) enum Kind {
 /// The interned texts of one packet sequence.
 pub(super) struct Interner {
     /// The numbers of the texts, by kind.
-    known: [HashMap<Box<str>, u64, Seed>; 5],
+    known: [HashMap<Box<str>, u64, Seed>; 6],
     /// The numbers of places in the source, by the number of the file and the line.
     sources: HashMap<u64, u64, Seed>,
     /// Hashes of texts that have occurred once.
@@ -72,6 +73,7 @@ impl Interner {
             Kind::EventName => fields::EVENT_NAMES,
             Kind::AnnotationName => fields::DEBUG_ANNOTATION_NAMES,
             Kind::AnnotationValue => fields::DEBUG_ANNOTATION_STRING_VALUES,
+            Kind::CorrelationId => fields::CORRELATION_IDS,
             // Readers name the arguments of a place that is not interned in another way.
             Kind::File => return Some(self.insert(kind, text)),
         };

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `sequence` | packet sequences: a track, a clock and interned texts for each |
 //! | `intern` | the interned texts of one sequence |
+//! | `colours` | the colours that the UI gives to losses and log records |
 //! | `events` | slices, instants and samples of counters, encoded |
 //! | `compress` | the output: packets in compressed stretches |
 //! | `messages` | the messages that a trace has few of; `prost` encodes them |
 //! | `wire`, `fields` | the encoding of the messages that a trace has many of |
 
+mod colours;
 mod compress;
 mod events;
 mod fields;

@@ -1,7 +1,7 @@
 //! Instants (log records, markers, failed records and typed events), and samples of counters.
 
 use super::held::{Instant, InstantName, Origin};
-use super::{ArgValue, Args, Label, TraceBuilder, TrackKey};
+use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::recording::RecordingEntry;
 use crate::schema::decode_event;
@@ -21,8 +21,9 @@ impl TraceBuilder<'_> {
         let mut args = Args::default();
         let (span, name, call_site) = match decoded.content {
             PerfContent::Event { span, call_site, fields } => {
-                args.0.reserve_exact(fields.values.len() + 2);
+                args.0.reserve_exact(fields.values.len() + 3);
                 args.push("level", ArgValue::Text(call_site.level.name().unwrap_or_default().into()));
+                args.push("target", ArgValue::Text(call_site.target.clone().into()));
                 let message = fields.get("message").map(ToString::to_string);
                 fields.values.into_iter().for_each(|field| args.push_field(field));
                 args.push_problems(fields.missing, fields.problem);
@@ -138,9 +139,51 @@ impl TraceBuilder<'_> {
             InstantName::Text(text) => text,
         };
         let label = match call_site {
-            Some(_) => Label::new(name, call_site),
+            Some(site) => match site.level.name() {
+                // A query for all errors, or all of a level, then needs no arguments.
+                Some(level) => {
+                    Label { category: level, alert: Alert::of_level(site.level), ..Label::new(name, call_site) }
+                }
+                None => Label::new(name, call_site),
+            },
             None => Label { name, category, ..Label::default() },
         };
         self.writer.instant(track, nanos, label, &instant.args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::capture::fixtures::CaptureFixture;
+    use crate::export::{Format, View, export};
+    use crate::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_log_record_has_its_level_as_category_and_errors_and_warnings_have_colours() {
+        let levels = [
+            (CallSiteLevel::Error, json!("ERROR"), json!("terrible")),
+            (CallSiteLevel::Warn, json!("WARN"), json!("bad")),
+            (CallSiteLevel::Info, json!("INFO"), Value::Null),
+            (CallSiteLevel::Debug, json!("DEBUG"), Value::Null),
+            (CallSiteLevel::Trace, json!("TRACE"), Value::Null),
+        ];
+        let mut made = CaptureFixture::new();
+        for ((level, ..), call_site_id) in levels.iter().zip(1..) {
+            made.call_site_of(900, call_site_id, (CallSiteKind::Event, *level), "said", &[]);
+            let ext = PerfExt { call_site_id, thread_id: 1, ..PerfExt::default() };
+            made.perf(PerfEvent::Event, 1000 + u64::from(call_site_id), ext, &[]);
+        }
+        let mut out = Vec::new();
+        export(&made.open(), Format::Chrome, View::Thread, &mut out).unwrap();
+        let trace: Value = serde_json::from_slice(&out).unwrap();
+        let instants = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "i");
+        let drawn: Vec<_> = instants
+            .map(|event| {
+                assert_eq!(event["args"]["target"], "shop::web");
+                (event["cat"].clone(), event["cname"].clone())
+            })
+            .collect();
+        assert_eq!(drawn, levels.map(|(_, category, colour)| (category, colour)));
     }
 }

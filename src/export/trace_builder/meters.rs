@@ -1,7 +1,11 @@
-//! Counters that follow from all events: how many there were, how many spans were open, and how many instructions were
-//! executed. A trace with both views has them.
+//! Counters that follow from all events: how many there were, how fast they filled their rings, how many spans were
+//! open, and how many instructions were executed. A trace with both views has them.
 
 use super::{TraceBuilder, TrackKey};
+use crate::capture::CapturedRing;
+use crate::export::recording::CaptureRecording;
+use crate::reader::Descriptor;
+use crate::recording::RecordingEntry;
 use crate::schema::perf::FieldValue;
 use crate::tracing::{SpanReplay, SpanStep};
 use std::io;
@@ -17,6 +21,7 @@ pub(super) struct Meters {
     grain_nanos: u64,
     pub(super) grain_start_nanos: u64,
     processes: Vec<ProcessMeter>,
+    rings: Vec<RingMeter>,
 }
 
 /// The counts of a process in a grain.
@@ -24,6 +29,8 @@ pub(super) struct Meters {
 struct ProcessMeter {
     events: u64,
     instructions: u64,
+    /// The laps of the ring that was written fastest.
+    laps: f64,
     open_spans: u64,
     /// True if the process has had spans.
     has_spans: bool,
@@ -32,15 +39,58 @@ struct ProcessMeter {
     is_quiet: bool,
 }
 
-impl Meters {
-    pub(super) fn new(first_nanos: u64, last_nanos: u64, processes: usize) -> Self {
-        let grain_nanos = (last_nanos.saturating_sub(first_nanos) / SAMPLES).clamp(GRAIN_NANOS_MIN, GRAIN_NANOS_MAX);
-        Self { grain_nanos, grain_start_nanos: first_nanos, processes: vec![ProcessMeter::default(); processes] }
+/// The laps of a ring. A ring whose events take a tenth of a lap in a second holds the last ten seconds.
+#[derive(Clone)]
+struct RingMeter {
+    slots: f64,
+    payload_buf_bytes: f64,
+    /// The newest seqno, and the end of the payload that lies last in the buffer. `None` before the first event.
+    newest: Option<(u64, u64)>,
+    /// The laps in the grain that began at `grain_start_nanos`: of the descriptors, and of the payload buffer.
+    laps: [f64; 2],
+    grain_start_nanos: u64,
+}
+
+impl RingMeter {
+    fn new(ring: &CapturedRing) -> Self {
+        let [slots, payload_buf_bytes] = [ring.descriptor_capacity, ring.payload_buf_bytes].map(|n| n.max(1) as f64);
+        Self { slots, payload_buf_bytes, newest: None, laps: [0.0; 2], grain_start_nanos: 0 }
     }
 
-    pub(super) fn count(&mut self, process: usize, step: &SpanStep, replay: &SpanReplay) {
-        let meter = &mut self.processes[process];
+    /// Counts an event. Returns the laps in the grain so far: those of the part of the ring that was written faster.
+    /// An event that follows a loss counts with the events that were lost, because they took the ring's room as well.
+    fn count(&mut self, descriptor: &Descriptor, grain_start_nanos: u64) -> f64 {
+        if self.grain_start_nanos != grain_start_nanos {
+            (self.grain_start_nanos, self.laps) = (grain_start_nanos, [0.0; 2]);
+        }
+        let payload_end = descriptor.payload_buf_offset.saturating_add(descriptor.payload_size.into());
+        let (seqno, end) = self.newest.unwrap_or((descriptor.seqno, payload_end));
+        // Threads fill runs of chunks side by side, so a later payload may lie before an earlier one.
+        self.laps[0] += descriptor.seqno.saturating_sub(seqno) as f64 / self.slots;
+        self.laps[1] += payload_end.saturating_sub(end) as f64 / self.payload_buf_bytes;
+        self.newest = Some((descriptor.seqno.max(seqno), payload_end.max(end)));
+        self.laps[0].max(self.laps[1])
+    }
+}
+
+impl Meters {
+    pub(super) fn new(first_nanos: u64, last_nanos: u64, recording: &CaptureRecording<'_>) -> Self {
+        let grain_nanos = (last_nanos.saturating_sub(first_nanos) / SAMPLES).clamp(GRAIN_NANOS_MIN, GRAIN_NANOS_MAX);
+        let processes = vec![ProcessMeter::default(); recording.processes().len()];
+        let rings = recording.capture.rings().iter().map(RingMeter::new).collect();
+        Self { grain_nanos, grain_start_nanos: first_nanos, processes, rings }
+    }
+
+    pub(super) fn count(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        descriptor: &Descriptor,
+        step: &SpanStep,
+        replay: &SpanReplay,
+    ) {
+        let meter = &mut self.processes[entry.process_index];
         meter.events += 1;
+        meter.laps = meter.laps.max(self.rings[entry.ring as usize].count(descriptor, self.grain_start_nanos));
         meter.open_spans = replay.open_count() as u64;
         meter.has_spans |= meter.open_spans > 0;
         if let SpanStep::SliceEnded(taken) = step
@@ -74,7 +124,7 @@ impl TraceBuilder<'_> {
     /// Draws the counts of a grain that began at this time.
     pub(super) fn sample_grain(&mut self, nanos: u64) -> io::Result<()> {
         let Some(Meters { grain_nanos, processes, .. }) = &mut self.meters else { return Ok(()) };
-        let a_second = |count: u64| FieldValue::F64(count as f64 * 1e9 / *grain_nanos as f64);
+        let a_second = |count: f64| FieldValue::F64(count * 1e9 / *grain_nanos as f64);
         let mut samples: Vec<(usize, &str, FieldValue)> = Vec::new();
         for (index, meter) in processes.iter_mut().enumerate() {
             let is_quiet = meter.events == 0;
@@ -82,14 +132,15 @@ impl TraceBuilder<'_> {
                 continue;
             }
             meter.is_quiet = is_quiet;
-            samples.push((index, "events a second", a_second(meter.events)));
+            samples.push((index, "events a second", a_second(meter.events as f64)));
+            samples.push((index, "ring laps a second", a_second(meter.laps)));
             if meter.has_spans {
                 samples.push((index, "open spans", FieldValue::U64(meter.open_spans)));
             }
             if meter.has_instructions {
-                samples.push((index, "instructions a second", a_second(meter.instructions)));
+                samples.push((index, "instructions a second", a_second(meter.instructions as f64)));
             }
-            (meter.events, meter.instructions) = (0, 0);
+            (meter.events, meter.instructions, meter.laps) = (0, 0, 0.0);
         }
         for (process, name, value) in samples {
             let process = self.recording.processes()[process];
@@ -175,6 +226,9 @@ mod tests {
         assert_eq!(events.iter().map(|(at, _)| *at).collect::<Vec<_>>(), times);
         events.retain(|(_, rate)| *rate == 0.0);
         assert_eq!(events.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [20, 500]);
+        // The ring has 2^16 slots. The laps begin with the second event.
+        let laps = samples("ring laps a second").iter().map(|(_, rate)| rate / 1000.0).sum::<f64>();
+        assert!((laps * 65_536.0 - (21.0 * 4.0 + 2.0 - 1.0)).abs() < 1e-6, "{laps}");
         let open = samples("open spans");
         assert_eq!(open.iter().map(|(_, open)| *open).collect::<Vec<_>>()[..8], [0., 0., 0., 0., 0., 1., 1., 1.]);
         assert_eq!(open.last().map(|(_, open)| *open), Some(0.0));

@@ -13,10 +13,11 @@ use super::flows::FlowPlace;
 use super::outline::Outline;
 use super::pass::{self, Pass};
 use super::recording::CaptureRecording;
-use super::trace_writer::{Label, SliceId, TraceWriter, TrackId};
+use super::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
 use super::track_rows::TrackRows;
 use super::{ExportOptions, Names, View};
 use crate::capture::CaptureError;
+use crate::reader::Descriptor;
 use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
@@ -45,8 +46,7 @@ pub(super) fn draw(
         tracks: IdMap::default(),
         slices_drawn: 0,
         processes: recording.processes().iter().map(|_| DrawnProcess::default()).collect(),
-        meters: (view == View::Both)
-            .then(|| Meters::new(outline.first_nanos, outline.last_nanos, recording.processes().len())),
+        meters: (view == View::Both).then(|| Meters::new(outline.first_nanos, outline.last_nanos, recording)),
         overlapping_rows: IdMap::default(),
         free_from: IdMap::default(),
         held: HeldInstants::default(),
@@ -92,15 +92,15 @@ struct DrawnProcess {
 
 impl Pass for TraceBuilder<'_> {
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
-        let nanos = match &entry.content {
-            EntryContent::Perf { record, .. } => record.epoch_nanos(),
-            EntryContent::Typed { descriptor, .. } => descriptor.record_epoch_nanos,
+        let descriptor: &Descriptor = match &entry.content {
+            EntryContent::Perf { record, .. } => record.descriptor,
+            EntryContent::Typed { descriptor, .. } => descriptor,
             EntryContent::Gap { .. } => return Ok(()),
         };
-        self.now_nanos = self.now_nanos.max(nanos);
+        self.now_nanos = self.now_nanos.max(descriptor.record_epoch_nanos);
         self.sample_meters(self.now_nanos)?;
         if let Some(meters) = &mut self.meters {
-            meters.count(entry.process_index, step, replay);
+            meters.count(entry, descriptor, step, replay);
         }
         while let Some(instant) = self.held.take(self.now_nanos) {
             self.draw_instant(&instant)?;
@@ -228,7 +228,8 @@ impl TraceBuilder<'_> {
             args.push("count", ArgValue::Uint(loss.count));
             loss.causes().for_each(|(cause, count)| args.push(cause.name(), ArgValue::Uint(count)));
             let title = loss.title();
-            let label = Label { name: &title, category: "eventring", ..Label::default() };
+            let alert = Some(Alert::Loss);
+            let label = Label { name: &title, category: "eventring", alert, ..Label::default() };
             self.writer.begin(track, slice, loss.from_nanos, label, &args)?;
             self.writer.end(track, slice, loss.until_nanos, &Args::default())?;
         }

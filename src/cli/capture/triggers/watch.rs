@@ -153,7 +153,7 @@ impl<'a> Watch<'a> {
     fn new(args: &'a Args, ring_out: Sender<Reader>, signal: UserSignal) -> Self {
         let conditions = ConditionSet::new(args.triggers.conditions.clone());
         // Without rates and percentiles, nothing is counted.
-        let options = conditions.options(LiveOptions::new().windows([]));
+        let options = conditions.options(LiveOptions::new().windows([]).without_self_times());
         // On a stderr that is no terminal, the bar draws nothing.
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
