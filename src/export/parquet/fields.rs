@@ -1,4 +1,4 @@
-//! Columns of fields: a map with the texts of all fields, and a typed column for each field.
+//! RowColumns of fields: a map with the texts of all fields, and a typed column for each field.
 
 use super::field_types::{ColumnKind, MESSAGE, TypedField};
 use super::numbers::{numbers, texts};
@@ -7,8 +7,8 @@ use crate::schema::perf::{Cut, FieldValue};
 use crate::tracing::{Field as RecordedField, Fields, FieldsProblem, IdMap};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    BooleanBuilder, Float64Builder, Int64Builder, MapBuilder, MapFieldNames, StringBuilder, UInt32Builder,
-    UInt64Builder,
+    ArrayBuilder as _, BooleanBuilder, Float64Builder, Int64Builder, MapBuilder, MapFieldNames, StringBuilder,
+    UInt32Builder, UInt64Builder,
 };
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use std::collections::HashSet;
@@ -210,11 +210,11 @@ impl TypedColumn {
     /// Appends nulls until there are this many rows.
     fn pad(&mut self, rows: usize) {
         match self {
-            Self::Int(column) => column.append_nulls(rows - column.values_slice().len()),
-            Self::Uint(column) => column.append_nulls(rows - column.values_slice().len()),
-            Self::Float(column) => column.append_nulls(rows - column.values_slice().len()),
-            Self::Bool(column) => column.append_nulls(rows - column.values_slice().len()),
-            Self::Text(column) => column.append_nulls(rows - column.offsets_slice().len() + 1),
+            Self::Int(column) => column.append_nulls(rows - column.len()),
+            Self::Uint(column) => column.append_nulls(rows - column.len()),
+            Self::Float(column) => column.append_nulls(rows - column.len()),
+            Self::Bool(column) => column.append_nulls(rows - column.len()),
+            Self::Text(column) => column.append_nulls(rows - column.len()),
         }
     }
 

@@ -4,7 +4,7 @@ use super::field_types::TypedField;
 use super::fields::{FieldColumns, append_text, message_of};
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::sites::{SiteColumns, ThreadColumns};
-use super::table::Columns;
+use super::table::RowColumns;
 use crate::tracing::{CallSite, Fields, RawRecord, SpanId, Thread};
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringBuilder;
@@ -63,7 +63,7 @@ impl LogColumns {
     }
 }
 
-impl Columns for LogColumns {
+impl RowColumns for LogColumns {
     fn fields(&self) -> Vec<Field> {
         let mut fields = vec![numbers("process"), amounts("time_ns")];
         fields.extend(ThreadColumns::fields());

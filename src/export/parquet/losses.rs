@@ -2,7 +2,7 @@
 
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers};
 use super::sites::{Words, words};
-use super::table::Columns;
+use super::table::RowColumns;
 use crate::reader::GapCause;
 use arrow_array::ArrayRef;
 use arrow_schema::Field;
@@ -40,7 +40,7 @@ impl LossColumns {
     }
 }
 
-impl Columns for LossColumns {
+impl RowColumns for LossColumns {
     fn fields(&self) -> Vec<Field> {
         vec![numbers("process"), words("ring"), ids("first_seqno"), ids("count"), words("cause"), amounts(TIME)]
     }

@@ -40,7 +40,7 @@ use field_types::FieldTypes;
 use row_groups::RowGroups;
 use std::io;
 use std::thread;
-use tables::Tables;
+use tables::ParquetTables;
 
 /// Returns true if an export has a file with this name, or may have one.
 pub(super) fn may_have_file(name: &str) -> bool {
@@ -70,7 +70,7 @@ fn write_rows(
     types: &FieldTypes,
     row_groups: RowGroups<'_>,
 ) -> Result<ExportSummary, CaptureError> {
-    let mut tables = Tables::new(recording, types, row_groups).map_err(pass::write_error)?;
+    let mut tables = ParquetTables::new(recording, types, row_groups).map_err(pass::write_error)?;
     let end = pass::run(recording, &mut tables)?;
     let counts = end.finish(|process_index, span| tables.span(process_index, &span));
     counts.and_then(|counts| tables.finish().map(|()| counts)).map_err(pass::write_error)

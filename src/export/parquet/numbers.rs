@@ -1,4 +1,4 @@
-//! Columns of numbers.
+//! RowColumns of numbers.
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{BooleanBuilder, Int64Builder, UInt32Builder, UInt64Builder};

@@ -1,7 +1,7 @@
 //! The table `rings`: a row for each ring of the capture.
 
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
-use super::table::Columns;
+use super::table::RowColumns;
 use crate::capture::{CapturedRing, RingRole};
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringBuilder;
@@ -43,7 +43,7 @@ impl RingColumns {
     }
 }
 
-impl Columns for RingColumns {
+impl RowColumns for RingColumns {
     fn fields(&self) -> Vec<Field> {
         vec![
             texts("name"),

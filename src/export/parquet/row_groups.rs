@@ -22,7 +22,7 @@ type FileWriter = ArrowWriter<Box<dyn Write + Send>>;
 /// The files, and the way to the thread that writes them.
 pub(super) struct RowGroups<'f> {
     files: &'f mut dyn ExportFiles,
-    sender: SyncSender<Message>,
+    sender: SyncSender<RowMessage>,
     count: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct RowGroups<'f> {
 pub(super) struct FileIndex(usize);
 
 /// A message to the thread that writes.
-pub(super) enum Message {
+pub(super) enum RowMessage {
     /// A file that is to get rows. It has the next index.
     File(Box<FileWriter>),
     /// The rows of a row group.
@@ -47,7 +47,7 @@ pub(super) struct RowGroup {
 
 impl<'f> RowGroups<'f> {
     /// Returns the files, and the messages for [`write`].
-    pub(super) fn to(files: &'f mut dyn ExportFiles) -> (Self, Receiver<Message>) {
+    pub(super) fn to(files: &'f mut dyn ExportFiles) -> (Self, Receiver<RowMessage>) {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         (Self { files, sender, count: 0 }, receiver)
     }
@@ -65,17 +65,17 @@ impl<'f> RowGroups<'f> {
             .build();
         let file = self.files.create(name)?;
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).map_err(to_io)?;
-        self.send(Message::File(Box::new(writer)))?;
+        self.send(RowMessage::File(Box::new(writer)))?;
         self.count += 1;
         Ok(FileIndex(self.count - 1))
     }
 
     /// Passes rows to the thread that writes.
     pub(super) fn send_rows(&mut self, file: FileIndex, rows: RowGroup) -> io::Result<()> {
-        self.send(Message::Rows(file, rows))
+        self.send(RowMessage::Rows(file, rows))
     }
 
-    fn send(&mut self, message: Message) -> io::Result<()> {
+    fn send(&mut self, message: RowMessage) -> io::Result<()> {
         // The other thread has ended because it could not write. It returns the reason.
         self.sender.send(message).map_err(|_| io::Error::other("no more rows can be written"))
     }
@@ -99,12 +99,12 @@ impl RowGroup {
 }
 
 /// Writes row groups until no more can come, and completes the files.
-pub(super) fn write(messages: Receiver<Message>) -> io::Result<()> {
+pub(super) fn write(messages: Receiver<RowMessage>) -> io::Result<()> {
     let mut files: Vec<FileWriter> = Vec::new();
     for message in messages {
         match message {
-            Message::File(writer) => files.push(*writer),
-            Message::Rows(FileIndex(index), rows) => {
+            RowMessage::File(writer) => files.push(*writer),
+            RowMessage::Rows(FileIndex(index), rows) => {
                 let file = &mut files[index];
                 file.write(&rows.sorted()?).map_err(to_io)?;
                 file.flush().map_err(to_io)?;

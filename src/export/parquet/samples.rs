@@ -1,10 +1,10 @@
-//! The tables `counters`, `markers`, `not_recorded` and `unknown`: a row for each other record of a perf ring. They have
-//! the same columns.
+//! The tables `counters`, `markers`, `not_recorded` and `unknown`: a row for each other record of a perf ring. They
+//! have the same columns.
 
 use super::fields::append_text;
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::sites::ThreadColumns;
-use super::table::Columns;
+use super::table::RowColumns;
 use crate::tracing::{PerfContent, RawRecord, SpanId, Thread};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, StringBuilder};
@@ -66,7 +66,7 @@ impl SampleColumns {
     }
 }
 
-impl Columns for SampleColumns {
+impl RowColumns for SampleColumns {
     fn fields(&self) -> Vec<Field> {
         let mut fields = vec![numbers("process"), amounts("time_ns")];
         fields.extend(ThreadColumns::fields());

@@ -4,7 +4,7 @@ use super::field_types::TypedField;
 use super::fields::FieldColumns;
 use super::numbers::{Amounts, Flags, Ids, Numbers, amounts, flags, ids, numbers};
 use super::sites::{SiteColumns, ThreadColumns};
-use super::table::Columns;
+use super::table::RowColumns;
 use crate::tracing::{Span, SpanId};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{ListBuilder, UInt64Builder};
@@ -85,7 +85,7 @@ impl SpanColumns {
     }
 }
 
-impl Columns for SpanColumns {
+impl RowColumns for SpanColumns {
     fn fields(&self) -> Vec<Field> {
         let mut fields = vec![numbers("process"), ids("id"), ids("parent")];
         fields.extend(SiteColumns::fields());

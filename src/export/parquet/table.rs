@@ -12,7 +12,7 @@ const ROWS_MAX: usize = 128 << 10;
 const BYTES_MAX: u64 = 24 << 20;
 
 /// The columns of a table, with the rows that wait.
-pub(super) trait Columns {
+pub(super) trait RowColumns {
     /// Returns the names and types of the columns.
     fn fields(&self) -> Vec<Field>;
 
@@ -21,7 +21,7 @@ pub(super) trait Columns {
 }
 
 /// A table and its file.
-pub(super) struct Table<C> {
+pub(super) struct ParquetTable<C> {
     pub(super) columns: C,
     schema: SchemaRef,
     file: FileIndex,
@@ -30,7 +30,7 @@ pub(super) struct Table<C> {
     bytes: u64,
 }
 
-impl<C: Columns> Table<C> {
+impl<C: RowColumns> ParquetTable<C> {
     /// Makes the file. `time_column` is the name of the column with the times of the rows.
     pub(super) fn create(columns: C, name: &str, time_column: &str, out: &mut RowGroups<'_>) -> io::Result<Self> {
         let schema = Arc::new(Schema::new(columns.fields()));

@@ -7,7 +7,7 @@ use super::rings::{self, RingColumns};
 use super::row_groups::RowGroups;
 use super::samples::SampleColumns;
 use super::spans::{self, SpanColumns};
-use super::table::Table;
+use super::table::ParquetTable;
 use super::typed_events::TypedColumns;
 use crate::export::pass::Pass;
 use crate::export::recording::CaptureRecording;
@@ -30,15 +30,15 @@ const COLUMN_BYTES: u64 = 2048;
 const FILE_NAME_MAX: usize = 100;
 
 /// The tables of an export.
-pub(super) struct Tables<'o, 'f> {
+pub(super) struct ParquetTables<'o, 'f> {
     recording: &'o CaptureRecording<'o>,
     out: RowGroups<'f>,
-    spans: Table<SpanColumns>,
-    logs: Table<LogColumns>,
-    losses: Table<LossColumns>,
+    spans: ParquetTable<SpanColumns>,
+    logs: ParquetTable<LogColumns>,
+    losses: ParquetTable<LossColumns>,
     /// The tables of [`SAMPLES`], as far as the capture has such records.
-    samples: [Option<Table<SampleColumns>>; SAMPLES.len()],
-    typed: Vec<Table<TypedColumns<'o>>>,
+    samples: [Option<ParquetTable<SampleColumns>>; SAMPLES.len()],
+    typed: Vec<ParquetTable<TypedColumns<'o>>>,
     /// The index in `typed` for each event type: its schema, and its code.
     typed_indices: HashMap<(usize, u16), usize>,
     /// The index in `typed` of the table of all further event types.
@@ -57,14 +57,14 @@ pub(super) struct Tables<'o, 'f> {
 /// The names of the tables of other records.
 const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
 
-impl<'o, 'f> Tables<'o, 'f> {
+impl<'o, 'f> ParquetTables<'o, 'f> {
     pub(super) fn new(
         recording: &'o CaptureRecording<'o>,
         types: &FieldTypes,
         mut out: RowGroups<'f>,
     ) -> io::Result<Self> {
         let of_capture = recording.capture.rings();
-        let mut rings = Table::create(RingColumns::default(), "rings", rings::TIME, &mut out)?;
+        let mut rings = ParquetTable::create(RingColumns::default(), "rings", rings::TIME, &mut out)?;
         for ring in of_capture {
             rings.columns.push(ring);
             rings.end_row(ring.created_epoch_nanos, 0, &mut out)?;
@@ -80,9 +80,9 @@ impl<'o, 'f> Tables<'o, 'f> {
         let blocks = (0..of_capture.len() as u32).map(|ring| recording.capture.known_blocks(ring)).collect();
         Ok(Self {
             recording,
-            spans: Table::create(SpanColumns::new(&types.spans), "spans", spans::TIME, &mut out)?,
-            logs: Table::create(LogColumns::new(&types.logs), "logs", TIME, &mut out)?,
-            losses: Table::create(LossColumns::default(), "losses", losses::TIME, &mut out)?,
+            spans: ParquetTable::create(SpanColumns::new(&types.spans), "spans", spans::TIME, &mut out)?,
+            logs: ParquetTable::create(LogColumns::new(&types.logs), "logs", TIME, &mut out)?,
+            losses: ParquetTable::create(LossColumns::default(), "losses", losses::TIME, &mut out)?,
             samples: [const { None }; SAMPLES.len()],
             typed: Vec::new(),
             typed_indices: HashMap::new(),
@@ -127,7 +127,9 @@ impl<'o, 'f> Tables<'o, 'f> {
         };
         let table = match &mut self.samples[sample] {
             Some(table) => table,
-            empty => empty.insert(Table::create(SampleColumns::default(), SAMPLES[sample], TIME, &mut self.out)?),
+            empty => {
+                empty.insert(ParquetTable::create(SampleColumns::default(), SAMPLES[sample], TIME, &mut self.out)?)
+            }
         };
         let decoded = record.decode(catalog);
         let bytes = table.columns.push(process, record, &decoded.thread, &decoded.content);
@@ -178,7 +180,7 @@ impl<'o, 'f> Tables<'o, 'f> {
         }
         self.column_bytes += columns.count() * COLUMN_BYTES;
         let index = self.typed.len();
-        self.typed.push(Table::create(columns, &unique, TIME, &mut self.out)?);
+        self.typed.push(ParquetTable::create(columns, &unique, TIME, &mut self.out)?);
         match is_full {
             true => self.other = Some(index),
             false => drop(self.typed_indices.insert(key, index)),
@@ -215,8 +217,8 @@ impl<'o, 'f> Tables<'o, 'f> {
     }
 
     fn sum(&self) -> u64 {
-        let of_samples = self.samples.iter().flatten().map(Table::kept_bytes);
-        let of_typed = self.typed.iter().map(Table::kept_bytes);
+        let of_samples = self.samples.iter().flatten().map(ParquetTable::kept_bytes);
+        let of_typed = self.typed.iter().map(ParquetTable::kept_bytes);
         let others = [self.spans.kept_bytes(), self.logs.kept_bytes(), self.losses.kept_bytes()];
         of_samples.chain(of_typed).chain(others).fold(0, u64::saturating_add)
     }
@@ -228,7 +230,7 @@ fn file_name(name: &str) -> String {
     name.chars().take(FILE_NAME_MAX).map(plain).collect()
 }
 
-impl Pass for Tables<'_, '_> {
+impl Pass for ParquetTables<'_, '_> {
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: &SpanReplay) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { record, catalog, .. } => {

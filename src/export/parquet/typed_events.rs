@@ -3,7 +3,7 @@
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::payload::PayloadColumn;
 use super::sites::{Words, words};
-use super::table::Columns;
+use super::table::RowColumns;
 use crate::export::recording::CaptureRecording;
 use crate::reader::{Descriptor, PayloadRead};
 use crate::recording::RecordingEntry;
@@ -36,11 +36,11 @@ pub(super) struct TypedColumns<'r> {
     words: [Ids; 4],
     block_number: Ids,
     problem: StringBuilder,
-    payload: Payload,
+    payload: PayloadColumns,
 }
 
 /// The columns of the payload.
-enum Payload {
+enum PayloadColumns {
     /// A column for each field, with its name.
     Fields(Vec<(String, PayloadColumn)>),
     /// One column of JSON.
@@ -64,7 +64,7 @@ impl<'r> TypedColumns<'r> {
             words: Default::default(),
             block_number: Ids::default(),
             problem: StringBuilder::new(),
-            payload: Payload::Fields(Vec::new()),
+            payload: PayloadColumns::Fields(Vec::new()),
         };
         let shape = code.and_then(|code| recording.rings().model(ring)?.payload_shape(code));
         columns.payload = match shape {
@@ -81,9 +81,9 @@ impl<'r> TypedColumns<'r> {
                     }
                     (unique, PayloadColumn::of(shape))
                 };
-                Payload::Fields(shapes.iter().map(&mut column).collect())
+                PayloadColumns::Fields(shapes.iter().map(&mut column).collect())
             }
-            _ => Payload::Json(StringBuilder::new()),
+            _ => PayloadColumns::Json(StringBuilder::new()),
         };
         columns
     }
@@ -126,13 +126,13 @@ impl<'r> TypedColumns<'r> {
         let value = payload.valid().map(|bytes| decode_event(self.recording.rings().model(ring), code, bytes));
         let mut bytes = 0;
         let has_problem = match &mut self.payload {
-            Payload::Json(column) => {
+            PayloadColumns::Json(column) => {
                 let text = value.as_ref().map(serde_json::to_string).transpose()?;
                 bytes += text.as_ref().map_or(0, String::len) as u64;
                 column.append_option(text);
                 false
             }
-            Payload::Fields(columns) => {
+            PayloadColumns::Fields(columns) => {
                 let values = match &value {
                     Some(Value::Struct(values)) if values.len() == columns.len() => Some(values),
                     _ => None,
@@ -198,14 +198,14 @@ fn leaves(shape: &Shape<'_>) -> usize {
     }
 }
 
-impl Columns for TypedColumns<'_> {
+impl RowColumns for TypedColumns<'_> {
     fn fields(&self) -> Vec<Field> {
         let mut fields = self.fixed();
         match &self.payload {
-            Payload::Fields(columns) => {
+            PayloadColumns::Fields(columns) => {
                 fields.extend(columns.iter().map(|(name, column)| Field::new(name, column.data_type(), true)));
             }
-            Payload::Json(_) => fields.push(texts("payload")),
+            PayloadColumns::Json(_) => fields.push(texts("payload")),
         }
         fields
     }
@@ -224,12 +224,12 @@ impl Columns for TypedColumns<'_> {
         columns.extend(Some(self.block_number.finish()).filter(|_| has_blocks));
         columns.push(Arc::new(self.problem.finish()));
         match &mut self.payload {
-            Payload::Fields(fields) => {
+            PayloadColumns::Fields(fields) => {
                 for (_, column) in fields {
                     columns.push(column.finish()?);
                 }
             }
-            Payload::Json(column) => columns.push(Arc::new(column.finish())),
+            PayloadColumns::Json(column) => columns.push(Arc::new(column.finish())),
         }
         Ok(columns)
     }
