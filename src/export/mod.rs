@@ -368,6 +368,8 @@ fn no_spans(capture: &CaptureFile) -> CaptureError {
 }
 
 #[cfg(test)]
+mod any_capture;
+#[cfg(test)]
 mod bombs;
 #[cfg(test)]
 mod tests;

@@ -75,3 +75,6 @@ fn write_rows(
     let counts = end.finish(|process_index, span| tables.span(process_index, &span));
     counts.and_then(|counts| tables.finish().map(|()| counts)).map_err(pass::write_error)
 }
+
+#[cfg(test)]
+mod tests;
