@@ -3,10 +3,14 @@
 
 mod program;
 
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::{KEPT, Run, argument, directory, place, run};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Stdio;
 
 /// Exports the kept snapshot to `output`.
 fn export(output: &Path, more: &[&str]) -> Run {
@@ -83,8 +87,9 @@ fn a_directory_with_anything_else_is_never_replaced() {
 fn a_file_that_is_read_is_not_replaced_with_its_directory() {
     let directory = directory();
     let output = place(&directory, "t.ctf");
-    fs::create_dir(&output).unwrap();
+    assert_eq!(export(&output, &[]).code, Some(0));
     let capture = output.join("stream_0");
+    fs::remove_file(&capture).unwrap();
     fs::copy(KEPT, &capture).unwrap();
     let run = run(&["export", argument(&capture), "--format", "ctf", "-o", argument(&output), "--force"]);
     assert_eq!(run.code, Some(14), "{run:?}");
@@ -127,4 +132,81 @@ fn a_failed_export_leaves_nothing_and_the_default_name_is_that_of_the_input() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.err.contains("written to kept.ctf"), "{run:?}");
     assert_eq!(names(directory.path()), ["kept.ctf", "kept.zst", "t.evc"]);
+}
+
+#[test]
+fn a_directory_whose_files_another_program_wrote_is_not_replaced() {
+    let directory = directory();
+    for (format, name) in [("ctf", "metadata"), ("parquet", "rings.parquet"), ("parquet", "orders.parquet")] {
+        let output = place(&directory, "precious");
+        fs::create_dir(&output).unwrap();
+        fs::write(output.join(name), "precious").unwrap();
+        let export =
+            |more: &[&str]| run(&[&["export", KEPT, "--format", format, "-o", argument(&output)][..], more].concat());
+        let refused = export(&["--force"]);
+        assert_eq!(refused.code, Some(14), "{refused:?}");
+        assert!(refused.err.contains("it is a directory that is no export in this format of eventring"), "{refused:?}");
+        assert_eq!(fs::read(output.join(name)).unwrap(), b"precious");
+        fs::remove_dir_all(&output).unwrap();
+        assert_eq!((export(&[]).code, export(&["--force"]).code), (Some(0), Some(0)));
+        fs::remove_dir_all(&output).unwrap();
+    }
+}
+
+#[test]
+fn only_the_owner_and_the_group_may_read_the_files() {
+    let directory = directory();
+    for format in ["ctf", "parquet"] {
+        let output = place(&directory, format);
+        let run = run(&["export", KEPT, "--format", format, "-o", argument(&output)]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&output) & 0o007, 0);
+        assert!(names(&output).iter().all(|name| mode(&output.join(name)) & 0o137 == 0));
+    }
+}
+
+/// Captures spans whose export takes longer than a signal takes to come.
+fn large_capture(directory: &tempfile::TempDir) -> String {
+    let (ring, capture) = (place(directory, "ring"), place(directory, "t.evc"));
+    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 24).prefault(false).build().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
+        (0..25_000).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
+        let made = run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]);
+        assert_eq!(made.code, Some(0), "{made:?}");
+    });
+    argument(&capture).to_owned()
+}
+
+/// Returns true if the process has a file without a name open.
+fn writes_nameless(process: u32) -> bool {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| argument(&path).ends_with(" (deleted)"))
+}
+
+#[test]
+fn a_signal_ends_an_export_and_nothing_of_it_is_left() {
+    let directory = directory();
+    let capture = large_capture(&directory);
+    let outputs = place(&directory, "outputs");
+    for (format, signal) in [
+        ("ctf", Signal::INT),
+        ("ctf", Signal::TERM),
+        ("parquet", Signal::TERM),
+        ("perfetto", Signal::INT),
+        // Nobody can clean up after this one.
+        ("perfetto", Signal::KILL),
+    ] {
+        fs::create_dir(&outputs).unwrap();
+        let mut command = program::program(&["export", &capture, "--format", format, "-o", "out"]);
+        let mut child = command.current_dir(&outputs).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        // A directory has a temporary name, a file has none.
+        while names(&outputs).is_empty() && !writes_nameless(child.id()) {
+            assert_eq!(child.try_wait().unwrap(), None, "{format}");
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!((status.signal(), names(&outputs)), (Some(signal.as_raw()), vec![]), "{format}");
+        fs::remove_dir(&outputs).unwrap();
+    }
 }

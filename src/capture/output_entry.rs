@@ -1,6 +1,8 @@
 //! Making a file under a given name, and the rules about which existing files it may replace.
 //!
-//! A new file is made under a temporary name, in the directory of the requested name. Then it gets the requested name.
+//! A new file is made without a name, in the directory of the requested name. So nothing is left of it, however the
+//! process ends. When it is complete, it gets a temporary name, and then the requested name. If the file system has no
+//! files without a name, it has the temporary name from the start.
 //! The directory is held open between these two steps. No link under the requested name is followed. A replaced file
 //! keeps its content under its other names (hard links). No existing file is opened for writing, except a device or a
 //! pipe that the user has named.
@@ -9,13 +11,13 @@ use super::error::{CaptureError, CaptureErrorKind};
 use super::parts::part_path;
 use super::read_files::{IS_READ, ReadFiles, directory_of};
 use crate::shm::{FileId, LockState, lock_state};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The permissions of new files: the owner may read and write, the group may read. Rings have the same permissions by
@@ -169,23 +171,27 @@ impl OutputEntry {
         Ok(file)
     }
 
-    /// Makes a file under a temporary name. It gets the requested name when it is
+    /// Makes a file without a name, or under a temporary name. It gets the requested name when it is
     /// [published](UnfinishedFile::publish).
     ///
     /// # Errors
     /// The operating system refuses.
     pub fn create_unfinished(&self) -> Result<UnfinishedFile<'_>, CaptureError> {
+        if let Some(file) = create_nameless(&self.directory, MODE) {
+            return Ok(UnfinishedFile { file, name: None, place: self });
+        }
         let made = create_new(&self.directory, MODE);
         let (file, name) = made.map_err(|errno| failed(&self.path, errno))?;
-        Ok(UnfinishedFile { file, name, place: self })
+        Ok(UnfinishedFile { file, name: Some(name), place: self })
     }
 }
 
-/// A file under a temporary name. It is removed unless it is published.
+/// A file without a name, or under a temporary name. It is removed unless it is published.
 #[derive(Debug)]
 pub struct UnfinishedFile<'p> {
     file: File,
-    name: OsString,
+    /// The temporary name, if it has one.
+    name: Option<OsString>,
     place: &'p OutputEntry,
 }
 
@@ -205,13 +211,18 @@ impl UnfinishedFile<'_> {
         self.take_place(overwrite, read)
     }
 
-    fn take_place(self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
+    fn take_place(mut self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
         let OutputEntry { directory, name, path, .. } = self.place;
         self.place.check(overwrite, read)?;
+        let named = match self.name.take() {
+            Some(named) => Ok(named),
+            None => name_file(&self.file, directory),
+        };
+        let named = self.name.insert(named.map_err(|errno| failed(path, errno))?);
         if !overwrite {
             // Another file may have got this name since the check. A rename would replace that file, but a link fails.
             // The drop of `self` removes the temporary name.
-            match rustix::fs::linkat(directory, &self.name, directory, name, AtFlags::empty()) {
+            match rustix::fs::linkat(directory, &*named, directory, name, AtFlags::empty()) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => return self.place.check(false, read).and(Err(failed(path, Errno::EXIST))),
                 // Some file systems have no hard links. There the name is checked once more, and the rename below
@@ -221,26 +232,52 @@ impl UnfinishedFile<'_> {
         }
         // If another file has got this name since the check, the rename replaces it. If the name is a symbolic link
         // now, the rename replaces the link itself and does not follow it.
-        rustix::fs::renameat(directory, &self.name, directory, name).map_err(|errno| failed(path, errno))
+        rustix::fs::renameat(directory, &*named, directory, name).map_err(|errno| failed(path, errno))
     }
 }
 
 impl Drop for UnfinishedFile<'_> {
     fn drop(&mut self) {
-        // After a rename, the temporary name does not exist any more, so this call fails, and its error is ignored.
-        let _ = rustix::fs::unlinkat(&self.place.directory, &self.name, AtFlags::empty());
+        if let Some(name) = &self.name {
+            // After a rename, the temporary name does not exist any more, so this call fails, and its error is ignored.
+            let _ = rustix::fs::unlinkat(&self.place.directory, name, AtFlags::empty());
+        }
     }
 }
 
-/// Makes a file with an unpredictable name. So nobody can have put a file or a link under this name before, even in a
-/// directory in which everybody may write.
+/// Makes a file without a name. Returns `None` if the file system has no such files, or if the file could not get a
+/// name later.
+fn create_nameless(directory: &OwnedFd, mode: Mode) -> Option<File> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(directory, ".", flags, mode).ok()?);
+    rustix::fs::stat(path_of(&file)).is_ok().then_some(file)
+}
+
+/// Gives a file without a name an unpredictable one.
+fn name_file(file: &File, directory: &OwnedFd) -> Result<OsString, Errno> {
+    let link = |name: &OsString| rustix::fs::linkat(CWD, path_of(file), directory, name, AtFlags::SYMLINK_FOLLOW);
+    with_new_name(link).map(|(_, name)| name)
+}
+
+/// Returns a path that leads to an open file, whether the file has a name or not.
+fn path_of(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Makes a file with an unpredictable name.
 fn create_new(directory: &OwnedFd, mode: Mode) -> Result<(File, OsString), Errno> {
-    const ATTEMPTS: u32 = 16;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    with_new_name(|name| rustix::fs::openat(directory, name, flags, mode)).map(|(file, name)| (file.into(), name))
+}
+
+/// Calls `make` with unpredictable names until one of them is free. So nobody can have put a file or a link under this
+/// name before, even in a directory in which everybody may write.
+fn with_new_name<T>(make: impl Fn(&OsString) -> Result<T, Errno>) -> Result<(T, OsString), Errno> {
+    const ATTEMPTS: u32 = 16;
     for _ in 0..ATTEMPTS {
         let name = OsString::from(format!(".eventring.{:016x}", RandomState::new().build_hasher().finish()));
-        match rustix::fs::openat(directory, &name, flags, mode) {
-            Ok(file) => return Ok((file.into(), name)),
+        match make(&name) {
+            Ok(made) => return Ok((made, name)),
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }

@@ -1,7 +1,7 @@
 //! `eventring export`.
 
 use super::exit::{Exit, Failure};
-use super::format::grouped;
+use super::format::{grouped, one_line};
 use super::output;
 use super::output_directory;
 use super::paint::WARNING;
@@ -178,7 +178,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     parts.extend(
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count))),
     );
-    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
+    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("{} written to {to}", parts.join(", "));
     if summary.lost > 0 {
         anstream::eprintln!("{WARNING}{} events were lost; the trace shows where{WARNING:#}", grouped(summary.lost));

@@ -2,8 +2,10 @@
 //! For most commands, the last is the second.
 
 use super::exit::Failure;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 
 /// The exit status that shells give to a child that SIGINT has ended.
@@ -57,6 +59,33 @@ pub(super) fn is_ignored(signal: i32) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     ignored >> (signal - 1) & 1 == 1
+}
+
+/// Listener that removes an unfinished directory if a signal ends the program.
+pub(super) struct RemovedBySignal(Handle);
+
+impl RemovedBySignal {
+    /// Starts to listen. When a signal comes, removes the directory with everything in it, and ends the process as the
+    /// signal does.
+    pub(super) fn listen(directory: PathBuf) -> anyhow::Result<Self> {
+        const ATTEMPTS: u32 = 100;
+        let signals = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+        let mut signals = Signals::new(signals).map_err(|error| Failure::io("cannot listen to signals", &error))?;
+        let handle = signals.handle();
+        std::thread::spawn(move || {
+            let Some(signal) = signals.forever().next() else { return };
+            // Another thread may still make files in it.
+            let _ = (0..ATTEMPTS).find(|_| std::fs::remove_dir_all(&directory).is_ok());
+            let _ = emulate_default_handler(signal);
+        });
+        Ok(Self(handle))
+    }
+}
+
+impl Drop for RemovedBySignal {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Listener for SIGUSR1, with which a user says that now is the moment.

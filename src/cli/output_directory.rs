@@ -1,12 +1,13 @@
 //! The output of an export that is a directory. It gets its name only when all of its files are complete.
 
 use super::exit::{Exit, Failure};
+use super::interrupt::RemovedBySignal;
 use super::output;
 use eventring::capture::{OutputEntry, ReadFiles};
 use eventring::export::Format;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 const MODE: u32 = 0o750;
 
 /// Checks whether a directory with the files of `format` can get the name `output`. Nothing may have this name. With
-/// `force`, an earlier export may have it: a directory that has no other files than those of such an export.
+/// `force`, an earlier export may have it: a directory that has no other files than those of such an export, and the
+/// file that says who wrote them.
 pub(super) fn look(output: &Path, format: Format, force: bool, read: &ReadFiles) -> anyhow::Result<()> {
     let kind = match fs::symlink_metadata(output) {
         Ok(metadata) => metadata.file_type(),
@@ -34,18 +36,27 @@ pub(super) fn look(output: &Path, format: Format, force: bool, read: &ReadFiles)
     if !force {
         return Err(refused(output, "it exists; choose another name, or --force"));
     }
-    for path in entries(output).map_err(|error| Failure::writing(output, &error))? {
+    let paths = entries(output).map_err(|error| Failure::writing(output, &error))?;
+    for path in &paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_file = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
+        let is_file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
         if !is_file || !format.may_have_file(&name) {
             let problem = format!(
                 "it is a directory with other things than an export in this format ({name}); choose another name"
             );
             return Err(refused(output, &problem));
         }
-        if let Ok(file) = File::open(&path) {
+        if let Ok(file) = File::open(path) {
             read.check_stream(file, &path.to_string_lossy())?;
         }
+    }
+    if let Some((name, text)) = format.mark().filter(|_| !paths.is_empty())
+        && !has_text(&output.join(name), text)
+    {
+        let problem = format!(
+            "it is a directory that is no export in this format of eventring: its file {name} is missing, or another program wrote it; choose another name"
+        );
+        return Err(refused(output, &problem));
     }
     Ok(())
 }
@@ -67,8 +78,11 @@ pub(super) fn write_whole<T>(
         .permissions(Permissions::from_mode(MODE))
         .tempdir_in(parent)
         .map_err(|error| cannot(io_error(&error)))?;
+    let removed = RemovedBySignal::listen(unfinished.path().to_path_buf())?;
     let written = write(unfinished.path())?;
     sync(unfinished.path()).map_err(cannot)?;
+    // From here on, the temporary name may belong to something else.
+    drop(removed);
     look(output, format, force, read)?;
     if fs::symlink_metadata(output).is_ok() {
         // The earlier export gets the temporary name, and is removed. It is looked at once more, because something else
@@ -91,6 +105,17 @@ pub(super) fn write_whole<T>(
 /// Returns the operating system's own error. The message of a temporary directory's error names the temporary path.
 fn io_error(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// Returns true if there is a file with this path, and the text is in it.
+fn has_text(path: &Path, text: &str) -> bool {
+    const BYTES_MAX: u64 = 64 << 20;
+    // A link or a pipe is no file of an export.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+    let mut bytes = Vec::new();
+    let read = File::from(file).take(BYTES_MAX).read_to_end(&mut bytes);
+    read.is_ok() && bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
 fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {

@@ -2,7 +2,7 @@
 
 use super::diff::parse_rate;
 use super::exit::{Exit, Failure};
-use super::format::{counted, events, grouped};
+use super::format::{counted, events, grouped, one_line};
 use super::measured::captures;
 use super::output;
 use super::paint::WARNING;
@@ -217,7 +217,7 @@ fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportP
         writeln!(anstream::stdout(), "{object}")?;
         return Ok(());
     }
-    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
+    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("a page of {} bytes written to {to}", grouped(page.html.len() as u64));
     for (capture, names) in page.captures.iter().zip(sides).filter(|(capture, _)| capture.lost > 0) {
         let (name, lost) = (names[0].display(), events(capture.lost));

@@ -1,7 +1,7 @@
 //! `eventring snapshot`.
 
 use super::exit::{Exit, Failure};
-use super::format::{bytes, content_name, counted, events, grouped};
+use super::format::{bytes, content_name, counted, events, grouped, one_line};
 use super::open::RingArgs;
 use super::output;
 use super::paint::{DIM, WARNING};
@@ -147,7 +147,7 @@ fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
 }
 
 fn report(output: &Path, summary: &SnapshotSummary) {
-    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
+    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!(
         "{} in {} ({} of ring image) written to {to}",
         events(summary.events),

@@ -216,11 +216,13 @@ fn members_of(values: &Map<String, Value>) -> io::Result<Vec<u8>> {
     Ok(text.0)
 }
 
-/// Returns the member `cname` of an alert: a colour of Chrome's trace viewer. `terrible` is red, and `bad` is orange.
+/// Returns the member `cname` of an alert: a colour of Chrome's trace viewer. `terrible` is red, `bad` is orange,
+/// and `generic_work` is grey.
 fn colour(alert: Alert) -> &'static str {
     match alert {
         Alert::Loss | Alert::Error => "terrible",
         Alert::Warning => "bad",
+        Alert::Notice => "generic_work",
     }
 }
 

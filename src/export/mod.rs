@@ -154,6 +154,18 @@ impl Format {
         }
     }
 
+    /// Returns the name of a file that each export in this format has, and a text that such a file has and no file of
+    /// another program. Only formats that are directories have them.
+    #[must_use]
+    pub fn mark(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Ctf => Some(ctf::MARK),
+            #[cfg(feature = "parquet")]
+            Self::Parquet => Some(parquet::MARK),
+            _ => None,
+        }
+    }
+
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
     #[must_use]
     pub fn has_only_spans(self) -> bool {

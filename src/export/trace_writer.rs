@@ -62,7 +62,7 @@ pub(super) struct Label<'a> {
     pub(super) alert: Option<Alert>,
 }
 
-/// A reason why a slice or instant has a colour that catches the eye.
+/// A kind of slices or instants that has a colour of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alert {
     /// Events were lost.
@@ -71,15 +71,17 @@ pub(super) enum Alert {
     Error,
     /// A log record of level WARN.
     Warning,
+    /// A log record of another level.
+    Notice,
 }
 
 impl Alert {
-    /// Returns the alert of a log record of this level, if it has one.
-    pub(super) fn of_level(level: CallSiteLevel) -> Option<Self> {
+    /// Returns the alert of a log record of this level.
+    pub(super) fn of_level(level: CallSiteLevel) -> Self {
         match level {
-            CallSiteLevel::Error => Some(Self::Error),
-            CallSiteLevel::Warn => Some(Self::Warning),
-            _ => None,
+            CallSiteLevel::Error => Self::Error,
+            CallSiteLevel::Warn => Self::Warning,
+            _ => Self::Notice,
         }
     }
 }

@@ -108,6 +108,7 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
         [file] => file.to_string_lossy().into_owned(),
         [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
     };
+    let to = one_line(&to);
     anstream::eprintln!(
         "{} from {} in {} written to {to}{DIM} ({}){DIM:#}",
         events(summary.stats.events()),

@@ -39,6 +39,9 @@ use typed_events::TypedEvents;
 /// The name of the file that describes the trace. Every reader expects this name.
 const METADATA: &str = "metadata";
 
+/// The file that each trace has, and a text in it that says who wrote the trace.
+pub(super) const MARK: (&str, &str) = (METADATA, "tracer_name = \"eventring\";");
+
 /// Returns true if a trace has a file with this name, or may have one.
 pub(super) fn may_have_file(name: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -37,10 +37,13 @@ use super::pass;
 use super::recording::CaptureRecording;
 use crate::capture::CaptureError;
 use field_types::FieldTypes;
-use row_groups::RowGroups;
+use row_groups::{CREATED_BY, RowGroups};
 use std::io;
 use std::thread;
 use tables::ParquetTables;
+
+/// A file that each export has, and a text in it that says who wrote the file.
+pub(super) const MARK: (&str, &str) = ("rings.parquet", CREATED_BY);
 
 /// Returns true if an export has a file with this name, or may have one.
 pub(super) fn may_have_file(name: &str) -> bool {

@@ -17,6 +17,9 @@ const WAITING_MAX: usize = 1;
 /// The level of compression. Higher levels take twice the time and save a tenth.
 const ZSTD_LEVEL: i32 = 1;
 
+/// The text with which each file says who wrote it. The version follows.
+pub(super) const CREATED_BY: &str = "eventring version ";
+
 type FileWriter = ArrowWriter<Box<dyn Write + Send>>;
 
 /// The files, and the way to the thread that writes them.
@@ -58,7 +61,7 @@ impl<'f> RowGroups<'f> {
         let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(to_io)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
-            .set_created_by(concat!("eventring ", env!("CARGO_PKG_VERSION")).into())
+            .set_created_by(format!("{CREATED_BY}{}", env!("CARGO_PKG_VERSION")))
             // A row group ends where the table says.
             .set_max_row_group_row_count(None)
             .set_sorting_columns(Some(vec![sorting]))

@@ -1,4 +1,5 @@
-//! Parquet files of small captures, read back by the crate that wrote them. `tests/parquet_rows.rs` has others read them.
+//! Parquet files of small captures, read back by the crate that wrote them. `tests/parquet_rows.rs` has others read
+//! them.
 
 use super::may_have_file;
 use crate::capture::CaptureFile;

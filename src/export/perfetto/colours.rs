@@ -1,18 +1,20 @@
 //! The colours of losses and of log records in the Perfetto UI.
 //!
-//! A trace cannot name a colour. The UI (v52) gives each slice the colour of a hash: of the slice's correlation id, if
-//! it has one, and otherwise of its name without the digits. So losses and log records of some levels have correlation
-//! ids whose colours catch the eye, whatever their names are. The test below has the hash of the UI.
+//! A trace cannot name a colour. The UI (v52) gives each slice the colour of a hash: of the slice's correlation id,
+//! if it has one, and otherwise of its name without the digits. So losses and log records have correlation ids, whose
+//! colours do not depend on names: only losses, errors and warnings catch the eye. The test below has the hash of the
+//! UI.
 
 use crate::export::trace_writer::Alert;
 
-/// Returns the correlation id of a slice or instant with this alert: its red ones are losses and errors, and orange
-/// ones are warnings.
+/// Returns the correlation id of a slice or instant with this alert. Losses and errors are red, warnings are orange,
+/// and other log records are blue.
 pub(super) fn correlation_id(alert: Alert) -> &'static str {
     match alert {
         Alert::Loss => "eventring_loss",
         Alert::Error => "ERROR log record",
         Alert::Warning => "WARN record",
+        Alert::Notice => "log_record",
     }
 }
 
@@ -36,11 +38,12 @@ mod tests {
     }
 
     #[test]
-    fn losses_and_errors_are_red_and_warnings_are_orange() {
+    fn losses_and_errors_are_red_warnings_are_orange_and_other_log_records_are_blue() {
         // The first two are what the UI itself computes for these texts.
         assert_eq!((colour("loss of events"), colour("WARN")), ((352, 56), (134, 74)));
         assert_eq!(colour(correlation_id(Alert::Loss)), (8, 48));
         assert_eq!(colour(correlation_id(Alert::Error)), (4, 52));
         assert_eq!(colour(correlation_id(Alert::Warning)), (40, 64));
+        assert_eq!(colour(correlation_id(Alert::Notice)), (196, 60));
     }
 }

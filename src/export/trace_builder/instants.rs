@@ -142,7 +142,7 @@ impl TraceBuilder<'_> {
             Some(site) => match site.level.name() {
                 // A query for all errors, or all of a level, then needs no arguments.
                 Some(level) => {
-                    Label { category: level, alert: Alert::of_level(site.level), ..Label::new(name, call_site) }
+                    Label { category: level, alert: Some(Alert::of_level(site.level)), ..Label::new(name, call_site) }
                 }
                 None => Label::new(name, call_site),
             },
