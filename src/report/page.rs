@@ -27,6 +27,7 @@ impl ComparisonReport<'_> {
                     let (tiles, problems) = (figures.tiles(), figures.problems());
                     format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
                 }),
+                "order" => self.changes_note(),
                 "changes" => self.changes(),
                 "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
                 "percentiles" => self.percentiles(),
@@ -62,12 +63,13 @@ impl ComparisonReport<'_> {
             escape(&a),
             escape(&b)
         );
-        let has_lost = |side: &&ReportSide<'_>| side.summary().lost.saturating_add(side.summary().lost_payloads()) > 0;
-        let lost = self.sides.iter().zip(["A", "B"]).filter(|(side, _)| has_lost(side));
-        let lost: Vec<&str> = lost.map(|(_, letter)| letter).collect();
+        let sides = self.sides.iter().zip(["A", "B"]);
+        let lost: Vec<(&str, String)> = sides.filter_map(|(side, letter)| Some((letter, side.lost()?))).collect();
         if !lost.is_empty() {
-            let lost = lost.join(" and ");
-            _ = write!(out, "<p class=\"cut\">{lost} lost events, so the numbers of {lost} are too small.</p>");
+            let what: Vec<String> = lost.iter().map(|(letter, what)| format!("{letter} lost {what}")).collect();
+            let letters: Vec<&str> = lost.iter().map(|(letter, _)| *letter).collect();
+            let (what, letters) = (what.join(", and "), letters.join(" and "));
+            _ = write!(out, "<p class=\"cut\">{what}, so the numbers of {letters} are too small.</p>");
         }
         out
     }

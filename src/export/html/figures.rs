@@ -82,7 +82,7 @@ impl<'c> CaptureFigures<'c> {
     }
 
     /// Returns the number of events that were captured.
-    pub(super) fn events(&self) -> u64 {
+    pub(crate) fn events(&self) -> u64 {
         self.events_of_rings.iter().fold(0, |sum: u64, count| sum.saturating_add(*count))
     }
 
