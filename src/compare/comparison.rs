@@ -106,8 +106,8 @@ const NEW: &str = "new";
 const GONE: &str = "gone";
 
 impl ComparedSpan {
-    /// Returns what has become of a span that only one side has figures of: `new`, `gone`, or `none whole in A` if A has
-    /// such spans, but no figures of them.
+    /// Returns what has become of a span that only one side has figures of: `new`, `gone`, or `none whole in A` if A
+    /// has such spans, but no figures of them.
     #[must_use]
     pub fn one_sided(&self) -> Option<&'static str> {
         match (self.a.is_some(), self.b.is_some(), self.not_whole) {

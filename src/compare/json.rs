@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 impl Comparison {
     /// Returns the comparison as JSON: `{"alpha", "spans": [{"name", "target", "a", "b", "captures": {"a", "b"},
-    /// "not_whole": {"a", "b"}, "change", "relative", "per_call", "p_value", "significant"}], "failed": [{"limit", "name", "target", "a", "b",
-    /// "change", "relative"}]}`.
+    /// "not_whole": {"a", "b"}, "change", "relative", "per_call", "p_value", "significant"}], "failed": [{"limit",
+    /// "name", "target", "a", "b", "change", "relative"}]}`.
     #[must_use]
     pub fn to_json(&self, failed: &[ExceededLimit]) -> Value {
         let spans: Vec<Value> = self.spans.iter().map(|span| self.span_to_json(span)).collect();

@@ -16,29 +16,35 @@ impl ComparisonReport<'_> {
     pub fn html(&self) -> String {
         let [a, b] = self.sides.each_ref().map(|side| shortened(&side.name));
         let title = format!("{a} and {b}");
-        let main =
-            fill(include_str!("comparison.html"), |name| match name {
-                "title" => escape(&title),
-                "basis" => self.basis_note(),
-                "unit" => escape(&self.basis.unit()),
-                "heads" => self.each_side("sides", |side| {
-                    let figures = &side.figures;
-                    let (title, when) = (escape(&figures.title()), figures.when());
-                    let (tiles, problems) = (figures.tiles(), figures.problems());
-                    format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
-                }),
-                "order" => self.changes_note(),
-                "changes" => self.changes(),
-                "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
-                "percentiles" => self.percentiles(),
-                "flames" => self.flames(),
-                "events" => self
-                    .each_side("stacked", |side| format!("<div class=\"wide\">{}</div>", side.figures.events_chart())),
-                "rings" => self
-                    .each_side("sides", |side| format!("<div class=\"wide\">{}</div>", tables::rings(&side.figures))),
-                _ => String::new(),
-            });
+        let main = fill(include_str!("comparison.html"), |name| match name {
+            "title" => escape(&title),
+            "basis" => self.basis_note(),
+            "unit" => escape(&self.basis.unit()),
+            "heads" => self.each_side("sides", |side| {
+                let figures = &side.figures;
+                let (title, when) = (escape(&figures.title()), figures.when());
+                let (tiles, problems) = (figures.tiles(), figures.problems());
+                format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
+            }),
+            "order" => self.changes_note(),
+            "changes" => self.changes(),
+            "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
+            "percentiles" => self.percentiles(),
+            "flames" => self.flames(),
+            "weight" => self.sides[0].figures.time_by_stack().into(),
+            "events" => self.events(),
+            "rings" => {
+                self.each_side("sides", |side| format!("<div class=\"wide\">{}</div>", tables::rings(&side.figures)))
+            }
+            _ => String::new(),
+        });
         document(&title, &frame::scripts(), main, "<p>Written by eventring.</p>")
+    }
+
+    /// Returns the charts of the events a second, with one scale.
+    fn events(&self) -> String {
+        let rate_max = self.sides.iter().map(|side| side.figures.rate_max()).fold(0.0, f64::max);
+        self.each_side("stacked", |side| format!("<div class=\"wide\">{}</div>", side.figures.events_chart(rate_max)))
     }
 
     /// Returns what `show` makes of both sides, in an element of this class.
@@ -63,6 +69,10 @@ impl ComparisonReport<'_> {
             escape(&a),
             escape(&b)
         );
+        if self.sides[0].name == self.sides[1].name {
+            let name = escape(&shortened(&self.sides[0].name));
+            _ = write!(out, "<p class=\"cut\">A and B are both {name}.</p>");
+        }
         let sides = self.sides.iter().zip(["A", "B"]);
         let lost: Vec<(&str, String)> = sides.filter_map(|(side, letter)| Some((letter, side.lost()?))).collect();
         if !lost.is_empty() {

@@ -138,6 +138,26 @@ fn a_span_that_one_side_did_not_see_whole_is_not_new() {
 }
 
 #[test]
+fn the_charts_of_events_of_both_sides_have_one_scale() {
+    // The parts of the longer capture are longer, so its largest rate is another one.
+    let page = page(&CALLS, &Calls { count: 4000, ..CALLS }, Basis::Second);
+    let (_, events) = page.split_once("<h2>Events a second</h2>").unwrap();
+    let tops: Vec<&str> =
+        events.split("y=\"12.0\" class=\"end\">").skip(1).map(|top| top.split('<').next().unwrap()).collect();
+    assert_eq!(tops.len(), 2, "{events}");
+    assert_eq!(tops[0], tops[1]);
+}
+
+#[test]
+fn a_capture_that_is_compared_with_itself_is_named_as_both_sides() {
+    let capture = capture(&CALLS);
+    let side = |name: &str| ReportSide::read(name.into(), &capture, View::Thread.into()).unwrap();
+    let page = |a: &str, b: &str| ComparisonReport::new([side(a), side(b)], 0.01, Basis::Second).unwrap().html();
+    assert!(page("a.evc", "a.evc").contains("<p class=\"cut\">A and B are both a.evc.</p>"));
+    assert!(!page("a.evc", "b.evc").contains("A and B are both"));
+}
+
+#[test]
 fn two_builds_of_a_program_have_the_same_stacks_whatever_the_names_of_their_files() {
     let page = page(&CALLS, &Calls { program: "shop-new", ..CALLS }, Basis::Second);
     assert_eq!(frame_title(&page, "query"), "A 38.3 ms, B 38.3 ms, 0%");

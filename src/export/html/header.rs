@@ -63,12 +63,17 @@ impl CaptureFigures<'_> {
         out
     }
 
-    /// Returns the chart of the events a second.
-    pub(crate) fn events_chart(&self) -> String {
+    /// Returns the largest number of events a second.
+    pub(crate) fn rate_max(&self) -> f64 {
+        self.activity.rate_max()
+    }
+
+    /// Returns the chart of the events a second. `rate_max` is the rate at the top of its scale.
+    pub(crate) fn events_chart(&self, rate_max: f64) -> String {
         if self.events() == 0 {
             return "<p class=\"note\">No events.</p>".into();
         }
-        charts::events(&self.activity, &self.outline)
+        charts::events(&self.activity, &self.outline, rate_max)
     }
 
     /// Returns the losses by cause, the problems of the capture, and what earlier files of it would have had, as HTML.
