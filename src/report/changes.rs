@@ -56,14 +56,16 @@ impl ComparisonReport<'_> {
         if self.comparison.has_instructions { Measure::Instructions } else { Measure::SelfTime }
     }
 
-    /// Says in which order the spans are, and what cannot be read from the numbers.
-    pub(super) fn changes_note(&self) -> String {
+    /// Says in which order the spans are.
+    pub(super) fn changes_order(&self) -> String {
         let what = if self.comparison.has_instructions { "instructions" } else { "self time" };
-        let unit = escape(&self.basis.unit());
-        let mut out = format!("The spans whose {what} {unit} has changed most come first.");
+        format!("The spans whose {what} {} has changed most come first.", escape(&self.basis.unit()))
+    }
+
+    /// Says what cannot be read from the numbers of the table, as HTML.
+    pub(super) fn changes_limits(&self) -> String {
         let notes = [self.comparison.not_whole_note().map(str::to_owned), self.comparison.loss_note()];
-        notes.into_iter().flatten().for_each(|note| _ = write!(out, " <b>{}.</b>", escape(&note)));
-        out
+        notes.into_iter().flatten().map(|note| format!("<p class=\"cut\">{}.</p>", escape(&note))).collect()
     }
 
     /// Returns the value that the table shows of a side.

@@ -26,7 +26,8 @@ impl ComparisonReport<'_> {
                 let (tiles, problems) = (figures.tiles(), figures.problems());
                 format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
             }),
-            "order" => self.changes_note(),
+            "order" => self.changes_order(),
+            "limits" => self.changes_limits(),
             "changes" => self.changes(),
             "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
             "percentiles" => self.percentiles(),

@@ -134,7 +134,7 @@ fn a_span_that_one_side_did_not_see_whole_is_not_new() {
     let page = ComparisonReport::new([side("a.evc", &a), side("b.evc", &b)], 0.01, Basis::Second).unwrap().html();
     assert!(page.contains("request<span class=\"badge\">none whole in A</span>"), "{page}");
     assert!(page.contains("query<span class=\"badge\">new</span>"), "{page}");
-    assert!(page.contains("<b>none whole: the side has such spans, but saw none of them from"), "{page}");
+    assert!(page.contains("<p class=\"cut\">none whole: the side has such spans, but saw none of them from"), "{page}");
 }
 
 #[test]
@@ -181,7 +181,10 @@ fn a_side_that_lost_events_says_so_above_everything_else() {
     assert!(before.contains("A lost 7 of 171 events, so the numbers of A are too small"), "{before}");
     let (_, changes) = page.split_once("<h2>Changes</h2>").unwrap();
     let (before, _) = changes.split_once("<table").unwrap();
-    assert!(before.contains("<b>A lost 7 events, so sure compares only the spans that are left.</b>"), "{before}");
+    assert!(
+        before.contains("<p class=\"cut\">A lost 7 events, so sure compares only the spans that are left.</p>"),
+        "{before}"
+    );
     assert!(page.contains("Lost events: 7 overwritten.") && !page.contains("of B are too small"), "{page}");
 }
 

@@ -52,7 +52,8 @@ impl CapturePage<'_> {
             "profile" => self.profile(),
             _ => String::new(),
         });
-        document(&figures.title(), &frame::scripts_of_capture(), main, &frame::credits())
+        let has_profile = has_events && !self.profile.is_empty;
+        document(&figures.title(), &frame::scripts_of_capture(), main, &frame::credits(has_profile))
     }
 
     /// Returns speedscope with the profile. speedscope has nothing to show of a profile without slices.
@@ -63,8 +64,8 @@ impl CapturePage<'_> {
         let class = if self.profile.is_cut { "cut" } else { "note" };
         let (note, document) = (escape(&self.profile.note), escape(&frame::document(&self.profile.gzip)));
         format!(
-            "<p class=\"{class}\">{note}</p>\n<noscript><p class=\"cut\">The profile needs scripts, and this browser \
-             does not run them. The rest of the page needs none.</p></noscript>\n\
+            "<p class=\"{class}\">{note}</p>\n<noscript><style>iframe {{ display: none }}</style>\
+             <p class=\"cut\">The profile needs scripts, and this browser does not run them. The rest of the page needs none.</p></noscript>\n\
              <iframe title=\"speedscope\" srcdoc=\"{document}\"></iframe>"
         )
     }
