@@ -4,6 +4,7 @@ use super::measure::{Measure, SpanFigures, full_name};
 use super::side::{self, SideSpan};
 use super::significance;
 use crate::export::Summary;
+use crate::export::numbers::grouped;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -16,6 +17,8 @@ pub struct Comparison {
     pub alpha: f64,
     /// True if the spans are in the order of their instructions, because these were counted on both sides.
     pub has_instructions: bool,
+    /// The number of events that each side lost.
+    pub lost: [u64; 2],
 }
 
 /// A span on two sides.
@@ -25,10 +28,13 @@ pub struct ComparedSpan {
     pub name: String,
     /// The target.
     pub target: String,
-    /// The figures of side A; `None` if the span is new.
+    /// The figures of side A; `None` if A has no such span that was seen from its creation to its close.
     pub a: Option<SpanFigures>,
-    /// The figures of side B; `None` if the span is gone.
+    /// The figures of side B; `None` if B has no such span that was seen from its creation to its close.
     pub b: Option<SpanFigures>,
+    /// The number of further spans of each side that are in no figure: they were open, or their beginning or end was
+    /// not seen.
+    pub not_whole: [u64; 2],
     /// The number of captures of each side that have the span.
     pub captures: [usize; 2],
     /// The p value of the test of the durations, corrected for the number of spans. `None` if there are too few.
@@ -39,6 +45,8 @@ impl Comparison {
     /// Compares the captures of two sides. `alpha` is the rate of false alarms.
     #[must_use]
     pub fn new(a: &[Summary], b: &[Summary], alpha: f64) -> Self {
+        let lost = [a, b].map(|side| side.iter().map(|capture| capture.lost).fold(0, u64::saturating_add));
+        let not_whole = [a, b].map(side::not_whole);
         let (a, b) = (side::spans(a), side::spans(b));
         let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();
         let pairs: Vec<_> = keys.iter().map(|key| a.get(*key).zip(b.get(*key))).collect();
@@ -50,6 +58,7 @@ impl Comparison {
                 captures: [a, b].map(|side| side.map_or(0, SideSpan::captures)),
                 a: a.map(SideSpan::figures),
                 b: b.map(SideSpan::figures),
+                not_whole: not_whole.each_ref().map(|side| side.get(&key).copied().unwrap_or(0)),
                 p_value,
                 name: key.0,
                 target: key.1,
@@ -68,11 +77,48 @@ impl Comparison {
             Reverse((instructions, of(Measure::Busy), of(Measure::Total)))
         };
         spans.sort_by_key(effect);
-        Self { spans, alpha, has_instructions }
+        Self { spans, alpha, has_instructions, lost }
+    }
+
+    /// Says which sides lost events, and what that means for the test of durations. Returns `None` if none did.
+    #[must_use]
+    pub fn loss_note(&self) -> Option<String> {
+        let events = |lost: u64| if lost == 1 { "1 event".into() } else { format!("{} events", grouped(lost)) };
+        let sides = self.lost.into_iter().zip(["A", "B"]).filter(|(lost, _)| *lost > 0);
+        let sides: Vec<String> = sides.map(|(lost, side)| format!("{side} lost {}", events(lost))).collect();
+        (!sides.is_empty()).then(|| format!("{}, so sure compares only the spans that are left", sides.join(" and ")))
+    }
+
+    /// Explains the words of [`ComparedSpan::one_sided`] for spans that were not seen whole. Returns `None` if there is
+    /// no such span.
+    #[must_use]
+    pub fn not_whole_note(&self) -> Option<&'static str> {
+        let is_not_whole = |span: &ComparedSpan| span.one_sided().is_some_and(|what| what != NEW && what != GONE);
+        self.spans
+            .iter()
+            .any(is_not_whole)
+            .then_some("none whole: the side has such spans, but saw none of them from its beginning to its end")
     }
 }
 
+/// The words for a span that only side B has, and for one that only side A has.
+const NEW: &str = "new";
+const GONE: &str = "gone";
+
 impl ComparedSpan {
+    /// Returns what has become of a span that only one side has figures of: `new`, `gone`, or `none whole in A` if A
+    /// has such spans, but no figures of them.
+    #[must_use]
+    pub fn one_sided(&self) -> Option<&'static str> {
+        match (self.a.is_some(), self.b.is_some(), self.not_whole) {
+            (false, _, [0, _]) => Some(NEW),
+            (false, ..) => Some("none whole in A"),
+            (_, false, [_, 0]) => Some(GONE),
+            (_, false, _) => Some("none whole in B"),
+            _ => None,
+        }
+    }
+
     /// Returns the name with the target before it.
     #[must_use]
     pub fn full_name(&self) -> String {

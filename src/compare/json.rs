@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 impl Comparison {
     /// Returns the comparison as JSON: `{"alpha", "spans": [{"name", "target", "a", "b", "captures": {"a", "b"},
-    /// "change", "relative", "per_call", "p_value", "significant"}], "failed": [{"limit", "name", "target", "a", "b",
-    /// "change", "relative"}]}`.
+    /// "not_whole": {"a", "b"}, "change", "relative", "per_call", "p_value", "significant"}], "failed": [{"limit",
+    /// "name", "target", "a", "b", "change", "relative"}]}`.
     #[must_use]
     pub fn to_json(&self, failed: &[ExceededLimit]) -> Value {
         let spans: Vec<Value> = self.spans.iter().map(|span| self.span_to_json(span)).collect();
@@ -24,6 +24,7 @@ impl Comparison {
             "a": figures(&span.a),
             "b": figures(&span.b),
             "captures": { "a": span.captures[0], "b": span.captures[1] },
+            "not_whole": { "a": span.not_whole[0], "b": span.not_whole[1] },
             "change": of_each(|measure| whole(span.change(measure))),
             "relative": of_each(|measure| json!(span.relative_change(measure))),
             "per_call": Measure::ALL

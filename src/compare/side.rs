@@ -49,3 +49,15 @@ pub(super) fn spans(captures: &[Summary]) -> BTreeMap<SpanKey, SideSpan<'_>> {
     }
     spans
 }
+
+/// Returns how many spans of each name and target a side has that were not seen whole: open spans, and those whose
+/// beginning or end was not seen.
+pub(super) fn not_whole(captures: &[Summary]) -> BTreeMap<SpanKey, u64> {
+    let mut counts = BTreeMap::new();
+    for summary in captures.iter().flat_map(|capture| &capture.spans) {
+        let count = summary.open.saturating_add(summary.end_lost).saturating_add(summary.incomplete);
+        let of_key: &mut u64 = counts.entry((summary.name.clone(), summary.target.clone())).or_default();
+        *of_key = of_key.saturating_add(count);
+    }
+    counts
+}

@@ -93,6 +93,11 @@ impl<'o> SpeedscopeWriter<'o> {
         Self { out, first_nanos, last_nanos, frames, profiles, of_tracks, open, slices: 0 }
     }
 
+    /// Returns true if no profile has a slice.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slices == 0
+    }
+
     /// Ends the slices that are still open.
     fn end_open(&mut self) {
         for (_, (profile, index)) in self.open.drain() {
@@ -116,6 +121,10 @@ impl<'o> SpeedscopeWriter<'o> {
 
     fn write(&mut self) -> io::Result<()> {
         self.profiles.retain(|profile| !profile.slices.is_empty());
+        if self.profiles.is_empty() {
+            // speedscope opens no file without a profile.
+            self.profiles.push(Profile { name: "no slices".to_owned(), slices: Vec::new() });
+        }
         self.number_names();
         let slices = || self.profiles.iter().flat_map(|profile| &profile.slices);
         // A loss can begin before the first event, and end after the last one.
@@ -293,6 +302,13 @@ mod tests {
     #[test]
     fn speedscope_by_span() {
         insta::assert_snapshot!(exported(&everything(), Format::Speedscope, View::Span));
+    }
+
+    #[test]
+    fn a_recording_without_slices_has_one_empty_profile_because_speedscope_opens_no_file_without_any() {
+        let mut made = CaptureFixture::new();
+        made.thread(1000, 1, "main");
+        assert_eq!(profiles(&made.open(), View::Thread), [("no slices".to_owned(), vec![])]);
     }
 
     #[test]

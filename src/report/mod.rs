@@ -20,6 +20,7 @@ pub use basis::{Basis, BasisError};
 use crate::capture::{CaptureError, CaptureFile};
 use crate::compare::Comparison;
 use crate::export::html::CaptureFigures;
+use crate::export::numbers::grouped;
 use crate::export::{ExportOptions, Summary};
 
 /// One side of a report: a capture that was read.
@@ -45,6 +46,17 @@ impl<'c> ReportSide<'c> {
     /// memory.
     pub fn read(name: String, capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
         Ok(Self { name, figures: CaptureFigures::of(capture, options)? })
+    }
+
+    /// Says what the capture has lost: `7 of 88 events and 2 payloads`. Returns `None` if that is nothing.
+    fn lost(&self) -> Option<String> {
+        let Summary { lost, .. } = self.figures.summary;
+        let all = self.figures.events().saturating_add(lost);
+        let events = (lost > 0).then(|| format!("{} of {} events", grouped(lost), grouped(all)));
+        let payloads = self.summary().lost_payloads();
+        let payloads = (payloads > 0).then(|| format!("the payloads of {} events", grouped(payloads)));
+        let lost: Vec<String> = events.into_iter().chain(payloads).collect();
+        (!lost.is_empty()).then(|| lost.join(" and "))
     }
 
     /// Returns the counts and durations of the spans.

@@ -16,28 +16,36 @@ impl ComparisonReport<'_> {
     pub fn html(&self) -> String {
         let [a, b] = self.sides.each_ref().map(|side| shortened(&side.name));
         let title = format!("{a} and {b}");
-        let main =
-            fill(include_str!("comparison.html"), |name| match name {
-                "title" => escape(&title),
-                "basis" => self.basis_note(),
-                "unit" => escape(&self.basis.unit()),
-                "heads" => self.each_side("sides", |side| {
-                    let figures = &side.figures;
-                    let (title, when) = (escape(&figures.title()), figures.when());
-                    let (tiles, problems) = (figures.tiles(), figures.problems());
-                    format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
-                }),
-                "changes" => self.changes(),
-                "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
-                "percentiles" => self.percentiles(),
-                "flames" => self.flames(),
-                "events" => self
-                    .each_side("stacked", |side| format!("<div class=\"wide\">{}</div>", side.figures.events_chart())),
-                "rings" => self
-                    .each_side("sides", |side| format!("<div class=\"wide\">{}</div>", tables::rings(&side.figures))),
-                _ => String::new(),
-            });
+        let main = fill(include_str!("comparison.html"), |name| match name {
+            "title" => escape(&title),
+            "basis" => self.basis_note(),
+            "unit" => escape(&self.basis.unit()),
+            "heads" => self.each_side("sides", |side| {
+                let figures = &side.figures;
+                let (title, when) = (escape(&figures.title()), figures.when());
+                let (tiles, problems) = (figures.tiles(), figures.problems());
+                format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
+            }),
+            "order" => self.changes_order(),
+            "limits" => self.changes_limits(),
+            "changes" => self.changes(),
+            "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
+            "percentiles" => self.percentiles(),
+            "flames" => self.flames(),
+            "weight" => self.sides[0].figures.time_by_stack().into(),
+            "events" => self.events(),
+            "rings" => {
+                self.each_side("sides", |side| format!("<div class=\"wide\">{}</div>", tables::rings(&side.figures)))
+            }
+            _ => String::new(),
+        });
         document(&title, &frame::scripts(), main, "<p>Written by eventring.</p>")
+    }
+
+    /// Returns the charts of the events a second, with one scale.
+    fn events(&self) -> String {
+        let rate_max = self.sides.iter().map(|side| side.figures.rate_max()).fold(0.0, f64::max);
+        self.each_side("stacked", |side| format!("<div class=\"wide\">{}</div>", side.figures.events_chart(rate_max)))
     }
 
     /// Returns what `show` makes of both sides, in an element of this class.
@@ -62,12 +70,17 @@ impl ComparisonReport<'_> {
             escape(&a),
             escape(&b)
         );
-        let has_lost = |side: &&ReportSide<'_>| side.summary().lost.saturating_add(side.summary().lost_payloads()) > 0;
-        let lost = self.sides.iter().zip(["A", "B"]).filter(|(side, _)| has_lost(side));
-        let lost: Vec<&str> = lost.map(|(_, letter)| letter).collect();
+        if self.sides[0].name == self.sides[1].name {
+            let name = escape(&shortened(&self.sides[0].name));
+            _ = write!(out, "<p class=\"cut\">A and B are both {name}.</p>");
+        }
+        let sides = self.sides.iter().zip(["A", "B"]);
+        let lost: Vec<(&str, String)> = sides.filter_map(|(side, letter)| Some((letter, side.lost()?))).collect();
         if !lost.is_empty() {
-            let lost = lost.join(" and ");
-            _ = write!(out, "<p class=\"cut\">{lost} lost events, so the numbers of {lost} are too small.</p>");
+            let what: Vec<String> = lost.iter().map(|(letter, what)| format!("{letter} lost {what}")).collect();
+            let letters: Vec<&str> = lost.iter().map(|(letter, _)| *letter).collect();
+            let (what, letters) = (what.join(", and "), letters.join(" and "));
+            _ = write!(out, "<p class=\"cut\">{what}, so the numbers of {letters} are too small.</p>");
         }
         out
     }

@@ -104,6 +104,60 @@ fn a_frame_says_in_words_and_in_colour_what_has_become_of_it() {
 }
 
 #[test]
+fn the_spans_whose_self_time_has_changed_most_come_first() {
+    let order = |b: &Calls, basis| {
+        let page = page(&CALLS, b, basis);
+        let (_, table) = page.split_once("<table class=\"changes\">").unwrap();
+        let (table, _) = table.split_once("</table>").unwrap();
+        let names = table.split("shop::web::</span>").skip(1).map(|row| row.split('<').next().unwrap().to_owned());
+        (names.collect::<Vec<_>>(), page.clone())
+    };
+    // For each call, the self time of the request goes from 600 to 100 ns, and that of the query from 400 to 1000 ns.
+    let b = Calls { count: 10, query_nanos: 1000, ..CALLS };
+    let (names, page) = order(&b, Basis::Call("request".into()));
+    assert_eq!(names, ["query", "request"]);
+    assert!(page.contains("The spans whose self time per call of request has changed most come first."), "{page}");
+    let b = Calls { query: "search", query_nanos: 900, ..CALLS };
+    assert_eq!(order(&b, Basis::Second).0, ["search", "request", "query"]);
+}
+
+#[test]
+fn a_span_that_one_side_did_not_see_whole_is_not_new() {
+    let b = capture(&CALLS);
+    let mut made = CaptureFixture::of_program("shop");
+    made.thread(1000, 1, "main");
+    made.call_site(1001, 1, CallSiteKind::Span, "request", &[]);
+    let closed = PerfExt { span_id: 1, call_site_id: 1, thread_id: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::SpanClose, 2000, closed, &[]);
+    let a = made.open();
+    let side = |name: &str, capture| ReportSide::read(name.into(), capture, View::Thread.into()).unwrap();
+    let page = ComparisonReport::new([side("a.evc", &a), side("b.evc", &b)], 0.01, Basis::Second).unwrap().html();
+    assert!(page.contains("request<span class=\"badge\">none whole in A</span>"), "{page}");
+    assert!(page.contains("query<span class=\"badge\">new</span>"), "{page}");
+    assert!(page.contains("<p class=\"cut\">none whole: the side has such spans, but saw none of them from"), "{page}");
+}
+
+#[test]
+fn the_charts_of_events_of_both_sides_have_one_scale() {
+    // The parts of the longer capture are longer, so its largest rate is another one.
+    let page = page(&CALLS, &Calls { count: 4000, ..CALLS }, Basis::Second);
+    let (_, events) = page.split_once("<h2>Events a second</h2>").unwrap();
+    let tops: Vec<&str> =
+        events.split("y=\"12.0\" class=\"end\">").skip(1).map(|top| top.split('<').next().unwrap()).collect();
+    assert_eq!(tops.len(), 2, "{events}");
+    assert_eq!(tops[0], tops[1]);
+}
+
+#[test]
+fn a_capture_that_is_compared_with_itself_is_named_as_both_sides() {
+    let capture = capture(&CALLS);
+    let side = |name: &str| ReportSide::read(name.into(), &capture, View::Thread.into()).unwrap();
+    let page = |a: &str, b: &str| ComparisonReport::new([side(a), side(b)], 0.01, Basis::Second).unwrap().html();
+    assert!(page("a.evc", "a.evc").contains("<p class=\"cut\">A and B are both a.evc.</p>"));
+    assert!(!page("a.evc", "b.evc").contains("A and B are both"));
+}
+
+#[test]
 fn two_builds_of_a_program_have_the_same_stacks_whatever_the_names_of_their_files() {
     let page = page(&CALLS, &Calls { program: "shop-new", ..CALLS }, Basis::Second);
     assert_eq!(frame_title(&page, "query"), "A 38.3 ms, B 38.3 ms, 0%");
@@ -124,7 +178,13 @@ fn instructions_have_a_flame_graph_and_columns_only_if_both_sides_have_them() {
 fn a_side_that_lost_events_says_so_above_everything_else() {
     let page = page(&Calls { lost: 7, ..CALLS }, &CALLS, Basis::Second);
     let (before, _) = page.split_once("<h2>Captures</h2>").unwrap();
-    assert!(before.contains("A lost events, so the numbers of A are too small"), "{before}");
+    assert!(before.contains("A lost 7 of 171 events, so the numbers of A are too small"), "{before}");
+    let (_, changes) = page.split_once("<h2>Changes</h2>").unwrap();
+    let (before, _) = changes.split_once("<table").unwrap();
+    assert!(
+        before.contains("<p class=\"cut\">A lost 7 events, so sure compares only the spans that are left.</p>"),
+        "{before}"
+    );
     assert!(page.contains("Lost events: 7 overwritten.") && !page.contains("of B are too small"), "{page}");
 }
 

@@ -70,6 +70,31 @@ fn without_instructions_there_is_one_table_of_times() {
 }
 
 #[test]
+fn a_side_that_saw_no_span_whole_is_not_called_new_or_gone_and_losses_stand_below_the_table() {
+    let not_whole = |name: &str, open, incomplete| {
+        let mut span = span(name, "shop", 0, 0, None);
+        (span.open, span.incomplete) = (open, incomplete);
+        span
+    };
+    let of = |lost, spans| {
+        let mut side = capture(spans);
+        side[0].lost = lost;
+        side
+    };
+    let request = || span("request", "shop", 50, 9_000, None);
+    let whole = |name: &str| span(name, "shop", 3, 4_000, None);
+    let a = of(505_045, vec![request(), not_whole("customer", 0, 16), whole("task"), whole("old")]);
+    let b = of(1, vec![request(), whole("customer"), not_whole("task", 2, 0), whole("fresh")]);
+    let comparison = Comparison::new(&a, &b, 0.01);
+    let mut out = Vec::new();
+    text::write(&mut out, &comparison, &[], false, Some(80)).unwrap();
+    insta::assert_snapshot!(anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string());
+    let json = comparison.to_json(&[]);
+    let customer = json["spans"].as_array().unwrap().iter().find(|span| span["name"] == "customer").unwrap();
+    assert!(customer["a"].is_null() && customer["not_whole"] == serde_json::json!({ "a": 16, "b": 0 }), "{customer}");
+}
+
+#[test]
 fn captures_without_spans_have_no_table() {
     assert_eq!(shown(vec![], vec![], &[], false), "no spans\n");
 }

@@ -43,6 +43,12 @@ pub(super) fn write(
             out,
             "{DIM}sure: durations differ; in {alpha} % of comparisons without a change, a span says yes{DIM:#}"
         )?;
+        if let Some(note) = comparison.loss_note() {
+            writeln!(out, "{WARNING}{note}{WARNING:#}")?;
+        }
+    }
+    if let Some(note) = comparison.not_whole_note() {
+        writeln!(out, "{DIM}{note}{DIM:#}")?;
     }
     for exceeded in failed {
         writeln!(out, "{ERROR}failed:{ERROR:#} {}", one_line(&failure(exceeded)))?;
@@ -80,11 +86,7 @@ fn cells(span: &ComparedSpan, measure: Measure, show: fn(u64) -> String) -> [Str
         _ => "–".to_owned(),
     };
     let change = span.change(measure).map_or_else(String::new, |change| signed(change, show));
-    let relative = match (span.a.is_some(), span.b.is_some()) {
-        (false, _) => "new".to_owned(),
-        (_, false) => "gone".to_owned(),
-        _ => relative_change(span, measure),
-    };
+    let relative = span.one_sided().map_or_else(|| relative_change(span, measure), str::to_owned);
     [side(&span.a, |(a, _)| a), side(&span.b, |(_, b)| b), change, relative]
 }
 

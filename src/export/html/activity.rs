@@ -20,6 +20,11 @@ impl Default for Activity {
 }
 
 impl Activity {
+    /// Returns the largest number of events a second that a part has.
+    pub(super) fn rate_max(&self) -> f64 {
+        self.counts.iter().copied().max().unwrap_or(0) as f64 * 1e9 / self.part_nanos as f64
+    }
+
     /// Counts an event. One that is earlier than the first event counts as one of the first part.
     pub(super) fn add(&mut self, epoch_nanos: u64) {
         if self.counts.is_empty() {

@@ -10,18 +10,19 @@ use std::fmt::Write as _;
 /// The largest number of losses that the chart of events shows.
 const LOSSES_MAX: usize = 500;
 
-/// Returns the chart of the events a second, with the times of losses in another colour.
-pub(super) fn events(activity: &Activity, outline: &Outline) -> String {
+/// Returns the chart of the events a second, with the times of losses in another colour. `rate_max` is the rate at the
+/// top of the scale.
+pub(super) fn events(activity: &Activity, outline: &Outline, rate_max: f64) -> String {
     const WIDTH: f64 = 960.0;
     const HEIGHT: f64 = 150.0;
     const LEFT: f64 = 70.0;
     const TOP: f64 = 8.0;
     let length_nanos = outline.last_nanos.saturating_sub(outline.first_nanos).max(1);
-    let most = activity.counts.iter().copied().max().unwrap_or(0).max(1);
+    let most = (rate_max * activity.part_nanos as f64 / 1e9).max(1.0);
     let step = WIDTH * activity.part_nanos as f64 / length_nanos as f64;
     let begin = WIDTH * activity.first_nanos.saturating_sub(outline.first_nanos) as f64 / length_nanos as f64;
     let mut svg = String::from("<svg viewBox=\"0 0 1040 190\" role=\"img\" aria-label=\"events a second\">");
-    let rate = most as f64 * 1e9 / activity.part_nanos as f64;
+    let rate = most * 1e9 / activity.part_nanos as f64;
     for part in [0.0, 0.5, 1.0] {
         let y = TOP + HEIGHT * (1.0 - part);
         let text = grouped((rate * part).round() as u64);
@@ -41,7 +42,7 @@ pub(super) fn events(activity: &Activity, outline: &Outline) -> String {
         );
     }
     for (index, count) in activity.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let height = (HEIGHT * *count as f64 / most as f64).max(0.5);
+        let height = (HEIGHT * *count as f64 / most).clamp(0.5, HEIGHT);
         let (x, y) = (begin + step * index as f64, TOP + HEIGHT - height);
         // The last part may end after the recording.
         let (width, count) = ((step.min(WIDTH - x) - 0.8).max(0.4), grouped(*count));

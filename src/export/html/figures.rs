@@ -6,7 +6,7 @@ use super::super::pass::{self, Pass};
 use super::super::recording::CaptureRecording;
 use super::super::stacks::Stacks;
 use super::super::summary::{SpanCounter, Summary, is_error};
-use super::super::{ExportOptions, ExportSummary};
+use super::super::{ExportOptions, ExportSummary, View};
 use super::activity::Activity;
 use super::durations::Durations;
 #[cfg(feature = "live")]
@@ -35,6 +35,7 @@ pub(crate) struct CaptureFigures<'c> {
     /// The number of log records of the level ERROR.
     pub(super) errors: u64,
     pub(super) stacks: Stacks,
+    view: View,
 }
 
 impl<'c> CaptureFigures<'c> {
@@ -68,7 +69,17 @@ impl<'c> CaptureFigures<'c> {
         let (summary, walls) = spans.finish(capture, &counts, CHARTED_SPANS);
         let outline = outline.finish(&recording, counts, times);
         let (durations, stacks) = (walls.into_iter().map(Durations::of).collect(), stacks.finish());
-        Ok(Self { recording, summary, outline, durations, activity, events_of_rings, errors, stacks })
+        Ok(Self {
+            recording,
+            summary,
+            outline,
+            durations,
+            activity,
+            events_of_rings,
+            errors,
+            stacks,
+            view: options.view,
+        })
     }
 
     /// Returns the counts of an export of the capture.
@@ -82,7 +93,7 @@ impl<'c> CaptureFigures<'c> {
     }
 
     /// Returns the number of events that were captured.
-    pub(super) fn events(&self) -> u64 {
+    pub(crate) fn events(&self) -> u64 {
         self.events_of_rings.iter().fold(0, |sum: u64, count| sum.saturating_add(*count))
     }
 
@@ -102,6 +113,14 @@ impl<'c> CaptureFigures<'c> {
     pub(crate) fn flame_side(&self, divisor: f64, has_programs: bool) -> FlameSide<'_> {
         let programs = if has_programs { self.programs() } else { Vec::new() };
         FlameSide { stacks: &self.stacks, programs, divisor }
+    }
+
+    /// Says what the time of a frame of the flame graph is.
+    pub(crate) fn time_by_stack(&self) -> &'static str {
+        match self.view {
+            View::Thread | View::Both => "The time is busy time: while threads were in the spans.",
+            View::Span => "The time is that for which the spans existed, also while they waited.",
+        }
     }
 
     /// Returns the curve of the durations of a span, if it is one of those with the largest total.

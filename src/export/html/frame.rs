@@ -27,8 +27,11 @@ pub(super) fn scripts_of_capture() -> String {
     format!("'wasm-unsafe-eval' 'sha256-{SPEEDSCOPE_SHA256}' 'sha256-{OPENER_SHA256}' {}", scripts())
 }
 
-/// Returns what stands below a page about one capture.
-pub(super) fn credits() -> String {
+/// Returns what stands below a page about one capture. `has_profile` is true if speedscope is a part of the page.
+pub(super) fn credits(has_profile: bool) -> String {
+    if !has_profile {
+        return "<p>Written by eventring.</p>".into();
+    }
     let license = escape(LICENSE);
     format!(
         "<p>Written by eventring. The profile is shown by speedscope 1.25.0.</p>\n\

@@ -27,7 +27,6 @@ impl CaptureFigures<'_> {
 
     /// Returns when and where the events were recorded, as HTML.
     pub(crate) fn when(&self) -> String {
-        let length = time(self.length_nanos());
         let mut pids: Vec<u32> = self.recording.capture.rings().iter().map(|ring| ring.pid).collect();
         pids.sort_unstable();
         pids.dedup();
@@ -36,8 +35,11 @@ impl CaptureFigures<'_> {
             pids => format!("{} processes", pids.len()),
         };
         let rings = self.recording.capture.rings().len();
-        let first = utc(self.outline.first_nanos);
-        format!("{first} · {length} · {process} · {rings} {}", if rings == 1 { "ring" } else { "rings" })
+        let when = match self.events() {
+            0 => "no events".to_owned(),
+            _ => format!("{} · {}", utc(self.outline.first_nanos), time(self.length_nanos())),
+        };
+        format!("{when} · {process} · {rings} {}", if rings == 1 { "ring" } else { "rings" })
     }
 
     /// Returns the loss account and other sums, as HTML.
@@ -61,9 +63,17 @@ impl CaptureFigures<'_> {
         out
     }
 
-    /// Returns the chart of the events a second.
-    pub(crate) fn events_chart(&self) -> String {
-        charts::events(&self.activity, &self.outline)
+    /// Returns the largest number of events a second.
+    pub(crate) fn rate_max(&self) -> f64 {
+        self.activity.rate_max()
+    }
+
+    /// Returns the chart of the events a second. `rate_max` is the rate at the top of its scale.
+    pub(crate) fn events_chart(&self, rate_max: f64) -> String {
+        if self.events() == 0 {
+            return "<p class=\"note\">No events.</p>".into();
+        }
+        charts::events(&self.activity, &self.outline, rate_max)
     }
 
     /// Returns the losses by cause, the problems of the capture, and what earlier files of it would have had, as HTML.

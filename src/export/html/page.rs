@@ -35,24 +35,39 @@ pub(super) struct CapturePage<'p> {
 impl CapturePage<'_> {
     pub(super) fn html(&self) -> String {
         let figures = self.figures;
-        let main = fill(include_str!("capture.html"), |name| match name {
+        let has_events = figures.events() > 0;
+        let template = if has_events { include_str!("capture.html") } else { include_str!("empty.html") };
+        let main = fill(template, |name| match name {
             "title" => escape(&figures.title()),
             "when" => figures.when(),
             "tiles" => figures.tiles(),
             "problems" => figures.problems(),
             "spans" => tables::spans(figures),
             "percentiles" => self.percentiles(),
-            "events" => figures.events_chart(),
+            "events" => figures.events_chart(figures.rate_max()),
             "durations" => self.durations(),
+            "weight" => figures.time_by_stack().into(),
             "flames" => self.flames(),
             "rings" => tables::rings(figures),
-            "cut" if self.profile.is_cut => "cut".into(),
-            "cut" => "note".into(),
-            "note" => escape(&self.profile.note),
-            "speedscope" => escape(&frame::document(&self.profile.gzip)),
+            "profile" => self.profile(),
             _ => String::new(),
         });
-        document(&figures.title(), &frame::scripts_of_capture(), main, &frame::credits())
+        let has_profile = has_events && !self.profile.is_empty;
+        document(&figures.title(), &frame::scripts_of_capture(), main, &frame::credits(has_profile))
+    }
+
+    /// Returns speedscope with the profile. speedscope has nothing to show of a profile without slices.
+    fn profile(&self) -> String {
+        if self.profile.is_empty {
+            return "<p class=\"note\">No thread was in a span.</p>".into();
+        }
+        let class = if self.profile.is_cut { "cut" } else { "note" };
+        let (note, document) = (escape(&self.profile.note), escape(&frame::document(&self.profile.gzip)));
+        format!(
+            "<p class=\"{class}\">{note}</p>\n<noscript><style>iframe {{ display: none }}</style>\
+             <p class=\"cut\">The profile needs scripts, and this browser does not run them. The rest of the page needs none.</p></noscript>\n\
+             <iframe title=\"speedscope\" srcdoc=\"{document}\"></iframe>"
+        )
     }
 
     fn percentiles(&self) -> String {

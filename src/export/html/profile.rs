@@ -27,6 +27,8 @@ pub(super) struct EmbeddedProfile {
     pub(super) note: String,
     /// True if the profile leaves something out.
     pub(super) is_cut: bool,
+    /// True if the profile has no slice.
+    pub(super) is_empty: bool,
 }
 
 impl EmbeddedProfile {
@@ -46,11 +48,12 @@ impl EmbeddedProfile {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
             let mut writer = SpeedscopeWriter::new(&mut gzip, outline.first_nanos, outline.last_nanos);
             draw(&figures.recording, outline, options, &mut writer)?;
+            let is_empty = writer.is_empty();
             let gzip = gzip.finish().map_err(pass::write_error)?;
             if gzip.len() <= BYTES_MAX {
                 let note =
                     format!("All {slices} slices, a profile for each thread. Losses have profiles of their own.");
-                return Ok(Self { gzip, note, is_cut: false });
+                return Ok(Self { gzip, note, is_cut: false, is_empty });
             }
         }
         let (hottest, all) = figures.stacks.hottest(stacks_max);
@@ -71,7 +74,7 @@ impl EmbeddedProfile {
             note = format!("{note} Of {all} stacks, the page has the {shown} hottest.");
         }
         let gzip = compressed_stacks(&stacks).map_err(pass::write_error)?;
-        Ok(Self { gzip, note, is_cut: true })
+        Ok(Self { gzip, note, is_cut: true, is_empty: stacks.is_empty() })
     }
 }
 

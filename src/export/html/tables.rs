@@ -1,6 +1,7 @@
 //! The tables of a page.
 
 use super::super::numbers::{grouped, time};
+use super::super::summary::SpanSummary;
 use super::figures::CaptureFigures;
 use super::text::{escape, shortened};
 use crate::reader::GapCause;
@@ -15,8 +16,10 @@ pub(super) fn spans(figures: &CaptureFigures<'_>) -> String {
     let are_counted = spans.iter().any(|span| span.instructions.is_some());
     let mut heads = vec!["count", "total", "self", "busy", "p50", "p90", "p99", "p99.9", "max"];
     heads.extend(are_counted.then_some("instructions"));
+    let further: Vec<&FurtherSpans> = FURTHER.iter().filter(|further| further.is_shown(spans)).collect();
+    heads.extend(further.iter().map(|further| further.head));
     let mut out = String::from("<table><thead><tr><th>span</th>");
-    heads.into_iter().chain(["open", "errors"]).for_each(|head| _ = write!(out, "<th>{head}</th>"));
+    heads.into_iter().chain(["errors"]).for_each(|head| _ = write!(out, "<th>{head}</th>"));
     out.push_str("</tr></thead><tbody>");
     let longest = spans.first().map_or(1, |span| span.total_nanos).max(1);
     for span in spans.iter().take(ROWS_MAX) {
@@ -38,7 +41,8 @@ pub(super) fn spans(figures: &CaptureFigures<'_>) -> String {
             let counted = span.instructions.map_or_else(String::new, |counted| grouped(counted.all));
             _ = write!(out, "<td>{counted}</td>");
         }
-        for (count, class) in [(span.open, "open"), (span.errors, "bad")] {
+        let further = further.iter().map(|further| ((further.count)(span), "open"));
+        for (count, class) in further.chain([(span.errors, "bad")]) {
             _ = match count {
                 0 => write!(out, "<td></td>"),
                 count => write!(out, "<td class=\"{class}\">{}</td>", grouped(count)),
@@ -48,7 +52,64 @@ pub(super) fn spans(figures: &CaptureFigures<'_>) -> String {
     }
     out.push_str("</tbody></table>");
     rest(&mut out, spans.len(), "names of spans");
+    out.push_str(&account(spans));
     out
+}
+
+/// Spans of a name that are in none of its times, for one reason.
+struct FurtherSpans {
+    /// The head of their column.
+    head: &'static str,
+    /// The words behind their number.
+    what: &'static str,
+    count: fn(&SpanSummary) -> u64,
+    /// True if the table has their column also if there are none.
+    is_always_shown: bool,
+}
+
+const FURTHER: [FurtherSpans; 3] = [
+    FurtherSpans { head: "open", what: "still open", count: |span| span.open, is_always_shown: true },
+    FurtherSpans {
+        head: "end not seen",
+        what: "whose end was not seen",
+        count: |span| span.end_lost,
+        is_always_shown: false,
+    },
+    FurtherSpans {
+        head: "beginning not seen",
+        what: "whose beginning was not seen",
+        count: |span| span.incomplete,
+        is_always_shown: false,
+    },
+];
+
+impl FurtherSpans {
+    /// Returns how many there are of all names together.
+    fn sum(&self, spans: &[SpanSummary]) -> u64 {
+        spans.iter().map(self.count).fold(0, u64::saturating_add)
+    }
+
+    fn is_shown(&self, spans: &[SpanSummary]) -> bool {
+        self.is_always_shown || self.sum(spans) > 0
+    }
+}
+
+/// Says how many spans the table has, and how many of them are in its times: `4 spans: 3 seen whole, 1 still open.`
+fn account(spans: &[SpanSummary]) -> String {
+    let whole = spans.iter().map(|span| span.count).fold(0, u64::saturating_add);
+    let further = FURTHER.iter().map(|further| (further.sum(spans), further.what)).filter(|(count, _)| *count > 0);
+    let further: Vec<(u64, &str)> = further.collect();
+    if further.is_empty() {
+        return String::new();
+    }
+    let all = further.iter().fold(whole, |sum, (count, _)| sum.saturating_add(*count));
+    let further: Vec<String> = further.iter().map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
+    format!(
+        "<p class=\"note\">{} spans: {} seen whole, {}. Counts and times are those of the spans seen whole.</p>",
+        grouped(all),
+        grouped(whole),
+        further.join(", ")
+    )
 }
 
 /// Returns the name of a span with its target, as HTML.

@@ -8,6 +8,7 @@ use crate::capture::CaptureFile;
 use crate::capture::fixtures::CaptureFixture;
 use crate::export::tests::{everything, exported};
 use crate::export::{Format, View};
+use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, PerfEvent};
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -26,6 +27,60 @@ fn page_of_everything() {
     let page = page(&everything());
     let (_, body) = page.split_once("<body>").unwrap();
     insta::assert_snapshot!(body.replace("><", ">\n<"));
+}
+
+#[test]
+fn every_span_of_the_tile_is_in_the_table_or_its_column_says_what_was_not_seen_of_it() {
+    let mut made = CaptureFixture::new();
+    made.thread(1000, 1, "main");
+    made.call_site(1001, 1, CallSiteKind::Span, "request", &[]);
+    made.call_site(1002, 2, CallSiteKind::Span, "customer", &[]);
+    made.span(PerfEvent::SpanExit, 1100, 1, 7, 2);
+    made.span(PerfEvent::SpanClose, 1200, 1, 7, 2);
+    for span in [1, 2] {
+        made.span_new(1000 * span + 1000, 1, (span, 0), 1, &[]);
+        made.span(PerfEvent::SpanEnter, 1000 * span + 1100, 1, span, 1);
+        made.span(PerfEvent::SpanExit, 1000 * span + 1200, 1, span, 1);
+        made.span(PerfEvent::SpanClose, 1000 * span + 1300, 1, span, 1);
+    }
+    made.span_new(4000, 1, (3, 0), 1, &[]);
+    made.gap(0, 40, GapCause::Overwritten);
+    made.span_new(5000, 1, (4, 0), 1, &[]);
+    let page = page(&made.open());
+    assert!(page.contains("<b>5</b><span>spans</span>"), "{page}");
+    let account =
+        "5 spans: 2 seen whole, 1 still open, 1 whose end was not seen, 1 whose beginning was not seen. Counts";
+    assert!(page.contains(account), "{page}");
+    assert!(page.contains("<th>open</th><th>end not seen</th><th>beginning not seen</th><th>errors</th>"), "{page}");
+    // The customer has no time, and the column says why.
+    let (_, customer) = page.split_once("</span>customer<svg").unwrap();
+    let (customer, _) = customer.split_once("</tr>").unwrap();
+    assert!(customer.ends_with("<td>–</td><td></td><td></td><td class=\"open\">1</td><td></td>"), "{customer}");
+}
+
+#[test]
+fn the_page_of_a_capture_without_events_says_so_and_has_neither_date_nor_chart_nor_profile() {
+    let mut made = CaptureFixture::new();
+    made.gap(0, 40, GapCause::Overwritten);
+    let page = exported(&made.open(), Format::Html, View::Thread);
+    let (_, body) = page.split_once("<body>").unwrap();
+    assert!(body.contains("<p class=\"note\">no events · process 4711 · "), "{body}");
+    assert!(body.contains("This capture has no events") && body.contains("Lost events: 40 overwritten."), "{body}");
+    for left_out in ["1970", "<svg", "<iframe", "Events a second", "speedscope"] {
+        let (body, _) = body.split_once("<script>").unwrap();
+        assert!(!body.contains(left_out), "{left_out}: {body}");
+    }
+}
+
+#[test]
+fn a_page_without_spans_has_no_profile_and_one_with_spans_says_without_scripts_that_it_needs_them() {
+    let mut made = CaptureFixture::new();
+    made.thread(1000, 1, "main");
+    let page_without_spans = exported(&made.open(), Format::Html, View::Thread);
+    assert!(page_without_spans.contains("<h2>Profile</h2><p class=\"note\">No thread was in a span.</p></section>"));
+    assert!(!page_without_spans.contains("<iframe") && !page_without_spans.contains("<noscript>"));
+    let page = page(&everything());
+    assert!(page.contains("</style><p class=\"cut\">The profile needs scripts"), "{page}");
 }
 
 /// Text that would run if it were not escaped.
