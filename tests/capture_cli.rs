@@ -325,7 +325,7 @@ fn events_in_a_damaged_block_are_lost_for_every_verb() {
         let compared = run(&["diff", sides[0], sides[1], "--strict"]);
         assert!(compared.code == Some(7) && compared.err.contains("lost"), "{compared:?}");
     }
-    let refused = run(&["budget", "update", &damaged, "--file", &place.path("budgets.json")]);
+    let refused = run(&["budget", "update", &place.path("budgets.json"), &damaged]);
     assert_eq!(refused.code, Some(7), "{refused:?}");
 }
 

@@ -26,7 +26,7 @@ pub(super) struct FileBlock {
     /// The index of its ring in the capture, or `u32::MAX` if there is no such ring. The header has the index of the
     /// ring in the file.
     pub(super) ring: u32,
-    /// What is missing if the block cannot be read.
+    /// The seqnos that are missing if the block cannot be read.
     pub(super) extent: BlockExtent,
 }
 

@@ -6,7 +6,7 @@ use super::format::BlockHeader;
 use crate::reader::{Gap, GapCause};
 use std::collections::HashMap;
 
-/// What a ring loses if one of its blocks cannot be read.
+/// The seqnos and the time of a block: the loss of its ring if the block cannot be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockExtent {
     first_seqno: u64,
