@@ -281,6 +281,54 @@ fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
     }
 }
 
+/// Damages the content of the first block of events in a file.
+fn damage_events(path: &str) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let blocks = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB"));
+    let events = blocks.into_iter().find(|at| bytes[at + 4] == 2).unwrap();
+    bytes[events + 1000..][..16].fill(b'X');
+    std::fs::write(path, &bytes).unwrap();
+}
+
+#[test]
+fn events_in_a_damaged_block_are_lost_for_every_verb() {
+    let place = Place::new();
+    let _recorder = place.perf_of_many_files();
+    let (whole, damaged) = (place.path("whole.evc"), place.path("damaged.evc"));
+    let captured = run(&["capture", &place.path("perf"), "-o", &whole, "--now", "--json"]).json();
+    std::fs::copy(&whole, &damaged).unwrap();
+    damage_events(&damaged);
+    assert_eq!(run(&["summary", &whole, "--json"]).json()["lost"], 0);
+
+    let watched = run(&["watch", &damaged, "--json"]);
+    let lines = watched.json_lines();
+    let gaps: Vec<_> = lines.iter().filter(|line| line["gap"].is_object()).map(|line| &line["gap"]).collect();
+    let [gap] = gaps[..] else { panic!("{gaps:?}") };
+    let lost = gap["count"].as_u64().unwrap();
+    assert_eq!((&gap["cause"], &gap["first_seqno"]), (&"damaged".into(), &1.into()));
+    let shown = lines.iter().filter(|line| line["seqno"].is_u64()).count() as u64;
+    assert_eq!(shown + lost, captured["events"].as_u64().unwrap());
+    assert_eq!(watched.code, Some(7), "{:?}", watched.err);
+
+    let text = run(&["watch", &damaged, "--full"]);
+    assert!(text.out.contains("in a damaged part of the file"), "{}", &text.out[..500.min(text.out.len())]);
+    for verb in [&["summary", "--json"][..], &["export", "--json", "-o", &place.path("t.trace")]] {
+        let run = run(&[&verb[..1], &[&damaged], &verb[1..]].concat());
+        assert_eq!(run.code, Some(7), "{verb:?} {run:?}");
+        let counted: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(counted["lost"], lost, "{verb:?}");
+    }
+    let page = run(&["report", &damaged, "-o", "-"]);
+    assert!(page.code == Some(7) && page.out.contains("is damaged: its checksum is "), "{page:?}");
+    assert!(page.out.contains(" damaged.</p>"), "{page:?}");
+    for sides in [[&whole, &damaged], [&damaged, &whole]] {
+        let compared = run(&["diff", sides[0], sides[1], "--strict"]);
+        assert!(compared.code == Some(7) && compared.err.contains("lost"), "{compared:?}");
+    }
+    let refused = run(&["budget", "update", &place.path("budgets.json"), &damaged]);
+    assert_eq!(refused.code, Some(7), "{refused:?}");
+}
+
 #[test]
 fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     let place = Place::new();

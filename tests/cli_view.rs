@@ -412,6 +412,32 @@ fn the_page_says_how_far_the_conversion_is_and_an_interrupt_ends_it() {
 }
 
 #[test]
+fn the_page_learns_what_a_truncated_capture_lacks() {
+    let (directory, folder) = (directory(), Folder::new());
+    let file = capture(&directory);
+    for is_cut in [false, true] {
+        if is_cut {
+            let bytes = std::fs::read(&file).unwrap();
+            std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+        }
+        let (live, port, token) = start_and_wait_for_page(&file, &folder);
+        let _end = EndWithTest(rustix::process::Pid::from_child(&live.child));
+        let mut page = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        page.set_read_timeout(Some(std::time::Duration::from_secs(300))).unwrap();
+        let host = format!("Host: 127.0.0.1:{port}\r\n");
+        page.write_all(format!("GET /{token}/alive HTTP/1.1\r\n{host}\r\n").as_bytes()).unwrap();
+        let mut lines = BufReader::new(page).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line == "event: ready"));
+        let data: Value = serde_json::from_str(lines.next().unwrap().strip_prefix("data: ").unwrap()).unwrap();
+        let problems = data["problems"].as_array().unwrap();
+        assert_eq!(problems.len(), usize::from(is_cut), "{data}");
+        assert!(problems.iter().all(|problem| problem.as_str().unwrap().starts_with("truncated: ")), "{data}");
+        live.interrupt();
+        assert_eq!(live.end().code, Some(if is_cut { 6 } else { 0 }));
+    }
+}
+
+#[test]
 fn a_program_that_floods_the_port_does_not_keep_the_page_out() {
     let view = View::start(KEPT, &[]);
     let trace = view.trace();

@@ -2,6 +2,7 @@
 
 use super::block;
 use super::columns::{BlockRecords, PayloadsWanted};
+use super::damage::BlockExtent;
 use super::error::CaptureError;
 use super::format::BlockRef;
 use super::workers;
@@ -25,6 +26,8 @@ pub(super) struct FileBlock {
     /// The index of its ring in the capture, or `u32::MAX` if there is no such ring. The header has the index of the
     /// ring in the file.
     pub(super) ring: u32,
+    /// The seqnos that are missing if the block cannot be read.
+    pub(super) extent: BlockExtent,
 }
 
 impl FileBlock {

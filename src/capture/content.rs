@@ -2,6 +2,7 @@
 
 use super::ahead::FileBlock;
 use super::columns::PayloadsWanted;
+use super::damage::{self, BlockExtent};
 use super::error::CaptureError;
 use super::events::{CaptureEvents, ReadPlan};
 use super::format::{BlockHeader, BlockKind};
@@ -95,15 +96,19 @@ impl CaptureFile {
     }
 
     /// Returns the blocks of events of all files.
-    pub(super) fn event_blocks(&self) -> impl Iterator<Item = FileBlock> {
-        self.all_files().flat_map(|file| {
+    pub(super) fn event_blocks(&self) -> impl Iterator<Item = FileBlock> + use<> {
+        let of_files = self.all_files().flat_map(|file| {
             let blocks = file.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
             blocks.map(|block| {
                 let is_there = block.header.ring < file.place.rings;
                 let ring = if is_there { file.place.first + block.header.ring } else { u32::MAX };
-                FileBlock { file: file.file.clone(), label: file.label.clone(), block: *block, ring }
+                let extent = BlockExtent::of_header(&block.header);
+                FileBlock { file: file.file.clone(), label: file.label.clone(), block: *block, ring, extent }
             })
-        })
+        });
+        let mut blocks: Vec<FileBlock> = of_files.collect();
+        damage::correct_extents(&mut blocks);
+        blocks.into_iter()
     }
 
     /// Makes each reading of the capture report how many bytes of how many it has read. An export reads a capture

@@ -2,7 +2,7 @@
 
 use super::ahead::{BlocksAhead, FileBlock};
 use super::columns::{BlockRecords, PayloadsWanted};
-use super::error::CaptureErrorKind;
+use super::error::{CaptureError, CaptureErrorKind};
 use super::record::{CapturedContent, CapturedPayload, CapturedRecord, SortKey};
 use super::sieve::Sieve;
 use crate::reader::{Descriptor, Gap, PayloadRead};
@@ -18,8 +18,9 @@ const OPEN_BYTES_MAX: u64 = 128 << 20;
 /// An iterator over the events and gaps of a [`CaptureFile`](super::CaptureFile), in the order of time. The events of
 /// one ring always come in the order of their sequence numbers, even if their time stamps are in another order.
 ///
-/// Blocks are decoded ahead on other threads. Damaged blocks are left out. After the last event, [`Self::problems`] has
-/// a line for each of them.
+/// Blocks are decoded ahead on other threads. In place of a damaged block comes a gap of its seqnos, with the cause
+/// [`GapCause::Damaged`](crate::reader::GapCause::Damaged). After the last event, [`Self::problems`] has a line for
+/// each damaged block.
 pub struct CaptureEvents {
     blocks: BlocksAhead,
     /// For each block that is not open yet, in the order of opening, the time before which it need not be opened.
@@ -230,32 +231,35 @@ impl CaptureEvents {
         if let Some(progress) = &self.progress {
             progress(self.read_bytes, self.blocks.stored_bytes);
         }
-        match records {
-            Ok(records) => {
-                let memory_bytes = block.memory_bytes();
-                self.open_bytes += memory_bytes;
-                let ring = &mut self.rings[block.ring as usize];
-                let is_first = ring.blocks.is_empty();
-                ring.blocks.push_back(OpenBlock { records, memory_bytes, first_nanos: block.block.header.first_nanos });
-                if is_first {
-                    ring.begin_block();
-                    self.put_back(block.ring);
-                }
-            }
+        let (records, memory_bytes, first_nanos) = match records {
+            Ok(records) => (records, block.memory_bytes(), block.block.header.first_nanos),
             Err(error) => {
-                let (label, lost) = (&block.label, block.block.header.records);
-                let left_out = match error.kind() {
-                    CaptureErrorKind::Damaged => "",
-                    _ => "a block cannot be read: ",
-                };
-                let problem = format!(
-                    "{label}{left_out}{error}; {lost} events and gaps are left out; copy the file anew from where it was made"
-                );
-                // A block may have been read before, when the spans of a selection were chosen.
-                if !self.problems.contains(&problem) {
-                    self.problems.push(problem);
-                }
+                self.report_damage(&block, &error);
+                (block.extent.lost_records(), 0, block.extent.first_nanos)
             }
+        };
+        self.open_bytes += memory_bytes;
+        let ring = &mut self.rings[block.ring as usize];
+        let is_first = ring.blocks.is_empty();
+        ring.blocks.push_back(OpenBlock { records, memory_bytes, first_nanos });
+        if is_first {
+            ring.begin_block();
+            self.put_back(block.ring);
+        }
+    }
+
+    fn report_damage(&mut self, block: &FileBlock, error: &CaptureError) {
+        let (label, lost) = (&block.label, block.block.header.records);
+        let left_out = match error.kind() {
+            CaptureErrorKind::Damaged => "",
+            _ => "a block cannot be read: ",
+        };
+        let problem = format!(
+            "{label}{left_out}{error}; {lost} events and gaps are left out; copy the file anew from where it was made"
+        );
+        // A block may have been read before, when the spans of a selection were chosen.
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
         }
     }
 }

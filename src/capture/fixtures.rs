@@ -245,4 +245,17 @@ impl CaptureFixture {
     pub(crate) fn open(self) -> CaptureFile {
         CaptureFile::from_file(self.file()).unwrap()
     }
+
+    /// Opens the file after its block of events with this number was damaged. The first one is number 0.
+    #[cfg(feature = "export")]
+    pub(crate) fn open_damaged(self, number: usize) -> CaptureFile {
+        use std::os::unix::fs::FileExt as _;
+        let file = self.file();
+        let whole = CaptureFile::from_file(file.try_clone().unwrap()).unwrap();
+        let block = whole.event_blocks().nth(number).unwrap().block;
+        let mut last = [0];
+        file.read_exact_at(&mut last, block.end() - 1).unwrap();
+        file.write_all_at(&[!last[0]], block.end() - 1).unwrap();
+        CaptureFile::from_file(file).unwrap()
+    }
 }

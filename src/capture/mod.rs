@@ -43,6 +43,7 @@
 //! | `read` | opening a capture file, or the readable part of a truncated one |
 //! | `several` | opening several files as one capture |
 //! | `events`, `ahead` | the events of a capture file in the order of time, from blocks that are decoded ahead |
+//! | `damage` | losses by damage: the events of a block that cannot be read are a gap in their ring |
 //! | `content` | all events of a capture, or those of a selection |
 //! | `selection` | what a user selects: times, threads, rings, spans |
 //! | `window` | checking the time window of a selection |
@@ -55,6 +56,7 @@ mod columns;
 mod content;
 mod copy;
 mod cut;
+mod damage;
 mod encoding;
 mod end;
 mod error;

@@ -23,7 +23,7 @@ pub struct RingStats {
     pub malformed_payloads: u64,
     /// The number of events whose payload is left out, because it is larger than 64 MiB.
     pub omitted_payloads: u64,
-    /// The number of sequence numbers without an event, for each cause in the order of [`GapCause::ALL`].
+    /// The number of sequence numbers without an event, for each cause in the order of [`GapCause::OF_RINGS`].
     pub missing_by_cause: [u64; 5],
     /// The last seqno that the counts include, or 0 if they include no seqno.
     pub last_seqno: u64,
@@ -43,7 +43,7 @@ impl RingStats {
     /// Returns the number of missing events, whatever the cause.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
+        let losses = GapCause::OF_RINGS.into_iter().filter(|cause| cause.is_loss());
         losses.fold(0, |sum, cause| sum.saturating_add(self.missing_by(cause)))
     }
 
@@ -59,10 +59,11 @@ impl RingStats {
         self.missing_by(GapCause::GivenUp)
     }
 
-    /// Returns the number of seqnos without an event, of one cause.
+    /// Returns the number of seqnos without an event, of one cause. It is 0 for [`GapCause::Damaged`], because a file
+    /// is damaged after its capture has counted.
     #[must_use]
     pub fn missing_by(&self, cause: GapCause) -> u64 {
-        self.missing_by_cause[cause as usize]
+        self.missing_by_cause.get(cause as usize).copied().unwrap_or(0)
     }
 
     /// Counts a part of `records`.
@@ -85,8 +86,9 @@ impl RingStats {
     }
 
     pub(super) fn count_gap(&mut self, gap: Gap) {
-        let missing = &mut self.missing_by_cause[gap.cause as usize];
-        *missing = missing.saturating_add(gap.count);
+        if let Some(missing) = self.missing_by_cause.get_mut(gap.cause as usize) {
+            *missing = missing.saturating_add(gap.count);
+        }
         self.last_seqno = gap.first_seqno.saturating_add(gap.count).saturating_sub(1);
     }
 

@@ -1,8 +1,8 @@
 //! Tests that read whole, truncated, damaged and hostile files.
 
-use super::fixtures::CaptureFixture;
+use super::fixtures::{CaptureFixture, SHARD_1};
 use super::*;
-use crate::reader::GapCause;
+use crate::reader::{Gap, GapCause};
 use crate::schema::perf::PerfEvent;
 use proptest::prelude::*;
 use std::fs::File;
@@ -85,19 +85,119 @@ fn what_a_killed_capture_has_written_is_read() {
     assert_eq!(stamps(&capture).len(), 6);
 }
 
+/// Returns where the blocks of a file begin.
+fn block_starts(bytes: &[u8]) -> Vec<usize> {
+    (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB")).collect()
+}
+
+/// Returns the place of a byte in the content of a block, which comes after the header of 120 bytes.
+fn in_content(block_start: usize) -> usize {
+    block_start + 120 + 20
+}
+
+fn gaps(capture: &CaptureFile) -> Vec<(u32, Gap)> {
+    let gap = |record: CapturedRecord| match record.content {
+        CapturedContent::Event { .. } => None,
+        CapturedContent::Gap { first_seqno, count, cause } => Some((record.ring, Gap { first_seqno, count, cause })),
+    };
+    capture.events().filter_map(gap).collect()
+}
+
 #[test]
-fn a_damaged_block_is_left_out_and_said() {
-    let bytes = bytes_of(&five_blocks().file());
-    let magic = b"EVRB";
-    let blocks: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(magic)).collect();
-    let mut damaged = bytes.clone();
-    // `blocks[0]` and `blocks[1]` describe the rings. `blocks[4]` is the second block of events of ring 0. The changed
-    // byte is in its content, after the header of 120 bytes.
-    damaged[blocks[4] + 120 + 20] ^= 0x55;
+fn a_damaged_block_becomes_a_loss_and_is_said() {
+    let mut damaged = bytes_of(&five_blocks().file());
+    // Blocks 0 and 1 describe the rings. Block 4 is the second block of events of ring 0, with the seqnos 2 to 7.
+    let at = in_content(block_starts(&damaged)[4]);
+    damaged[at] ^= 0x55;
     let capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
     let mut events = capture.events();
-    assert_eq!(events.by_ref().count(), 4);
+    assert_eq!(events.by_ref().count(), 5);
     assert!(events.problems()[0].contains("2 events and gaps are left out"), "{:?}", events.problems());
+    assert_eq!(gaps(&capture), [(0, Gap { first_seqno: 2, count: 6, cause: GapCause::Damaged })]);
+    // The gap comes where its first record would be.
+    assert_eq!(stamps(&capture), [(0, 1000), (0, 6), (0, 1300), (1, 1500), (1, 1100)]);
+}
+
+/// Makes a capture of two shards with four blocks each. Some events of the first shard were overwritten.
+fn two_shards() -> CaptureFixture {
+    let mut made = CaptureFixture::sharded();
+    for block in 0..4 {
+        for (shard, events) in [(0, 3), (SHARD_1, 2)] {
+            made.in_shard(shard);
+            for event in 0..events {
+                made.span(PerfEvent::SpanEnter, 1000 + 100 * block + 10 * event, 1, 1, 9);
+            }
+        }
+        if block == 2 {
+            made.gap(0, 5, GapCause::Overwritten);
+        }
+        made.end_block();
+    }
+    made
+}
+
+/// Returns the events and gaps of a ring as ranges of seqnos: the first seqno, the number, and the cause of a gap.
+fn account(capture: &CaptureFile, ring: u32) -> Vec<(u64, u64, Option<GapCause>)> {
+    let range = |record: CapturedRecord| match record.content {
+        CapturedContent::Event { descriptor, .. } => (descriptor.seqno, 1, None),
+        CapturedContent::Gap { first_seqno, count, cause } => (first_seqno, count, Some(cause)),
+    };
+    capture.events().filter(|record| record.ring == ring).map(range).collect()
+}
+
+#[test]
+fn each_seqno_of_a_damaged_capture_is_an_event_or_a_loss_once() {
+    let whole = bytes_of(&two_shards().file());
+    let capture = CaptureFile::from_file(file_of(&whole)).unwrap();
+    assert!(gaps(&capture).iter().all(|(_, gap)| gap.cause == GapCause::Overwritten));
+    let expected = [account(&capture, 0), account(&capture, SHARD_1 as u32)];
+    assert_eq!((expected[0].len(), expected[1].len()), (13, 8));
+    let blocks: Vec<_> =
+        capture.blocks.iter().filter(|block| block.header.kind == format::BlockKind::Events).copied().collect();
+    assert_eq!(blocks.len(), 8);
+    // The first byte is in the content of the block. The others are in its header, where its first and its last seqno
+    // and its first sort time are. Only a file without its index is read by these headers.
+    for (place, has_index) in [(130, true), (130, false), (40 + 6, false), (48 + 6, false), (24 + 6, false)] {
+        for (number, block) in blocks.iter().enumerate() {
+            let is_end = number < 2 || number >= 6;
+            if is_end && place < 120 {
+                // No block of the ring is before the first, or after the last, to say what its header does not.
+                continue;
+            }
+            let mut damaged = whole.clone();
+            damaged[block.offset as usize + place] ^= 0x55;
+            damaged.truncate(if has_index { whole.len() } else { whole.len() - 1 });
+            let capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
+            assert_eq!(capture.is_truncated(), !has_index);
+            let (first, last) = (block.header.first_seqno, block.header.last_seqno);
+            for (ring, expected) in [0, SHARD_1 as u32].into_iter().zip(&expected) {
+                let is_it = |(seqno, ..): &(u64, u64, _)| ring == block.header.ring && (first..=last).contains(seqno);
+                let at = expected.iter().position(is_it);
+                let mut expected: Vec<_> = expected.iter().filter(|range| !is_it(range)).copied().collect();
+                if let Some(at) = at {
+                    expected.insert(at, (first, last + 1 - first, Some(GapCause::Damaged)));
+                }
+                assert_eq!(account(&capture, ring), expected, "byte {place} of block {number}, ring {ring}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_that_a_selection_skips_is_no_loss() {
+    let mut damaged = bytes_of(&two_shards().file());
+    let mut capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
+    let last = Selection::new().from_epoch_nanos(1300);
+    capture.select(&last).unwrap();
+    assert_eq!((capture.events().count(), gaps(&capture)), (5, Vec::new()));
+    // Blocks 0 to 2 describe the rings. Block 3 ends before the window.
+    let at = in_content(block_starts(&damaged)[3]);
+    damaged[at] ^= 0x55;
+    let mut capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
+    capture.select(&last).unwrap();
+    assert_eq!((capture.events().count(), gaps(&capture)), (5, Vec::new()));
+    capture.select(&Selection::new().to_epoch_nanos(1100)).unwrap();
+    assert_eq!(gaps(&capture), [(0, Gap { first_seqno: 1, count: 3, cause: GapCause::Damaged })]);
 }
 
 #[test]
@@ -142,10 +242,10 @@ fn a_block_of_no_ring_and_a_block_with_another_count_are_left_out() {
     let mut made = CaptureFixture::new();
     made.span_new(1000, 1, (1, 0), 9, &[]);
     let bytes = bytes_of(&made.file());
-    let blocks: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB")).collect();
+    let blocks = block_starts(&bytes);
     // The number of records is at byte 16 of a block's header, and the index of the ring at byte 20. The index at the
     // end of the file has the headers, too, but is compressed: so the file is cut before it.
-    for (place, problem) in [(16, "holds 1 events and gaps, expected 2"), (20, "it is of ring 7")] {
+    for (place, problem, lost) in [(16, "holds 1 events and gaps, expected 2", 1), (20, "it is of ring 7", 0)] {
         let mut wrong = bytes[..blocks[3]].to_vec();
         wrong[blocks[2] + place] = if place == 16 { 2 } else { 7 };
         let header = super::format::BlockHeader::decode(&wrong[blocks[2]..]).unwrap();
@@ -153,7 +253,8 @@ fn a_block_of_no_ring_and_a_block_with_another_count_are_left_out() {
         wrong[blocks[2] + 56..][..8].copy_from_slice(&checksum.to_le_bytes());
         let capture = CaptureFile::from_file(file_of(&wrong)).unwrap();
         let mut events = capture.events();
-        assert_eq!(events.by_ref().count(), 0);
+        // A block of no ring is the loss of no ring.
+        assert_eq!((events.by_ref().count(), gaps(&capture).len()), (lost, lost));
         assert!(events.problems()[0].contains(problem), "{:?}", events.problems());
     }
 }

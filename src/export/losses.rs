@@ -14,7 +14,7 @@ pub(super) struct Loss {
     pub(super) first_seqno: u64,
     pub(super) count: u64,
     /// The number of lost events for each cause. The causes are in the order of [`GapCause::ALL`].
-    pub(super) by_cause: [u64; 5],
+    pub(super) by_cause: [u64; GapCause::ALL.len()],
 }
 
 impl Loss {
@@ -58,7 +58,7 @@ impl LossCollector {
             until_nanos: 0,
             first_seqno,
             count: 0,
-            by_cause: [0; 5],
+            by_cause: [0; GapCause::ALL.len()],
         });
         loss.count = loss.count.saturating_add(count);
         let by_cause = &mut loss.by_cause[cause as usize];

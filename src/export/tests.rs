@@ -5,6 +5,8 @@ use crate::capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
+mod damaged;
+
 /// Makes a capture with a request, two concurrent queries of it on two threads, a typed event, a log record, a
 /// counter, a loss, and an open span.
 pub(super) fn everything() -> CaptureFile {

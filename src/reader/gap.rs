@@ -33,11 +33,25 @@ pub enum GapCause {
     /// The events are in a shard that this reader could not open. In most cases, the recorder made the shard and
     /// removed it again before the reader looked for new shards.
     NeverOpened,
+    /// The part of a capture file that held the events is damaged. The numbers may include some that the capture itself
+    /// had lost, or that were given up: what the file said about them is damaged, too.
+    Damaged,
 }
 
 impl GapCause {
     /// All causes.
-    pub const ALL: [Self; 5] =
+    pub const ALL: [Self; 6] = [
+        Self::OverwrittenBefore,
+        Self::Overwritten,
+        Self::NeverCommitted,
+        Self::GivenUp,
+        Self::NeverOpened,
+        Self::Damaged,
+    ];
+
+    /// The causes of gaps in rings. A capture counts and stores these. [`Self::Damaged`] arises later, when the
+    /// capture is read.
+    pub const OF_RINGS: [Self; 5] =
         [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted, Self::GivenUp, Self::NeverOpened];
 
     /// Returns true if events are missing. Returns false for numbers that a writer gave up: they stand for no event.
@@ -46,7 +60,8 @@ impl GapCause {
         self != Self::GivenUp
     }
 
-    /// Returns a short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`.
+    /// Returns a short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`,
+    /// `damaged`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,6 +70,7 @@ impl GapCause {
             Self::NeverCommitted => "never_committed",
             Self::GivenUp => "given_up",
             Self::NeverOpened => "never_opened",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -92,7 +108,9 @@ impl ReadStats {
         let count = match gap.cause {
             GapCause::OverwrittenBefore => &mut self.overwritten_before,
             GapCause::GivenUp => &mut self.given_up,
-            GapCause::Overwritten | GapCause::NeverCommitted | GapCause::NeverOpened => &mut self.lost,
+            GapCause::Overwritten | GapCause::NeverCommitted | GapCause::NeverOpened | GapCause::Damaged => {
+                &mut self.lost
+            }
         };
         *count = count.saturating_add(gap.count);
     }

@@ -314,7 +314,7 @@ fn take_gaps(columns: &ColumnsRead<'_>, head: &BodyHead) -> Option<Vec<PlacedGap
     let [before, seqnos, counts, causes] = read;
     let mut gaps = Vec::with_capacity(head.gaps);
     for (index, events_before) in before.into_iter().enumerate() {
-        let cause = *GapCause::ALL.get(usize::try_from(causes[index]).ok()?)?;
+        let cause = *GapCause::OF_RINGS.get(usize::try_from(causes[index]).ok()?)?;
         let gap = Gap { first_seqno: seqnos[index], count: counts[index], cause };
         let events_before = usize::try_from(events_before).ok().filter(|before| *before <= head.events)?;
         gaps.push(PlacedGap { events_before, gap });

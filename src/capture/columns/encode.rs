@@ -248,7 +248,7 @@ impl BlockEncoder {
             (code::GAP_EVENTS, &before),
             (code::GAP_SEQNOS, &|gap| gaps[gap].gap.first_seqno),
             (code::GAP_COUNTS, &|gap| gaps[gap].gap.count),
-            // The cause's code is its index in `GapCause::ALL`.
+            // The cause's code is its index in `GapCause::OF_RINGS`.
             (code::GAP_CAUSES, &|gap| gaps[gap].gap.cause as u64),
         ];
         for (code, value) in columns {

@@ -78,7 +78,7 @@ fn any_records() -> impl Strategy<Value = BlockRecords> {
             .into_iter()
             .map(|(before, first_seqno, count_of_gap, cause)| PlacedGap {
                 events_before: before.min(count),
-                gap: Gap { first_seqno, count: count_of_gap, cause: GapCause::ALL[cause] },
+                gap: Gap { first_seqno, count: count_of_gap, cause: GapCause::OF_RINGS[cause] },
             })
             .collect();
         records.gaps.sort_by_key(|gap| gap.events_before);

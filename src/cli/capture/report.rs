@@ -40,7 +40,7 @@ pub(super) fn reason(reason: EndReason) -> &'static str {
 /// Returns the JSON object about a capture. `missing` holds the names of rings that were never made.
 pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
-        let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
+        let losses = GapCause::OF_RINGS.into_iter().filter(|cause| cause.is_loss());
         losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
     };
     let rings: Vec<serde_json::Value> = summary

@@ -19,7 +19,7 @@ struct ConversionState {
 }
 
 enum End {
-    Done { file: Arc<File>, bytes: u64 },
+    Done { file: Arc<File>, bytes: u64, problems: Arc<[String]> },
     Failed,
 }
 
@@ -59,7 +59,10 @@ pub(super) enum Sign {
         text: &'static str,
         percent: u64,
     },
-    Ready,
+    /// The trace is there. It lacks what these problems of the capture say.
+    Ready {
+        problems: Arc<[String]>,
+    },
     Failed,
 }
 
@@ -85,7 +88,8 @@ impl Conversion {
 
     /// Notes that the trace is there.
     pub(super) fn done(&self, trace: ShownTrace) {
-        self.state().end = Some(End::Done { file: Arc::new(trace.file), bytes: trace.bytes });
+        let problems = trace.summary.problems.into();
+        self.state().end = Some(End::Done { file: Arc::new(trace.file), bytes: trace.bytes, problems });
     }
 
     pub(super) fn failed(&self) {
@@ -95,7 +99,7 @@ impl Conversion {
     /// Returns the file of the trace and its size, once it is there.
     pub(super) fn trace(&self) -> Option<(Arc<File>, u64)> {
         match &self.state().end {
-            Some(End::Done { file, bytes }) => Some((file.clone(), *bytes)),
+            Some(End::Done { file, bytes, .. }) => Some((file.clone(), *bytes)),
             _ => None,
         }
     }
@@ -103,7 +107,7 @@ impl Conversion {
     pub(super) fn sign(&self) -> Sign {
         let state = self.state();
         match &state.end {
-            Some(End::Done { .. }) => Sign::Ready,
+            Some(End::Done { problems, .. }) => Sign::Ready { problems: problems.clone() },
             Some(End::Failed) => Sign::Failed,
             None => {
                 let part = |(read, all): (u64, u64)| read.min(all) as f64 / all.max(1) as f64;
@@ -121,7 +125,9 @@ impl Sign {
             Self::Converting { text, percent } => {
                 format!("event: converting\ndata: {}\n\n", serde_json::json!({ "text": text, "percent": percent }))
             }
-            Self::Ready => "event: ready\ndata: 1\n\n".to_owned(),
+            Self::Ready { problems } => {
+                format!("event: ready\ndata: {}\n\n", serde_json::json!({ "problems": &problems[..] }))
+            }
             Self::Failed => "event: failed\ndata: 1\n\n".to_owned(),
         }
     }

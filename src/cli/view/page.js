@@ -51,7 +51,15 @@ const openOnline = () => {
   addEventListener("message", onMessage);
 };
 
-const showTrace = () => {
+// What is missing stays in sight beside the trace.
+const showProblems = (problems) => {
+  const list = document.getElementById("problems");
+  for (const problem of problems) list.appendChild(document.createElement("p")).textContent = problem;
+  list.hidden = problems.length === 0;
+};
+
+const showTrace = ({ data }) => {
+  showProblems(JSON.parse(data).problems);
   if (ui) {
     show("online");
     document.getElementById("open").addEventListener("click", openOnline);

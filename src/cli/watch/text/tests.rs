@@ -200,7 +200,7 @@ fn a_gap_without_seqnos_is_no_problem() {
     let rings = open(&[place.perf()]);
     let out = anstream::StripStream::new(Vec::new());
     let mut lines = Lines::on(out, || None, &rings, false, TimeFormat::new(true));
-    for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened] {
+    for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened, GapCause::Damaged] {
         lines.gap(rings.iter().next().unwrap(), Gap { first_seqno: 7, count: 0, cause }).unwrap();
     }
     assert_eq!(String::from_utf8(lines.out.into_inner()).unwrap().lines().count(), 3);
