@@ -65,7 +65,8 @@ impl CapturePage<'_> {
         let (note, document) = (escape(&self.profile.note), escape(&frame::document(&self.profile.gzip)));
         format!(
             "<p class=\"{class}\">{note}</p>\n<noscript><style>iframe {{ display: none }}</style>\
-             <p class=\"cut\">The profile needs scripts, and this browser does not run them. The rest of the page needs none.</p></noscript>\n\
+             <p class=\"cut\">The profile needs scripts, and this browser does not run them. \
+             The rest of the page needs none.</p></noscript>\n\
              <iframe title=\"speedscope\" srcdoc=\"{document}\"></iframe>"
         )
     }
