@@ -38,7 +38,7 @@ pub(super) struct PassEnd {
 }
 
 /// The memory is checked whenever this many bytes of events have been read.
-const CHECK_BYTES: usize = 64 << 10;
+pub(super) const CHECK_BYTES: usize = 64 << 10;
 
 /// Passes all entries of a recording to `pass`.
 ///

@@ -1,17 +1,16 @@
 //! The first pass: the names of the fields in a capture, and the types of their values.
 
 use crate::capture::CaptureError;
+use crate::export::pass::CHECK_BYTES;
 use crate::export::recording::CaptureRecording;
-use crate::recording::EntryContent;
+use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::perf::{PerfEvent, RawFields, ValueType};
-use crate::tracing::{IdMap, RawRecord};
+use crate::tracing::{Catalog, IdMap, RawRecord};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The largest number of fields that get a column of their own. The column `fields` has all fields.
 const COLUMNS_MAX: usize = 256;
-/// The memory is checked whenever this many fields of call sites were found.
-const CHECK_FIELDS: usize = 4096;
 /// An estimate of the bytes that a field of a call site takes.
 const FIELD_BYTES: u64 = 64;
 
@@ -52,32 +51,46 @@ struct TypeSets {
 impl FieldTypes {
     pub(super) fn of(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
         let (mut spans, mut logs) = (TypeSets::default(), TypeSets::default());
-        // The types that were seen already for each field of a call site.
-        let mut seen: IdMap<(u32, u32, u8), u32> = IdMap::default();
-        let mut checked = 0;
+        let mut seen = SeenTypes::default();
+        let mut unchecked_bytes = 0;
         let mut entries = recording.entries();
         while let Some(entry) = entries.next() {
-            let EntryContent::Perf { recorder, record, catalog } = &entry.content else { continue };
-            let Some((sets, payload)) = fields_of(record, &mut spans, &mut logs) else { continue };
-            let site_id = record.ext.call_site_id;
-            for field in RawFields::new(payload).filter_map(Result::ok) {
-                let set = seen.entry((*recorder, site_id, field.index)).or_default();
-                let bit = 1 << field.type_code.min(31);
-                if *set & bit == 0 {
-                    *set |= bit;
-                    let known = catalog.known_call_site(site_id);
-                    let name = known.and_then(|site| site.field_names.get(usize::from(field.index)));
-                    if let Some(name) = name {
-                        sets.add(name, bit);
-                    }
-                }
+            unchecked_bytes += size_of::<RecordingEntry<'_>>();
+            if let EntryContent::Perf { recorder, record, catalog } = &entry.content {
+                unchecked_bytes += record.payload.valid().map_or(0, <[u8]>::len);
+                learn((*recorder, record, catalog), (&mut spans, &mut logs), &mut seen);
             }
-            if seen.len() >= checked + CHECK_FIELDS {
-                checked = seen.len();
-                entries.check_kept(checked as u64 * FIELD_BYTES)?;
+            if unchecked_bytes >= CHECK_BYTES {
+                unchecked_bytes = 0;
+                // The entries themselves keep the descriptions of call sites and threads.
+                entries.check_kept(seen.len() as u64 * FIELD_BYTES)?;
             }
         }
         Ok(Self { spans: spans.columns(|_| true), logs: logs.columns(|name| !is_of_log(name)) })
+    }
+}
+
+/// The types that were seen already: for each field of a recorder's call site, a set of bits.
+type SeenTypes = IdMap<(u32, u32, u8), u32>;
+
+/// Notes the types of the fields of a record.
+fn learn(
+    (recorder, record, catalog): (u32, &RawRecord<'_>, &Catalog),
+    (spans, logs): (&mut TypeSets, &mut TypeSets),
+    seen: &mut SeenTypes,
+) {
+    let Some((sets, payload)) = fields_of(record, spans, logs) else { return };
+    let site_id = record.ext.call_site_id;
+    for field in RawFields::new(payload).filter_map(Result::ok) {
+        let set = seen.entry((recorder, site_id, field.index)).or_default();
+        let bit = 1 << field.type_code.min(31);
+        if *set & bit == 0 {
+            *set |= bit;
+            let known = catalog.known_call_site(site_id);
+            if let Some(name) = known.and_then(|site| site.field_names.get(usize::from(field.index))) {
+                sets.add(name, bit);
+            }
+        }
     }
 }
 

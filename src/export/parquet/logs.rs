@@ -50,16 +50,16 @@ impl LogColumns {
     ) -> io::Result<u64> {
         self.process.push(Some(process));
         self.time.push(Some(record.epoch_nanos()));
-        self.thread.push(Some(thread));
+        let mut bytes = RECORD_BYTES + self.thread.push(Some(thread));
         self.span.push(record.span().map(SpanId::get));
-        self.site.push(Some(site));
+        bytes += self.site.push(Some(site));
         match message_of(fields) {
             Some(message) => append_text(&mut self.message, &message.value),
             None => self.message.append_null(),
         }
         self.instructions.push(record.instructions());
         // The text of the record is in two columns.
-        Ok(RECORD_BYTES + 2 * self.fields.push(fields)?)
+        Ok(bytes + 2 * self.fields.push(fields)?)
     }
 }
 

@@ -37,7 +37,7 @@ impl SampleColumns {
     ) -> u64 {
         self.process.push(Some(process));
         self.time.push(Some(record.epoch_nanos()));
-        self.thread.push(Some(thread));
+        let described = self.thread.push(Some(thread));
         self.span.push(content.span().map(SpanId::get));
         let before = self.text.values_slice().len() + self.name.values_slice().len();
         match content {
@@ -62,7 +62,7 @@ impl SampleColumns {
                 self.text.append_null();
             }
         }
-        RECORD_BYTES + (self.text.values_slice().len() + self.name.values_slice().len() - before) as u64
+        RECORD_BYTES + described + (self.text.values_slice().len() + self.name.values_slice().len() - before) as u64
     }
 }
 

@@ -11,6 +11,9 @@ use arrow_select::take::take;
 use std::io;
 use std::sync::Arc;
 
+/// An estimate of the bytes that a description takes beside its texts.
+const DESCRIPTION_BYTES: u64 = 128;
+
 /// The columns `name`, `target`, `level`, `file`, `line`.
 #[derive(Default)]
 pub(super) struct SiteColumns(Shared<CallSite>);
@@ -40,19 +43,24 @@ impl<D> Default for Shared<D> {
 }
 
 impl<D> Shared<D> {
-    fn push(&mut self, description: Option<&Arc<D>>) {
-        let Some(description) = description else { return self.keys.append_null() };
-        let index = match self.indices.get(description) {
-            Some(index) => *index,
+    /// Appends a row. Returns true if the description is new among those of the waiting rows.
+    fn push(&mut self, description: Option<&Arc<D>>) -> bool {
+        let Some(description) = description else {
+            self.keys.append_null();
+            return false;
+        };
+        let (index, is_new) = match self.indices.get(description) {
+            Some(index) => (*index, false),
             None => {
                 // A row group has fewer rows than 2^31.
                 let index = self.descriptions.len() as i32;
                 self.descriptions.push(description.clone());
                 self.indices.insert(description, index);
-                index
+                (index, true)
             }
         };
         self.keys.append_value(index);
+        is_new
     }
 
     /// Takes the indices and the descriptions out.
@@ -80,9 +88,12 @@ impl SiteColumns {
         ["name", "target", "level", "file"].map(words).into_iter().chain([numbers("line")]).collect()
     }
 
-    /// Appends a row. Without a call site, all columns are null.
-    pub(super) fn push(&mut self, site: Option<&Arc<CallSite>>) {
-        self.0.push(site);
+    /// Appends a row. Without a call site, all columns are null. Returns an estimate of the bytes that a new call site
+    /// takes in the dictionaries.
+    pub(super) fn push(&mut self, site: Option<&Arc<CallSite>>) -> u64 {
+        let is_new = self.0.push(site);
+        let texts = |site: &CallSite| site.name.len() + site.target.len() + site.file.as_ref().map_or(0, String::len);
+        site.filter(|_| is_new).map_or(0, |site| DESCRIPTION_BYTES + texts(site) as u64)
     }
 
     pub(super) fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
@@ -103,9 +114,12 @@ impl ThreadColumns {
         vec![words("thread"), numbers("thread_id"), numbers("tid")]
     }
 
-    /// Appends a row. Without a thread, all columns are null.
-    pub(super) fn push(&mut self, thread: Option<&Arc<Thread>>) {
-        self.0.push(thread);
+    /// Appends a row. Without a thread, all columns are null. Returns an estimate of the bytes that a new thread takes in
+    /// the dictionaries.
+    pub(super) fn push(&mut self, thread: Option<&Arc<Thread>>) -> u64 {
+        let is_new = self.0.push(thread);
+        let text = |thread: &Thread| thread.name.as_ref().map_or(0, String::len) as u64;
+        thread.filter(|_| is_new).map_or(0, |thread| DESCRIPTION_BYTES + text(thread))
     }
 
     pub(super) fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {

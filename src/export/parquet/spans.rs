@@ -67,8 +67,8 @@ impl SpanColumns {
         self.process.push(Some(process));
         self.id.push(Some(span.id.get()));
         self.parent.push(span.parent.map(SpanId::get));
-        self.site.push(span.call_site.as_ref());
-        self.thread.push(span.created.as_ref().map(|created| &created.thread));
+        let described = self.site.push(span.call_site.as_ref())
+            + self.thread.push(span.created.as_ref().map(|created| &created.thread));
         self.start.push(span.created.as_ref().map(|created| created.epoch_nanos));
         self.end.push(span.closed.as_ref().map(|closed| closed.epoch_nanos));
         self.duration.push(span.wall_nanos());
@@ -81,7 +81,7 @@ impl SpanColumns {
         self.may_have_losses.push(span.may_have_losses || (span.is_open() && busy.is_none()));
         self.follows_from.append_value(span.follows_from.iter().map(|id| Some(id.get())));
         let more = 8 * span.follows_from.len() as u64;
-        Ok(SPAN_BYTES + more + self.fields.push(&span.fields)?)
+        Ok(SPAN_BYTES + described + more + self.fields.push(&span.fields)?)
     }
 }
 
