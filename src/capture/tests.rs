@@ -159,7 +159,7 @@ fn each_seqno_of_a_damaged_capture_is_an_event_or_a_loss_once() {
     // and its first sort time are. Only a file without its index is read by these headers.
     for (place, has_index) in [(130, true), (130, false), (40 + 6, false), (48 + 6, false), (24 + 6, false)] {
         for (number, block) in blocks.iter().enumerate() {
-            let is_end = number < 2 || number >= 6;
+            let is_end = !(2..6).contains(&number);
             if is_end && place < 120 {
                 // No block of the ring is before the first, or after the last, to say what its header does not.
                 continue;
