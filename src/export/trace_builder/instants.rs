@@ -160,13 +160,13 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_log_record_has_its_level_as_category_and_errors_and_warnings_have_colours() {
+    fn a_log_record_has_its_level_as_category_and_a_colour() {
         let levels = [
             (CallSiteLevel::Error, json!("ERROR"), json!("terrible")),
             (CallSiteLevel::Warn, json!("WARN"), json!("bad")),
-            (CallSiteLevel::Info, json!("INFO"), Value::Null),
-            (CallSiteLevel::Debug, json!("DEBUG"), Value::Null),
-            (CallSiteLevel::Trace, json!("TRACE"), Value::Null),
+            (CallSiteLevel::Info, json!("INFO"), json!("generic_work")),
+            (CallSiteLevel::Debug, json!("DEBUG"), json!("generic_work")),
+            (CallSiteLevel::Trace, json!("TRACE"), json!("generic_work")),
         ];
         let mut made = CaptureFixture::new();
         for ((level, ..), call_site_id) in levels.iter().zip(1..) {

@@ -203,5 +203,5 @@ fn a_gap_without_seqnos_is_no_problem() {
     for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened, GapCause::Damaged] {
         lines.gap(rings.iter().next().unwrap(), Gap { first_seqno: 7, count: 0, cause }).unwrap();
     }
-    assert_eq!(String::from_utf8(lines.out.into_inner()).unwrap().lines().count(), 3);
+    assert_eq!(String::from_utf8(lines.out.into_inner()).unwrap().lines().count(), 4);
 }
