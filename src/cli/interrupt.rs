@@ -5,8 +5,11 @@ use super::exit::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
+use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use tempfile::TempDir;
 
 /// The exit status that shells give to a child that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
@@ -62,29 +65,46 @@ pub(super) fn is_ignored(signal: i32) -> bool {
 }
 
 /// Listener that removes an unfinished directory if a signal ends the program.
-pub(super) struct RemovedBySignal(Handle);
+pub(super) struct RemovedBySignal {
+    handle: Handle,
+    directory: Arc<Mutex<Option<PathBuf>>>,
+}
 
 impl RemovedBySignal {
     /// Starts to listen. When a signal comes, removes the directory with everything in it, and ends the process as the
     /// signal does.
-    pub(super) fn listen(directory: PathBuf) -> anyhow::Result<Self> {
+    pub(super) fn listen() -> anyhow::Result<Self> {
         const ATTEMPTS: u32 = 100;
         let signals = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
         let mut signals = Signals::new(signals).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let handle = signals.handle();
+        let directory = Arc::new(Mutex::new(None::<PathBuf>));
+        let to_remove = directory.clone();
         std::thread::spawn(move || {
             let Some(signal) = signals.forever().next() else { return };
-            // Another thread may still make files in it.
-            let _ = (0..ATTEMPTS).find(|_| std::fs::remove_dir_all(&directory).is_ok());
+            // The lock waits for a directory that is being made.
+            if let Ok(Some(directory)) = to_remove.lock().as_deref() {
+                // Another thread may still make files in it.
+                let _ = (0..ATTEMPTS).find(|_| std::fs::remove_dir_all(directory).is_ok());
+            }
             let _ = emulate_default_handler(signal);
         });
-        Ok(Self(handle))
+        Ok(Self { handle, directory })
+    }
+
+    /// Makes the directory.
+    pub(super) fn make(&self, make: impl FnOnce() -> io::Result<TempDir>) -> io::Result<TempDir> {
+        // No thread panics while it holds the lock.
+        let mut directory = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = make()?;
+        *directory = Some(made.path().to_path_buf());
+        Ok(made)
     }
 }
 
 impl Drop for RemovedBySignal {
     fn drop(&mut self) {
-        self.0.close();
+        self.handle.close();
     }
 }
 

@@ -73,12 +73,10 @@ pub(super) fn write_whole<T>(
     look(output, format, force, read)?;
     let cannot = |error: io::Error| Failure::writing(output, &error);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
-    let unfinished = tempfile::Builder::new()
-        .prefix(".eventring.")
-        .permissions(Permissions::from_mode(MODE))
-        .tempdir_in(parent)
-        .map_err(|error| cannot(io_error(&error)))?;
-    let removed = RemovedBySignal::listen(unfinished.path().to_path_buf())?;
+    let removed = RemovedBySignal::listen()?;
+    let mut unnamed = tempfile::Builder::new();
+    unnamed.prefix(".eventring.").permissions(Permissions::from_mode(MODE));
+    let unfinished = removed.make(|| unnamed.tempdir_in(parent)).map_err(|error| cannot(io_error(&error)))?;
     let written = write(unfinished.path())?;
     sync(unfinished.path()).map_err(cannot)?;
     // From here on, the temporary name may belong to something else.
