@@ -115,7 +115,15 @@ impl ReaderOptions {
         if let Some(opened) = super::served::open(self, name) {
             return opened;
         }
-        let file = find(name).map_err(ReaderError::shm)?;
+        let file = match find(name) {
+            Ok(file) => file,
+            // A server may have made its socket since the look above.
+            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            Err(error) if error.kind() == shm::ShmErrorKind::NotARegularFile => {
+                return super::served::open(self, name).unwrap_or_else(|| Err(ReaderError::shm(error)));
+            }
+            Err(error) => return Err(ReaderError::shm(error)),
+        };
         let path = file.path().unwrap_or(name).to_path_buf();
         let opened = if starts_as_zstd(&file) { self.open_snapshot(&file, &path) } else { self.map_ring(file) };
         let source = opened.map_err(|error| error.at(&path))?;
