@@ -203,8 +203,8 @@ fn a_signal_ends_an_export_and_nothing_of_it_is_left() {
     }
 }
 
-/// Exports to a new directory and sends a signal when the export has begun. Returns true if the signal has ended it, and
-/// checks that nothing is left. Returns false if the export was complete.
+/// Exports to a new directory and sends a signal when the export has begun. Returns true if the signal has ended it,
+/// and checks that nothing is left. Returns false if the export was complete.
 fn ends_by_signal(capture: &str, format: &str, signal: Signal, outputs: &Path) -> bool {
     fs::create_dir(outputs).unwrap();
     let mut command = program::program(&["export", capture, "--format", format, "-o", "out"]);

@@ -118,8 +118,8 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
     }
     output_directory::look(output, args.format, args.force, &ReadFiles::default())?;
     let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
-    let write = |directory: &Path| {
-        let written = export_files(&saved.capture, args.format, &mut directory.to_path_buf());
+    let write = |directory: &mut output_directory::OutputDirectory<'_>| {
+        let written = export_files(&saved.capture, args.format, directory);
         saved.reading.end();
         written.map_err(|error| match error.io_error() {
             Some(io) => Failure::writing(output, io).into(),

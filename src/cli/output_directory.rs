@@ -4,15 +4,27 @@ use super::exit::{Exit, Failure};
 use super::interrupt::RemovedBySignal;
 use super::output;
 use eventring::capture::{OutputEntry, ReadFiles};
-use eventring::export::Format;
+use eventring::export::{ExportFiles, Format};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{self, Read as _, Write};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The permissions of a new directory: the owner may do everything, the group may read. Files have similar ones.
+/// The permissions of a new directory: the owner may do everything, the group may read.
 const MODE: u32 = 0o750;
+/// The permissions of its files. All outputs have them.
+const FILE_MODE: u32 = 0o640;
+
+/// A directory for the files of an export.
+pub(super) struct OutputDirectory<'d>(&'d Path);
+
+impl ExportFiles for OutputDirectory<'_> {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Write + Send>> {
+        let mut options = File::options();
+        Ok(Box::new(options.write(true).create_new(true).mode(FILE_MODE).open(self.0.join(name))?))
+    }
+}
 
 /// Checks whether a directory with the files of `format` can get the name `output`. Nothing may have this name. With
 /// `force`, an earlier export may have it: a directory that has no other files than those of such an export, and the
@@ -68,7 +80,7 @@ pub(super) fn write_whole<T>(
     format: Format,
     force: bool,
     read: &ReadFiles,
-    write: impl FnOnce(&Path) -> anyhow::Result<T>,
+    write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     look(output, format, force, read)?;
     let cannot = |error: io::Error| Failure::writing(output, &error);
@@ -77,7 +89,7 @@ pub(super) fn write_whole<T>(
     let mut unnamed = tempfile::Builder::new();
     unnamed.prefix(".eventring.").permissions(Permissions::from_mode(MODE));
     let unfinished = removed.make(|| unnamed.tempdir_in(parent)).map_err(|error| cannot(io_error(&error)))?;
-    let written = write(unfinished.path())?;
+    let written = write(&mut OutputDirectory(unfinished.path()))?;
     sync(unfinished.path()).map_err(cannot)?;
     // From here on, the temporary name may belong to something else.
     drop(removed);

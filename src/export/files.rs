@@ -14,18 +14,9 @@ pub trait ExportFiles {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Write + Send>>;
 }
 
-/// The permissions of new files: the owner may read and write, the group may read, as for all outputs.
-#[cfg(unix)]
-const FILE_MODE: u32 = 0o640;
-
 /// The files are made in the directory with this path, which must exist. A file that is there already is an error.
-/// The owner may read and write the files, and the group may read them.
 impl ExportFiles for PathBuf {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Write + Send>> {
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
-        Ok(Box::new(options.open(self.join(name))?))
+        Ok(Box::new(File::create_new(self.join(name))?))
     }
 }

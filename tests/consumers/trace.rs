@@ -182,11 +182,11 @@ impl<'a> Trace<'a> {
             let args = args(found[0]);
             assert_eq!((&found[0]["category"], &args["debug.target"]), (&event["level"], &text(&event["target"])));
             let colour = match event["level"].as_str() {
-                Some("ERROR") => Some("ERROR log record"),
-                Some("WARN") => Some("WARN record"),
-                _ => None,
+                Some("ERROR") => "ERROR log record",
+                Some("WARN") => "WARN record",
+                _ => "log_record",
             };
-            assert_eq!(args.get("correlation_id").map(String::as_str), colour, "{event}");
+            assert_eq!(args["correlation_id"], colour, "{event}");
             *levels.entry(text(&event["level"])).or_default() += 1;
         }
         levels

@@ -114,8 +114,8 @@ impl ThreadColumns {
         vec![words("thread"), numbers("thread_id"), numbers("tid")]
     }
 
-    /// Appends a row. Without a thread, all columns are null. Returns an estimate of the bytes that a new thread takes in
-    /// the dictionaries.
+    /// Appends a row. Without a thread, all columns are null. Returns an estimate of the bytes that a new thread takes
+    /// in the dictionaries.
     pub(super) fn push(&mut self, thread: Option<&Arc<Thread>>) -> u64 {
         let is_new = self.0.push(thread);
         let text = |thread: &Thread| thread.name.as_ref().map_or(0, String::len) as u64;
