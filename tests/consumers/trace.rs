@@ -19,7 +19,7 @@ pub struct Trace<'a> {
 fn span_slice(slice: &Value) -> Option<SpanSlice> {
     let (start, duration) = (slice["ts"].as_u64().unwrap(), slice["dur"].as_i64().unwrap());
     let is_lost = |end: &str| slice["args"][end][1] == "lost";
-    // Of a span whose beginning or end was lost, one record may be all that is known.
+    // One record may be all that is known of a span whose beginning or end was lost.
     let is_instant = duration == 0 && !is_lost("debug.start") && !is_lost("debug.end");
     let id = slice["args"]["debug.span_id"][1].as_str().filter(|_| !is_instant)?;
     let has_end = duration >= 0 && !is_lost("debug.end");
@@ -46,7 +46,7 @@ fn expected_args(span: &Value) -> BTreeMap<String, String> {
     if !span["parent"].is_null() {
         args.insert("debug.parent_span_id".into(), text(&span["parent"]));
     }
-    // Of several arguments with one name, trace_processor shows the last.
+    // If several arguments have one name, trace_processor shows the last.
     if let Some(follows) = span["follows_from"].as_array().unwrap().last() {
         args.insert("debug.follows_from".into(), text(follows));
     }

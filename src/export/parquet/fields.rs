@@ -1,4 +1,4 @@
-//! RowColumns of fields: a map with the texts of all fields, and a typed column for each field.
+//! Columns of fields: a map with the texts of all fields, and a typed column for each field.
 
 use super::field_types::{ColumnKind, MESSAGE, TypedField};
 use super::numbers::{numbers, texts};

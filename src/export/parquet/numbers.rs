@@ -1,4 +1,4 @@
-//! RowColumns of numbers.
+//! Columns of numbers.
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{BooleanBuilder, Int64Builder, UInt32Builder, UInt64Builder};

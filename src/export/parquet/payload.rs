@@ -1,4 +1,4 @@
-//! RowColumns of a payload, by its schema: numbers, texts, lists, structs.
+//! Columns of a payload, by its schema: numbers, texts, lists, structs.
 
 use crate::schema::{Scalar, Shape, Value};
 use arrow_array::builder::{

@@ -1,4 +1,4 @@
-//! RowColumns of call sites and of threads. Most rows share few of them, so each row has an index into a dictionary.
+//! Columns of call sites and of threads. Most rows share few of them, so each row has an index into a dictionary.
 
 use super::numbers::numbers;
 use crate::recording::PerDescription;
