@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The largest number of rows in a row group.
 const ROWS_MAX: usize = 128 << 10;
 /// The largest size of the rows of a row group, in bytes of memory.
-const BYTES_MAX: u64 = 24 << 20;
+const BYTES_MAX: u64 = 6 << 20;
 
 /// The columns of a table, with the rows that wait.
 pub(super) trait RowColumns {
