@@ -31,8 +31,8 @@ pub(super) struct Args {
     /// Numbers of folded stacks: times in nanoseconds, or instructions, if they were counted
     #[arg(long, value_name = "WEIGHT", default_value = "time")]
     weight: Weight,
-    /// Where to write; `-` for stdout; a directory for ctf and parquet [default: the input's name with the extension of
-    /// the format; folded and jsonl: stdout]
+    /// Where to write; `-` for stdout; a directory for ctf and parquet [default: the input's name with the extension
+    /// of the format; folded and jsonl: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file if it exists, or the directory of an earlier export

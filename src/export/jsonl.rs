@@ -6,8 +6,9 @@ use super::line_slices::{LineSlices, SpanSlices};
 use super::pass::{self, Pass};
 use super::payloads;
 use super::recording::CaptureRecording;
+use super::ring_blocks::RingBlocks;
 use crate::capture::{CaptureError, RingRole};
-use crate::reader::{Descriptor, KnownBlocks, PayloadRead};
+use crate::reader::{Descriptor, PayloadRead};
 use crate::recording::PerDescription;
 use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::decode_event;
@@ -24,8 +25,7 @@ use std::sync::Arc;
 pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
     let (call_sites, threads) = (PerDescription::default(), PerDescription::default());
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
-    let rings = 0..recording.capture.rings().len() as u32;
-    let blocks = rings.map(|ring| recording.capture.known_blocks(ring)).collect();
+    let blocks = RingBlocks::of(recording);
     let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices, blocks };
     lines.line(&head(recording)).map_err(pass::write_error)?;
     let end = pass::run(recording, &mut lines)?;
@@ -74,8 +74,7 @@ struct LineWriter<'o> {
     threads: PerDescription<Thread, Vec<u8>>,
     /// The slices of each process's open spans.
     slices: Vec<LineSlices>,
-    /// The known blocks of each ring. Only rings of execution events have blocks.
-    blocks: Vec<KnownBlocks>,
+    blocks: RingBlocks<'o>,
 }
 
 /// The number of bytes that are passed on together.
@@ -108,8 +107,8 @@ impl Pass for LineWriter<'_> {
     }
 
     fn kept_bytes(&self) -> u64 {
-        let of_blocks = self.blocks.iter().map(KnownBlocks::kept_bytes);
-        self.slices.iter().map(LineSlices::kept_bytes).chain(of_blocks).fold(0, u64::saturating_add)
+        let of_blocks = self.blocks.kept_bytes();
+        self.slices.iter().map(LineSlices::kept_bytes).fold(of_blocks, u64::saturating_add)
     }
 }
 
@@ -139,8 +138,7 @@ impl LineWriter<'_> {
 
     /// Writes the line of a span. An open span counts as busy until the end of the recording if a thread is in it.
     fn span(&mut self, process_index: usize, span: &Span) -> io::Result<()> {
-        // If an exit may have been lost, the busy time of an open span is not known.
-        let busy = (!span.is_open() || span.is_busy_known).then(|| span.counted_busy_nanos());
+        let busy = span.known_busy_nanos();
         let process = self.recording.processes()[process_index];
         let of_span = self.slices[process_index].take(span.id);
         self.text.begin();
@@ -167,7 +165,7 @@ impl LineWriter<'_> {
         text.member("open", &(span.is_open() && !span.is_end_lost))?;
         text.member("end_lost", &span.is_end_lost)?;
         text.member("last_seen_ns", &span.is_end_lost.then_some(span.last_seen_epoch_nanos))?;
-        text.member("may_have_losses", &(span.may_have_losses || (span.is_open() && busy.is_none())))?;
+        text.member("may_have_losses", &(span.may_have_losses || busy.is_none()))?;
         text.key("follows_from");
         text.raw(b"[");
         for id in &span.follows_from {
@@ -326,8 +324,7 @@ impl LineWriter<'_> {
             text.value(&word.value(descriptor.content_ext[index]))?;
         }
         if recording.ring(ring).is_exec() {
-            let block = self.blocks[ring as usize].block_of(descriptor, || payload);
-            text.member("block_number", &block.map(|block| block.number()))?;
+            text.member("block_number", &self.blocks.number_of(ring, descriptor, payload))?;
         }
         text.member("span", &recording.rings().span(ring, descriptor).map(SpanId::get))?;
         text.end();

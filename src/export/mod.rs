@@ -8,6 +8,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
+//! | `ring_blocks` | the blocks to which the events of execution rings belong |
 //! | `kept` | the limit on the memory that an export takes |
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
@@ -56,6 +57,7 @@ mod pass;
 mod payloads;
 mod perfetto;
 pub(crate) mod recording;
+mod ring_blocks;
 mod speedscope;
 mod stacks;
 mod summary;

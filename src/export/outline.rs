@@ -257,7 +257,7 @@ impl ProcessPass {
             self.end(span);
             if span.is_open() {
                 let lost_nanos = span.is_end_lost.then_some(span.last_seen_epoch_nanos.max(span.start_epoch_nanos()));
-                let busy_nanos = span.is_busy_known.then(|| span.counted_busy_nanos());
+                let busy_nanos = span.known_busy_nanos();
                 self.outline.ends.insert(span.number, SpanEnd { lost_nanos, busy_nanos });
             } else if self.left_after_close.contains(&span.id) {
                 self.outline.busy_nanos.insert(span.number, span.counted_busy_nanos());

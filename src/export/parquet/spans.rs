@@ -62,8 +62,7 @@ impl SpanColumns {
 
     /// Appends a span. Returns an estimate of the bytes that it takes.
     pub(super) fn push(&mut self, process: u32, span: &Span) -> io::Result<u64> {
-        // If an exit may have been lost, the busy time of an open span is not known.
-        let busy = (!span.is_open() || span.is_busy_known).then(|| span.counted_busy_nanos());
+        let busy = span.known_busy_nanos();
         self.process.push(Some(process));
         self.id.push(Some(span.id.get()));
         self.parent.push(span.parent.map(SpanId::get));
@@ -78,7 +77,7 @@ impl SpanColumns {
         self.open.push(span.is_open() && !span.is_end_lost);
         self.end_lost.push(span.is_end_lost);
         self.last_seen.push(span.is_end_lost.then_some(span.last_seen_epoch_nanos));
-        self.may_have_losses.push(span.may_have_losses || (span.is_open() && busy.is_none()));
+        self.may_have_losses.push(span.may_have_losses || busy.is_none());
         self.follows_from.append_value(span.follows_from.iter().map(|id| Some(id.get())));
         let more = 8 * span.follows_from.len() as u64;
         Ok(SPAN_BYTES + described + more + self.fields.push(&span.fields)?)

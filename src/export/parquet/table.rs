@@ -39,6 +39,11 @@ impl<C: RowColumns> ParquetTable<C> {
         Ok(Self { columns, schema, file, nanos: Vec::new(), bytes: 0 })
     }
 
+    /// Returns the number of columns, with those inside of structs and lists.
+    pub(super) fn column_count(&self) -> usize {
+        self.schema.flattened_fields().len()
+    }
+
     /// Notes that `columns` have one more row. `bytes` is an estimate of the memory that it takes.
     pub(super) fn end_row(&mut self, nanos: u64, bytes: u64, out: &mut RowGroups<'_>) -> io::Result<()> {
         self.nanos.push(nanos);

@@ -11,7 +11,8 @@ use super::table::ParquetTable;
 use super::typed_events::TypedColumns;
 use crate::export::pass::Pass;
 use crate::export::recording::CaptureRecording;
-use crate::reader::{Descriptor, KnownBlocks, PayloadRead};
+use crate::export::ring_blocks::RingBlocks;
+use crate::reader::{Descriptor, PayloadRead};
 use crate::recording::{EntryContent, RecordingEntry};
 use crate::schema::perf::PerfEvent;
 use crate::tracing::{Catalog, PerfContent, RawRecord, Span, SpanReplay, SpanStep};
@@ -47,8 +48,7 @@ pub(super) struct ParquetTables<'o, 'f> {
     file_names: HashSet<String>,
     /// For each ring, the index of the first ring with the same schema.
     schemas: Vec<usize>,
-    /// The known blocks of each ring. Only rings of execution events have blocks.
-    blocks: Vec<KnownBlocks>,
+    blocks: RingBlocks<'o>,
     last_nanos: u64,
     waiting_bytes: u64,
     column_bytes: u64,
@@ -77,7 +77,6 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
             of_capture.iter().take_while(|other| !same(other)).count()
         });
         let schemas = schemas.collect();
-        let blocks = (0..of_capture.len() as u32).map(|ring| recording.capture.known_blocks(ring)).collect();
         Ok(Self {
             recording,
             spans: ParquetTable::create(SpanColumns::new(&types.spans), "spans", spans::TIME, &mut out)?,
@@ -89,7 +88,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
             other: None,
             file_names: HashSet::new(),
             schemas,
-            blocks,
+            blocks: RingBlocks::of(recording),
             last_nanos: 0,
             waiting_bytes: 0,
             column_bytes: 0,
@@ -151,13 +150,10 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         descriptor: &Descriptor,
         payload: PayloadRead<'_>,
     ) -> io::Result<()> {
-        let block = match self.recording.ring(entry.ring).is_exec() {
-            true => self.blocks[entry.ring as usize].block_of(descriptor, || payload),
-            false => None,
-        };
+        let block_number = self.blocks.number_of(entry.ring, descriptor, payload);
         let index = self.typed_table(entry.ring, descriptor.event_type)?;
         let table = &mut self.typed[index];
-        let bytes = table.columns.push(entry, descriptor, payload, block.map(|block| block.number()))?;
+        let bytes = table.columns.push(entry, descriptor, payload, block_number)?;
         table.end_row(descriptor.record_epoch_nanos, bytes, &mut self.out)?;
         self.limit(bytes)
     }
@@ -178,9 +174,10 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         while !self.file_names.insert(unique.to_lowercase()) {
             unique.push('_');
         }
-        self.column_bytes += columns.count() * COLUMN_BYTES;
         let index = self.typed.len();
-        self.typed.push(ParquetTable::create(columns, &unique, TIME, &mut self.out)?);
+        let table = ParquetTable::create(columns, &unique, TIME, &mut self.out)?;
+        self.column_bytes += table.column_count() as u64 * COLUMN_BYTES;
+        self.typed.push(table);
         match is_full {
             true => self.other = Some(index),
             false => drop(self.typed_indices.insert(key, index)),
@@ -259,7 +256,6 @@ impl Pass for ParquetTables<'_, '_> {
     }
 
     fn kept_bytes(&self) -> u64 {
-        let of_blocks = self.blocks.iter().map(KnownBlocks::kept_bytes);
-        of_blocks.fold(self.column_bytes, u64::saturating_add)
+        self.column_bytes.saturating_add(self.blocks.kept_bytes())
     }
 }

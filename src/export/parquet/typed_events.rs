@@ -88,11 +88,6 @@ impl<'r> TypedColumns<'r> {
         columns
     }
 
-    /// Returns the number of columns.
-    pub(super) fn count(&self) -> u64 {
-        self.fields().iter().map(|field| field.size() as u64 / size_of::<Field>() as u64).sum()
-    }
-
     /// Appends an event. Returns an estimate of the bytes that it takes.
     pub(super) fn push(
         &mut self,

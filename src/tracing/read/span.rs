@@ -238,6 +238,13 @@ impl Span {
         }
     }
 
+    /// Returns what [`Self::counted_busy_nanos`] does. Returns `None` if an exit of the open span may have been lost,
+    /// so that the time is not known.
+    #[cfg(feature = "export")]
+    pub(crate) fn known_busy_nanos(&self) -> Option<u64> {
+        (!self.is_open() || self.is_busy_known).then(|| self.counted_busy_nanos())
+    }
+
     /// Returns how long threads were in the span, as [`Self::busy_nanos`] does, even if the replay drops slices. If the
     /// span was open when the replay ended, the result is the time until then.
     #[cfg(feature = "export")]
