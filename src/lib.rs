@@ -98,6 +98,8 @@ pub mod control;
 pub mod exec;
 #[cfg(all(feature = "export", not(any(loom, shuttle))))]
 pub mod export;
+#[cfg(all(feature = "forward", not(any(loom, shuttle))))]
+pub mod forward;
 #[cfg(not(any(loom, shuttle)))]
 pub mod global;
 mod layout;

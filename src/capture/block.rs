@@ -33,7 +33,7 @@ pub(super) fn records(file: &File, block: &BlockRef, wanted: PayloadsWanted) -> 
 }
 
 /// Reads what follows the header of a block, and checks the checksum.
-fn stored(file: &File, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
+pub(super) fn stored(file: &File, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
     // The size was checked when the header was decoded: it is bounded, and the bytes lie within the file.
     let mut stored = vec![0; block.header.stored_bytes as usize];
     shm::read_exact_at(file, &mut stored, block.offset + BLOCK_HEADER_BYTES)

@@ -4,7 +4,8 @@
 use super::columns::PlacedGap;
 use super::end::EndReason;
 use super::error::CaptureError;
-use super::format::{BLOCK_EVENTS_BYTES, PAYLOAD_BYTES_MAX, RECORDS_MAX};
+use super::format::{BLOCK_EVENTS_BYTES, RECORDS_MAX};
+use super::options::CaptureOptions;
 use super::pace::{Backlog, Pace};
 use super::slots::{BlockSlot, CopyEnd, Message, Request};
 use super::sources::Sources;
@@ -34,6 +35,10 @@ pub(super) struct CopyThread {
     number: u64,
     /// The requested level of compression.
     level: i32,
+    /// The longest time for which events wait in their rings.
+    wait_max: Duration,
+    /// The size of the largest payload that is taken.
+    payload_bytes_max: u32,
     /// True if rings may still be added.
     awaits_rings: bool,
     stop: Option<Stop>,
@@ -63,7 +68,7 @@ impl CopyThread {
         requests: Receiver<Request>,
         free: Receiver<Box<BlockSlot>>,
         out: Sender<(u64, Message)>,
-        level: i32,
+        options: &CaptureOptions,
     ) -> Self {
         Self {
             sources,
@@ -71,7 +76,9 @@ impl CopyThread {
             free,
             out,
             number: 0,
-            level,
+            level: options.level,
+            wait_max: options.wait_max,
+            payload_bytes_max: options.payload_bytes_max as u32,
             awaits_rings: true,
             stop: None,
             pace: Pace::default(),
@@ -187,7 +194,7 @@ impl CopyThread {
             let is_last = self.stop.is_some() || input.reader.is_finished();
             if self.pace.is_due(
                 &backlog,
-                is_last || input.copied.is_none_or(|copied| now.duration_since(copied) >= Pace::WAIT_MAX),
+                is_last || input.copied.is_none_or(|copied| now.duration_since(copied) >= self.wait_max),
             ) {
                 has_copied |= self.copy_ring(index, &backlog)?;
             }
@@ -239,7 +246,7 @@ impl CopyThread {
         let bytes = ALL_BLOCKS_BYTES / self.sources.rings.len().max(1);
         let bytes = bytes.clamp(BLOCK_EVENTS_BYTES_MIN, BLOCK_EVENTS_BYTES);
         slot.records.clear();
-        slot.records.events.set_limits(bytes, PAYLOAD_BYTES_MAX as u32);
+        slot.records.events.set_limits(bytes, self.payload_bytes_max);
         Ok(slot)
     }
 

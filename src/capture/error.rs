@@ -49,6 +49,8 @@ pub enum CaptureErrorKind {
     WrongSchema,
     /// A ring could not be opened; see [`CaptureError::reader_error`].
     Ring,
+    /// A broker refuses, or cannot be reached.
+    Broker,
     /// The system has no event rings: it is not Linux.
     Unsupported,
     /// Another error that the operating system reported.

@@ -65,6 +65,8 @@ fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) ->
         created_epoch_nanos: 500,
         clock: [0; 6],
         first_seqno: 1,
+        host: String::new(),
+        process_key: 0,
     }
 }
 

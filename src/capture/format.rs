@@ -41,11 +41,13 @@ pub(super) enum BlockKind {
     Tables = 3,
     End = 4,
     Index = 5,
+    Place = 6,
 }
 
 impl BlockKind {
     fn from_code(code: u32) -> Option<Self> {
-        [Self::Ring, Self::Events, Self::Tables, Self::End, Self::Index].into_iter().find(|kind| *kind as u32 == code)
+        let all = [Self::Ring, Self::Events, Self::Tables, Self::End, Self::Index, Self::Place];
+        all.into_iter().find(|kind| *kind as u32 == code)
     }
 }
 

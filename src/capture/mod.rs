@@ -38,6 +38,8 @@
 //! | `run` | the writing thread: rings, progress, the end |
 //! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
 //! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
+//! | `batches` | a capture into small whole files, which are sent away |
+//! | `received` | a capture file that grows by batches |
 //! | `fit` | the part of a block that fits into the rest of a file |
 //! | `block` | reading one block, and checking it |
 //! | `read` | opening a capture file, or the readable part of a truncated one |
@@ -51,6 +53,7 @@
 //! | `roots` | the spans with which a selection of spans begins |
 
 mod ahead;
+pub(crate) mod batches;
 mod block;
 mod columns;
 mod content;
@@ -74,6 +77,8 @@ mod parts;
 mod read;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
 mod read_files;
+#[cfg(feature = "forward")]
+pub(crate) mod received;
 mod record;
 mod ring;
 mod rolling;

@@ -1,5 +1,8 @@
 //! The settings of a capture.
 
+use super::batches::Start;
+use super::format::PAYLOAD_BYTES_MAX;
+use super::pace::Pace;
 use std::time::Duration;
 
 /// Options for a capture: what to take, and when to stop.
@@ -14,6 +17,12 @@ pub struct CaptureOptions {
     pub(super) keep_files: Option<usize>,
     pub(super) only_new: bool,
     pub(super) overwrite: bool,
+    /// The longest time for which events wait in their rings.
+    pub(super) wait_max: Duration,
+    /// The size of the largest payload that is taken.
+    pub(super) payload_bytes_max: usize,
+    /// The beginning in rings that were captured before, and the name of their host.
+    pub(super) start: Start,
 }
 
 impl Default for CaptureOptions {
@@ -38,6 +47,9 @@ impl CaptureOptions {
             keep_files: None,
             only_new: false,
             overwrite: false,
+            wait_max: Pace::WAIT_MAX,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            start: Start::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 use super::columns::{BlockRecords, EncodedBlock, PlacedGap, RecordRange};
 use super::end::{CaptureEnd, EndReason};
 use super::error::{CaptureError, CaptureErrorKind};
+use super::filter_bits::FilterBits;
 use super::fit::PartFinder;
 use super::format::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::options::CaptureOptions;
@@ -24,7 +25,7 @@ const LAST_BLOCK_BYTES: usize = 1024;
 /// The files of a capture, and the file that is being written.
 pub(super) struct Output<'o> {
     options: &'o CaptureOptions,
-    pub(super) parts: Parts,
+    pub(super) parts: Parts<'o>,
     writer: CaptureWriter,
     finder: PartFinder,
     /// The rings that were found so far, by index.
@@ -65,7 +66,7 @@ pub(super) struct Output<'o> {
 impl<'o> Output<'o> {
     /// Begins the first file.
     pub(super) fn begin(
-        mut parts: Parts,
+        mut parts: Parts<'o>,
         options: &'o CaptureOptions,
         rings: Vec<SourceRing>,
         recorders: Vec<SourceRecorder>,
@@ -140,7 +141,7 @@ impl<'o> Output<'o> {
         self.rings.push(ring);
         let found = self.found_recorders.extract_if(.., |recorder| recorder.shard0 == index);
         self.recorders.extend(found);
-        self.collect_tables()?;
+        self.collect_tables(None)?;
         if !self.has_room(bytes) && !self.rotate_for(bytes)? {
             return Ok(false);
         }
@@ -158,7 +159,7 @@ impl<'o> Output<'o> {
         let layout = self.rings[records.ring as usize].layout.clone();
         let mut part = records.all();
         loop {
-            self.collect_tables()?;
+            self.collect_tables(Some(&block.filter))?;
             let tables = (self.tables.len(), self.table_entries);
             self.collect_blocks(records, &part);
             let room = self.room();
@@ -280,7 +281,7 @@ impl<'o> Output<'o> {
         }
         self.count_removed();
         self.describe_at_begin()?;
-        self.collect_tables()?;
+        self.collect_tables(None)?;
         Ok(true)
     }
 
@@ -301,7 +302,8 @@ impl<'o> Output<'o> {
     /// Begins a new file if the current file is old enough. Returns false if the new file would make all files together
     /// too large.
     pub(super) fn tick(&mut self, now: Instant) -> Result<bool, CaptureError> {
-        let is_old = self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
+        let may_rotate = self.has_records || !self.parts.are_batches();
+        let is_old = may_rotate && self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
         let is_asked = match &self.parts {
             Parts::Rolling(rolled) => rolled.note(&self.rings),
             _ => false,
@@ -317,11 +319,16 @@ impl<'o> Output<'o> {
     }
 
     /// Collects the new entries of the recorders' tables. Entries that the next events refer to are then in the file
-    /// before these events.
-    fn collect_tables(&mut self) -> Result<(), CaptureError> {
+    /// before these events. A batch gets only entries that the events of a block with these filter bits may need.
+    fn collect_tables(&mut self, needed: Option<&FilterBits>) -> Result<(), CaptureError> {
+        let needed = match (self.parts.are_batches(), needed) {
+            (false, _) => None,
+            (true, None) => return Ok(()),
+            (true, needed) => needed,
+        };
         for recorder in &mut self.recorders {
             if let Some(shard0) = &self.rings[recorder.shard0 as usize].reader {
-                self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0);
+                self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0, needed);
             }
         }
         // The entries of all recorders together may be too large for one block.
@@ -351,7 +358,7 @@ impl<'o> Output<'o> {
     /// Ends the current file.
     pub(super) fn finish_part(&mut self, reason: EndReason) -> Result<(), CaptureError> {
         if self.limit == u64::MAX {
-            self.collect_tables()?;
+            self.collect_tables(None)?;
         }
         self.write_tables()?;
         for index in 0..self.described {
@@ -373,6 +380,7 @@ impl<'o> Output<'o> {
         let hurried_events = self.hurried_events;
         let end = CaptureEnd { reason, ended_epoch_nanos: Clock::global().now_epoch_nanos(), hurried_events, stats };
         self.writer.finish(&end)?;
+        self.parts.end(&end, &self.rings)?;
         self.has_ended = true;
         self.finished_bytes += self.writer.bytes();
         self.finished_hurried_events += hurried_events;
@@ -401,7 +409,7 @@ impl<'o> Output<'o> {
     }
 }
 
-fn begin_file(parts: &mut Parts, part: u32, rings: &[SourceRing]) -> Result<CaptureWriter, CaptureError> {
+fn begin_file(parts: &mut Parts<'_>, part: u32, rings: &[SourceRing]) -> Result<CaptureWriter, CaptureError> {
     let header = FileHeader {
         part,
         started_epoch_nanos: Clock::global().now_epoch_nanos(),

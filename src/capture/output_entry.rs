@@ -171,6 +171,38 @@ impl OutputEntry {
         Ok(file)
     }
 
+    /// Opens the existing regular file under this name, to write on after what it has. Returns `None` if there is no
+    /// file. No link is followed. The file stays locked against other writers of this kind until it is closed.
+    ///
+    /// # Errors
+    /// It is no regular file, another program writes it, or the operating system refuses.
+    #[cfg(feature = "forward")]
+    pub(super) fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(refused("it is a symbolic link; name the file that it leads to")),
+            Err(errno) => return Err(failed(&self.path, errno)),
+        };
+        if !file.metadata().map_err(|error| io_failed(&self.path, error))?.is_file() {
+            return Err(refused(IS_STREAM).at(&self.path));
+        }
+        self.lock(file).map(Some)
+    }
+
+    /// Locks a file that is written for long, so that no other receiver writes it, too.
+    #[cfg(feature = "forward")]
+    pub(super) fn lock(&self, file: File) -> Result<File, CaptureError> {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(Errno::WOULDBLOCK) => {
+                Err(refused("another receiver writes it; choose another name, or end that one").at(&self.path))
+            }
+            Err(errno) => Err(failed(&self.path, errno)),
+        }
+    }
+
     /// Makes a file without a name, or under a temporary name. It gets the requested name when it is
     /// [published](UnfinishedFile::publish).
     ///

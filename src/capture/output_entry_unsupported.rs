@@ -56,6 +56,16 @@ impl OutputEntry {
         match self.0 {}
     }
 
+    #[cfg(feature = "forward")]
+    pub(super) fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
+        match self.0 {}
+    }
+
+    #[cfg(feature = "forward")]
+    pub(super) fn lock(&self, _: File) -> Result<File, CaptureError> {
+        match self.0 {}
+    }
+
     pub(super) fn check_no_stream(&self) -> Result<(), CaptureError> {
         match self.0 {}
     }

@@ -75,7 +75,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The longest time for which events wait until they are copied.
+    /// The longest time for which events wait until they are copied, unless the capture is in a hurry.
     pub(super) const WAIT_MAX: Duration = Duration::from_secs(1);
 
     /// Returns true if a ring with this backlog should be copied now. `is_late` is true if even a single event should

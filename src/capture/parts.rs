@@ -1,9 +1,12 @@
 //! The files of a capture.
 
+use super::batches::BatchParts;
+use super::end::CaptureEnd;
 use super::error::CaptureError;
 use super::output_entry::OutputEntry;
 use super::read_files::ReadFiles;
 use super::rolling::Rolled;
+use super::sources::SourceRing;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,13 +14,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The output of a capture: one file, or a row of files.
-pub(super) enum Parts {
+pub(super) enum Parts<'o> {
     /// A writer that the caller has opened.
     Writer(Option<Box<dyn Write>>),
     /// A path, or a row of paths.
     Path(PathParts),
     /// Files without names, of which only the last are kept.
     Rolling(Arc<Rolled>),
+    /// Files in memory, each of which is sent when it is whole.
+    Batches(BatchParts<'o>),
 }
 
 /// A path, or a row of paths made from it.
@@ -32,7 +37,7 @@ pub(super) struct PathParts {
     pub(super) removed: u32,
 }
 
-impl Parts {
+impl Parts<'_> {
     /// Opens the next output. In a rotated capture, it is the file with the number `part`, from 1. A file in `read` is
     /// never replaced.
     pub(super) fn next(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
@@ -40,13 +45,28 @@ impl Parts {
             Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
             Self::Path(parts) => Ok(Box::new(parts.next(part, read)?)),
             Self::Rolling(rolled) => Ok(Box::new(rolled.next()?)),
+            Self::Batches(batches) => Ok(Box::new(batches.next())),
         }
+    }
+
+    /// Takes note that the current file is whole. `rings` are described as in this file.
+    pub(super) fn end(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
+        match self {
+            Self::Batches(batches) => batches.send(end, rings),
+            Self::Writer(_) | Self::Path(_) | Self::Rolling(_) => Ok(()),
+        }
+    }
+
+    /// Returns true if each file has only the table entries that its own events may need, and an empty file is never
+    /// ended for its age.
+    pub(super) fn are_batches(&self) -> bool {
+        matches!(self, Self::Batches(_))
     }
 
     /// Returns the file that is being written, for messages.
     pub(super) fn current(&self) -> Option<&Path> {
         match self {
-            Self::Writer(_) | Self::Rolling(_) => None,
+            Self::Writer(_) | Self::Rolling(_) | Self::Batches(_) => None,
             Self::Path(parts) => parts.written.back().map(PathBuf::as_path),
         }
     }
@@ -65,7 +85,7 @@ impl Parts {
     /// Returns how many files the capture has removed.
     pub(super) fn removed(&self) -> u32 {
         match self {
-            Self::Writer(_) => 0,
+            Self::Writer(_) | Self::Batches(_) => 0,
             Self::Rolling(rolled) => rolled.forgotten_parts(),
             Self::Path(parts) => parts.removed,
         }
@@ -74,7 +94,7 @@ impl Parts {
     /// Returns the files that were written and kept.
     pub(super) fn into_files(self) -> Vec<PathBuf> {
         match self {
-            Self::Writer(_) | Self::Rolling(_) => Vec::new(),
+            Self::Writer(_) | Self::Rolling(_) | Self::Batches(_) => Vec::new(),
             Self::Path(parts) => parts.written.into(),
         }
     }

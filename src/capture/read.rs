@@ -228,12 +228,25 @@ impl CaptureFile {
                 }
             }
         }
+        self.share_schema_texts();
         let rings = self.rings.len() as u32;
         let is_there = |ring: &CapturedRing| match ring.role {
             RingRole::Shard { recorder, .. } => recorder < rings,
             RingRole::Single => true,
         };
         if self.rings.iter().all(is_there) { Ok(()) } else { Err(damaged("the description of a shard")) }
+    }
+
+    /// Gives the shards whose schema text was left out that of their shard 0.
+    fn share_schema_texts(&mut self) {
+        for index in 0..self.rings.len() {
+            let ring = &self.rings[index];
+            let shard0 = self.rings.get(ring.shard0(index as u32) as usize);
+            let text = shard0.filter(|shard0| ring.schema_text.is_empty() && shard0.schema_hash == ring.schema_hash);
+            if let Some(text) = text.map(|shard0| shard0.schema_text.clone()) {
+                self.rings[index].schema_text = text;
+            }
+        }
     }
 
     /// Returns the rings, by index.

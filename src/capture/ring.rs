@@ -1,9 +1,9 @@
 //! The description of a ring in a capture.
 
+use super::batches::name_of;
 use super::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use crate::reader::{ClockInfo, Reader, RingInfo};
-use std::path::Path;
 
 /// A ring of a capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +42,10 @@ pub struct CapturedRing {
     /// The first seqno that this file accounts for. It is 1, or, if only new events were requested, the next seqno at
     /// the start of the capture. In a later file of a rotated capture, it follows the last seqno of the file before.
     pub first_seqno: u64,
+    /// The name of the host on which the ring was written. It is empty in a capture that was taken on that host.
+    pub host: String,
+    /// A number that tells the writing process from all others, also from those of other hosts; 0 if there is none.
+    pub(super) process_key: u64,
 }
 
 /// The role of a ring among the rings of its process.
@@ -61,13 +65,12 @@ pub enum RingRole {
 impl CapturedRing {
     pub(super) fn describe(reader: &Reader, process: u32, role: RingRole, first_seqno: u64) -> Self {
         let RingInfo { content_type, schema_hash, geometry, content_name, extension, .. } = reader.info();
-        let name = reader.path().and_then(Path::file_name).unwrap_or("ring".as_ref());
         let clock = extension.as_ref().map(|extension| clock_words(&extension.clock)).unwrap_or_default();
         let (pid, program_name, created_epoch_nanos) = extension
             .map(|extension| (extension.writer.pid, extension.writer.program_name, extension.created_epoch_nanos))
             .unwrap_or_default();
         Self {
-            name: name.to_string_lossy().into_owned(),
+            name: name_of(reader),
             process,
             role,
             content_type,
@@ -82,6 +85,8 @@ impl CapturedRing {
             created_epoch_nanos,
             clock,
             first_seqno,
+            host: String::new(),
+            process_key: 0,
         }
     }
 
@@ -140,6 +145,10 @@ impl CapturedRing {
         for text in [&self.name, &self.content_name, &self.program_name, &self.schema_text] {
             put_text(&mut out, text);
         }
+        if !self.host.is_empty() {
+            put_text(&mut out, &self.host);
+            put_u64(&mut out, self.process_key);
+        }
         out
     }
 
@@ -164,6 +173,7 @@ impl CapturedRing {
         }
         let (name, content_name, program_name) = (bytes.text()?, bytes.text()?, bytes.text()?);
         let schema_text = bytes.text()?;
+        let (host, process_key) = if bytes.is_empty() { Default::default() } else { (bytes.text()?, bytes.u64()?) };
         let ring = Self {
             name,
             process,
@@ -180,6 +190,8 @@ impl CapturedRing {
             created_epoch_nanos,
             clock,
             first_seqno,
+            host,
+            process_key,
         };
         bytes.is_empty().then_some(ring)
     }
@@ -211,11 +223,19 @@ mod tests {
             created_epoch_nanos: 8,
             clock: [1, 2, 3, 4, 5, 6],
             first_seqno: 1,
+            host: String::new(),
+            process_key: 0,
         };
         let bytes = ring.encode();
-        assert_eq!(CapturedRing::decode(&bytes), Some(ring));
+        assert_eq!(CapturedRing::decode(&bytes), Some(ring.clone()));
         for end in 0..bytes.len() {
             assert_eq!(CapturedRing::decode(&bytes[..end]), None, "{end}");
+        }
+        let elsewhere = CapturedRing { host: "web-1".into(), process_key: 9, ..ring };
+        let with_host = elsewhere.encode();
+        assert_eq!(CapturedRing::decode(&with_host), Some(elsewhere));
+        for end in bytes.len() + 1..with_host.len() {
+            assert_eq!(CapturedRing::decode(&with_host[..end]), None, "{end}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that called [`capture`]: it writes what the other threads have copied and encoded, asks the caller for
 //! rings, shows the progress, and decides when the capture ends.
 
+use super::batches::{Batch, BatchParts};
 use super::copy::CopyThread;
 use super::encoding::{self, Encoded};
 use super::end::EndReason;
@@ -145,6 +146,17 @@ pub(super) fn capture_rolling(
     capture.run(sources, progress)
 }
 
+/// Captures rings into batches, which `send` gets.
+pub(super) fn capture_into_batches<'o>(
+    next_ring: &'o mut dyn FnMut() -> NextRing,
+    send: &'o mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>,
+    options: &'o CaptureOptions,
+    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+) -> Result<CaptureSummary, CaptureError> {
+    let (capture, sources) = Capture::begin(next_ring, Parts::Batches(BatchParts::new(send)), options)?;
+    capture.run(sources, progress)
+}
+
 /// The writing end of a capture.
 struct Capture<'o> {
     options: &'o CaptureOptions,
@@ -166,14 +178,14 @@ struct Channels {
 impl<'o> Capture<'o> {
     fn begin(
         next_ring: &'o mut dyn FnMut() -> NextRing,
-        parts: Parts,
+        parts: Parts<'o>,
         options: &'o CaptureOptions,
     ) -> Result<(Self, Sources), CaptureError> {
         if !(0..=22).contains(&options.level) {
             let message = format!("the compression level is {}, expected 0 to 22; choose one of these", options.level);
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
-        let mut sources = Sources::new(options.only_new);
+        let mut sources = Sources::new(options.only_new, options.start.clone());
         let may_come_more = loop {
             match next_ring() {
                 NextRing::Ring(reader) => sources.add_first(reader)?,
@@ -223,7 +235,7 @@ impl<'o> Capture<'o> {
         if is_of_now {
             let _ = requests.send(Request::Stop(stop_now(EndReason::Duration)));
         }
-        let copier = CopyThread::new(sources, for_copier, free_slots, copied, level);
+        let copier = CopyThread::new(sources, for_copier, free_slots, copied, self.options);
         let for_encoders = Mutex::new(for_encoders);
         std::thread::scope(|scope| {
             let spawn = |name: &str| std::thread::Builder::new().name(name.into());
@@ -256,7 +268,7 @@ impl<'o> Capture<'o> {
         loop {
             let now = Instant::now();
             if now >= next_tick {
-                next_tick = now + TICK;
+                next_tick = now + TICK.min(self.options.wait_max);
                 if !self.output.tick(now)? {
                     return Ok(EndReason::Size);
                 }

@@ -1,5 +1,6 @@
 //! The rings that a capture reads.
 
+use super::batches::{self, RingIdentity, Start};
 use super::columns::RingLayout;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::RINGS_MAX;
@@ -26,6 +27,7 @@ pub(super) struct Sources {
     first_shards: BTreeMap<u32, CapturedRing>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
+    start: Start,
     /// The number of shard errors in the ring set's list that are already in the problems.
     known_shard_errors: usize,
     pub(super) found: FoundRings,
@@ -93,13 +95,14 @@ impl FoundRings {
 impl Sources {
     /// Makes an empty set of rings. With `only_new`, the capture leaves out the events that the rings hold at the
     /// start.
-    pub(super) fn new(only_new: bool) -> Self {
+    pub(super) fn new(only_new: bool, start: Start) -> Self {
         Self {
             set: RingSet::options().from_readers([]),
             rings: Vec::new(),
             first_shards: BTreeMap::new(),
             writers: Vec::new(),
             only_new,
+            start,
             known_shard_errors: 0,
             found: FoundRings::default(),
         }
@@ -177,13 +180,17 @@ impl Sources {
     fn describe(&mut self, index: usize) -> SourceRing {
         let ring = &self.set.rings()[index];
         let recorder = ring.recorder().unwrap_or(index) as u32;
-        let (Some(reader), Some(cursor)) = (ring.reader().cloned(), ring.cursor().cloned()) else {
+        let (Some(reader), Some(mut cursor)) = (ring.reader().cloned(), ring.cursor().cloned()) else {
             return self.describe_missed(index, recorder);
         };
         // The capture begins at seqno 1, or at the next seqno if only new events are wanted. If the first events were
         // overwritten, the cursor reports them as a gap.
-        let first_seqno = cursor.next_seqno();
+        // A ring that was captured before goes on where that ended.
         let info = reader.info();
+        if let Some(seqno) = self.start.next_seqno(&reader, info.last_seqno) {
+            cursor.seek(Seek::Seqno(seqno));
+        }
+        let first_seqno = cursor.next_seqno();
         let role = match (info.content_type == CONTENT_TYPE_PERF, ring.recorder()) {
             (false, _) => RingRole::Single,
             (true, Some(_)) => RingRole::Shard { recorder, shard: ring.shard() },
@@ -193,7 +200,11 @@ impl Sources {
             }
         };
         let process = self.process_of(&reader, role);
-        let described = CapturedRing::describe(&reader, process, role, first_seqno);
+        let mut described = CapturedRing::describe(&reader, process, role, first_seqno);
+        if let Some(host) = &self.start.host {
+            described.host.clone_from(host);
+            described.process_key = batches::process_key(&reader);
+        }
         if ring_is_first(recorder, index) {
             self.first_shards.insert(index as u32, described.clone());
         }
@@ -232,7 +243,9 @@ impl Sources {
     /// Describes a shard that could not be opened, and adds it to `rings`.
     fn describe_missed(&mut self, index: usize, recorder: u32) -> SourceRing {
         let ring = &self.set.rings()[index];
-        let described = self.first_shards[&recorder].missed_shard(recorder, ring.shard());
+        let mut described = self.first_shards[&recorder].missed_shard(recorder, ring.shard());
+        let next_seqno = self.start.next_of(&RingIdentity::of(&described));
+        described.first_seqno = next_seqno.unwrap_or(1);
         if ring.missed_seqnos().is_none() {
             let name = &described.name;
             self.found.problems.push(format!(
@@ -244,11 +257,16 @@ impl Sources {
         self.rings.push(CopiedRing { input: None, layout: layout.clone() });
         SourceRing {
             reader: None,
-            described,
-            first_seqno: 1,
-            missing: Some(Gap { first_seqno: 1, count: ring.stats().lost, cause: GapCause::NeverOpened }),
+            first_seqno: described.first_seqno,
+            // An earlier capture into batches has written the gap already.
+            missing: next_seqno.is_none().then_some(Gap {
+                first_seqno: 1,
+                count: ring.stats().lost,
+                cause: GapCause::NeverOpened,
+            }),
             key: SortKey::default(),
-            stats: RingStats::default(),
+            stats: RingStats { last_seqno: described.first_seqno.saturating_sub(1), ..RingStats::default() },
+            described,
             layout,
             blocks: CapturedBlocks::default(),
         }

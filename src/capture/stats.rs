@@ -85,6 +85,28 @@ impl RingStats {
         }
     }
 
+    /// Returns these counts and those of the files before together. What is no sum is that of the last file.
+    pub(super) fn after(mut self, before: &Self) -> Self {
+        let counts = [
+            (&mut self.events, before.events),
+            (&mut self.expired_payloads, before.expired_payloads),
+            (&mut self.malformed_payloads, before.malformed_payloads),
+            (&mut self.omitted_payloads, before.omitted_payloads),
+        ];
+        let missing = self.missing_by_cause.iter_mut().zip(before.missing_by_cause);
+        for (sum, before) in counts.into_iter().chain(missing) {
+            *sum = sum.saturating_add(before);
+        }
+        self
+    }
+
+    /// Takes what is no sum from the counts of a later file.
+    #[cfg(feature = "forward")]
+    pub(super) fn with_state_of(self, later: &Self) -> Self {
+        let &Self { unread, was_live, record_errors, table_losses, .. } = later;
+        Self { unread, was_live, record_errors, table_losses, ..self }
+    }
+
     pub(super) fn count_gap(&mut self, gap: Gap) {
         if let Some(missing) = self.missing_by_cause.get_mut(gap.cause as usize) {
             *missing = missing.saturating_add(gap.count);
@@ -143,18 +165,7 @@ impl CaptureStats {
     pub(super) fn add(&mut self, file: &Self) {
         self.rings.resize(file.rings.len().max(self.rings.len()), RingStats::default());
         for (total, file) in self.rings.iter_mut().zip(&file.rings) {
-            let mut sum = file.clone();
-            let counts = [
-                (&mut sum.events, total.events),
-                (&mut sum.expired_payloads, total.expired_payloads),
-                (&mut sum.malformed_payloads, total.malformed_payloads),
-                (&mut sum.omitted_payloads, total.omitted_payloads),
-            ];
-            let missing = sum.missing_by_cause.iter_mut().zip(total.missing_by_cause);
-            for (sum, before) in counts.into_iter().chain(missing) {
-                *sum = sum.saturating_add(before);
-            }
-            *total = sum;
+            *total = file.clone().after(total);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The tables of a capture: call sites and threads of perf recorders, and blocks of rings of execution events.
 
+use super::filter_bits::FilterBits;
 use super::wire::{Bytes, put_u32};
 use crate::reader::{BlockInfo, Descriptor, Reader, SavedBlocks, flow_tag};
 use crate::tracing::Catalog;
@@ -26,8 +27,14 @@ impl CaptureTables {
     }
 
     /// Appends the entries that the current file does not hold yet to `out`, and returns their number. `recorder` is
-    /// the index of the recorder's shard 0.
-    pub(super) fn put_new(&mut self, out: &mut Vec<u8>, recorder: u32, shard0: &Reader) -> u64 {
+    /// the index of the recorder's shard 0. With `needed`, takes only entries that these bits may name.
+    pub(super) fn put_new(
+        &mut self,
+        out: &mut Vec<u8>,
+        recorder: u32,
+        shard0: &Reader,
+        needed: Option<&FilterBits>,
+    ) -> u64 {
         self.catalog.update(shard0);
         let is_new = |known: usize, written: &HashSet<u32>| known > written.len();
         if !is_new(self.catalog.call_sites().size_hint().0, &self.written_call_sites)
@@ -37,13 +44,14 @@ impl CaptureTables {
         }
         let mut entries = 0;
         for call_site in self.catalog.call_sites() {
-            if self.written_call_sites.insert(call_site.id) {
+            let is_needed = needed.is_none_or(|bits| bits.may_have_call_site(call_site.id));
+            if is_needed && self.written_call_sites.insert(call_site.id) {
                 put_entry(out, recorder, CALL_SITE, call_site.id, &call_site.encode());
                 entries += 1;
             }
         }
         for thread in self.catalog.threads() {
-            if self.written_threads.insert(thread.id) {
+            if needed.is_none_or(|bits| bits.may_have_thread(thread.id)) && self.written_threads.insert(thread.id) {
                 put_entry(out, recorder, THREAD, thread.id, &thread.encode());
                 entries += 1;
             }
@@ -114,6 +122,14 @@ pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = after;
         Some(entry)
     })
+}
+
+/// Returns an entry with the index that its ring has in another file. Returns `None` if there is no such ring.
+#[cfg(feature = "forward")]
+pub(super) fn entry_of_ring(entry: &[u8], indices: &[u32]) -> Option<Vec<u8>> {
+    let ring = Bytes::new(entry).u32()?;
+    let index = indices.get(ring as usize)?;
+    Some([&index.to_le_bytes(), entry.get(4..)?].concat())
 }
 
 fn learn_entry(bytes: &mut Bytes<'_>, catalogs: &mut [Catalog], blocks: &mut [Arc<SavedBlocks>]) -> Option<()> {

@@ -12,6 +12,11 @@ impl<'a> Bytes<'a> {
         self.0.is_empty()
     }
 
+    #[cfg(feature = "forward")]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     pub(super) fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;

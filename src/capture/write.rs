@@ -23,6 +23,8 @@ pub(super) struct CaptureWriter {
     compressor: zstd::bulk::Compressor<'static>,
     offset: u64,
     blocks: Vec<BlockRef>,
+    /// The schema hashes of the rings that are described, by index.
+    schema_hashes: Vec<[u8; 32]>,
 }
 
 /// The numbers of rings on which the size of a finished file depends.
@@ -37,9 +39,23 @@ impl CaptureWriter {
     pub(super) fn new(out: Box<dyn Write>, header: &FileHeader) -> Result<Self, CaptureError> {
         let compressor = zstd::bulk::Compressor::new(DESCRIPTIONS_LEVEL);
         let compressor = compressor.map_err(|error| CaptureError::io("begin to compress", error))?;
-        let mut writer = Self { out, compressor, offset: 0, blocks: Vec::new() };
+        let mut writer = Self { out, compressor, offset: 0, blocks: Vec::new(), schema_hashes: Vec::new() };
         writer.write(&header.encode())?;
         Ok(writer)
+    }
+
+    /// Makes a writer that goes on after these blocks of a file, which describe these rings.
+    #[cfg(feature = "forward")]
+    pub(super) fn after(
+        out: Box<dyn Write>,
+        blocks: Vec<BlockRef>,
+        rings: &[CapturedRing],
+    ) -> Result<Self, CaptureError> {
+        let compressor = zstd::bulk::Compressor::new(DESCRIPTIONS_LEVEL);
+        let compressor = compressor.map_err(|error| CaptureError::io("begin to compress", error))?;
+        let offset = blocks.last().map_or(HEADER_BYTES, BlockRef::end);
+        let schema_hashes = rings.iter().map(|ring| ring.schema_hash).collect();
+        Ok(Self { out, compressor, offset, blocks, schema_hashes })
     }
 
     /// Returns the largest possible size of the finished file with these rings, if `table_bytes` bytes of tables and
@@ -60,8 +76,15 @@ impl CaptureWriter {
         self.offset
     }
 
+    /// Describes the next ring. The schema text of a shard is left out if it is that of the recorder's shard 0.
     pub(super) fn ring(&mut self, ring: &CapturedRing) -> Result<(), CaptureError> {
-        self.block(BlockKind::Ring, &ring.encode(), 1)
+        let shard0 = ring.shard0(self.schema_hashes.len() as u32) as usize;
+        let is_known = self.schema_hashes.get(shard0) == Some(&ring.schema_hash);
+        self.schema_hashes.push(ring.schema_hash);
+        match is_known {
+            true => self.block(BlockKind::Ring, &CapturedRing { schema_text: String::new(), ..ring.clone() }.encode(), 1),
+            false => self.block(BlockKind::Ring, &ring.encode(), 1),
+        }
     }
 
     pub(super) fn tables(&mut self, bytes: &[u8], entries: u64) -> Result<(), CaptureError> {
@@ -119,6 +142,19 @@ impl CaptureWriter {
         self.block(BlockKind::Index, &index, self.blocks.len() as u64)?;
         let file_bytes = self.offset + FOOTER_BYTES;
         self.write(&encode_footer(index_offset, file_bytes))?;
+        self.out.flush().map_err(|error| CaptureError::io_writing("write the capture", error))
+    }
+
+    /// Writes a block of events of another file, with this header.
+    #[cfg(feature = "forward")]
+    pub(super) fn copied(&mut self, header: BlockHeader, stored: &[u8]) -> Result<(), CaptureError> {
+        self.write_block(header, &[stored])
+    }
+
+    /// Writes a block that says how far a stream was received, and hands everything to the operating system.
+    #[cfg(feature = "forward")]
+    pub(super) fn place(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
+        self.block(BlockKind::Place, bytes, 1)?;
         self.out.flush().map_err(|error| CaptureError::io_writing("write the capture", error))
     }
 

@@ -16,6 +16,7 @@ mod diff;
 mod directories;
 mod exit;
 mod export;
+mod forward;
 mod format;
 mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -69,6 +70,8 @@ enum Verb {
     Watch(watch::Args),
     Snapshot(snapshot::Args),
     Capture(capture::Args),
+    Forward(forward::ForwardArgs),
+    Receive(forward::ReceiveArgs),
     Export(export::Args),
     View(view::ViewArgs),
     Summary(summary::Args),
@@ -109,6 +112,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::Watch(args) => watch::run(args),
         Verb::Snapshot(args) => snapshot::run(args),
         Verb::Capture(args) => capture::run(args),
+        Verb::Forward(args) => forward::run(args),
+        Verb::Receive(args) => forward::run_receive(args),
         Verb::Export(args) => export::run(args),
         Verb::View(args) => view::run(args),
         Verb::Summary(args) => summary::run(args),

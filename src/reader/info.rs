@@ -101,6 +101,16 @@ pub struct WriterInfo {
     pub(crate) identity: ProcessIdentity,
 }
 
+impl WriterInfo {
+    /// Returns the numbers that tell the process from all others, also from those of other hosts.
+    #[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "the captures' business"))]
+    pub(crate) fn identity_words(&self) -> [u64; 6] {
+        let ProcessIdentity { pid, start_ticks, pid_namespace, time_namespace, boot_id } = self.identity;
+        let boot_id = u128::from_le_bytes(boot_id);
+        [pid.into(), start_ticks, pid_namespace, time_namespace, boot_id as u64, (boot_id >> 64) as u64]
+    }
+}
+
 /// The state of a ring. It says whether more events can come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RingState {

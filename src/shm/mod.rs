@@ -60,6 +60,8 @@ pub use system::{
 };
 #[cfg(feature = "tracing")]
 pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name};
+#[cfg(all(feature = "forward", not(any(loom, shuttle))))]
+pub(crate) use system::host_name;
 #[cfg(feature = "capture")]
 pub(crate) use system::{boottime_nanos, monotonic_nanos, open_for_reading, read_exact_at};
 pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_parts};

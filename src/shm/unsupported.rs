@@ -432,6 +432,11 @@ pub(crate) fn boottime_nanos() -> u64 {
     0
 }
 
+#[cfg(feature = "forward")]
+pub(crate) fn host_name() -> String {
+    String::new()
+}
+
 #[cfg(feature = "capture")]
 pub(crate) fn monotonic_nanos() -> u64 {
     0

@@ -24,7 +24,7 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The rings that the command line names.
-pub(super) struct AwaitedRings {
+pub(in crate::cli) struct AwaitedRings {
     /// The program that makes the rings. `None` if this process has started no program.
     pub(super) program: Option<Program>,
     /// Running programs of which all rings are captured.
@@ -56,7 +56,7 @@ pub(super) struct AwaitedRings {
 impl AwaitedRings {
     /// Makes a set of these names. No ring is opened yet. If `program` is given, rings that are older than the program
     /// are ignored.
-    pub(super) fn new(names: &[PathBuf], program: Option<Program>, programs: FollowedPrograms) -> Self {
+    pub(in crate::cli) fn new(names: &[PathBuf], program: Option<Program>, programs: FollowedPrograms) -> Self {
         let is_any_live = programs.may_make_more();
         Self {
             program,
@@ -77,7 +77,7 @@ impl AwaitedRings {
     }
 
     /// Opens all rings, which must exist.
-    pub(super) fn open_all(&mut self) -> Result<(), ReaderError> {
+    pub(in crate::cli) fn open_all(&mut self) -> Result<(), ReaderError> {
         for name in std::mem::take(&mut self.awaited) {
             self.hold(open(&name)?);
         }
@@ -89,7 +89,7 @@ impl AwaitedRings {
     ///
     /// # Errors
     /// No ring was made; the error says why.
-    pub(super) fn wait_for_first(&mut self, limit: Option<Duration>, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    pub(in crate::cli) fn wait_for_first(&mut self, limit: Option<Duration>, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let mut is_at_once = true;
         let begin = Instant::now();
         loop {
@@ -137,7 +137,7 @@ impl AwaitedRings {
 
     /// Returns the next ring for the capture. The capture calls this function often, so it searches for rings only
     /// after a pause.
-    pub(super) fn next(&mut self) -> NextRing {
+    pub(in crate::cli) fn next(&mut self) -> NextRing {
         let now = Instant::now();
         if self.found.is_empty() && self.may_come_more() && now >= self.next_look {
             self.next_look = now + self.interval();
@@ -228,7 +228,7 @@ impl AwaitedRings {
     }
 
     /// Returns the names of all rings.
-    pub(super) fn names(&self) -> &[PathBuf] {
+    pub(in crate::cli) fn names(&self) -> &[PathBuf] {
         &self.names
     }
 
@@ -253,7 +253,7 @@ impl AwaitedRings {
     }
 
     /// Prints on stderr which rings are awaited, if the wait has lasted for at least a second.
-    pub(super) fn say_what_is_awaited(&mut self) {
+    pub(in crate::cli) fn say_what_is_awaited(&mut self) {
         let is_awaited = !self.awaited.is_empty() || !self.programs.awaited().is_empty();
         if is_awaited && !self.is_over {
             let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
@@ -272,7 +272,7 @@ impl AwaitedRings {
 
     /// Returns an error if some of the named rings were not captured, and otherwise `None`. `outcome` is a text about
     /// the rings that were captured.
-    pub(super) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
+    pub(in crate::cli) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
         match self.refused.take().or_else(|| self.failed.take().map(Into::into)) {
             Some(error) => Some(error),
             None if self.awaited.is_empty() && self.programs.awaited().is_empty() => None,

@@ -5,6 +5,7 @@ mod program;
 mod report;
 mod triggers;
 
+pub(super) use awaited::AwaitedRings;
 pub(super) use program::Program;
 pub(super) use report::{report_payload_losses, report_problem, report_table_losses};
 
@@ -16,7 +17,6 @@ use crate::cli::output;
 use crate::cli::paint::WARNING;
 use crate::cli::processes::{FollowedPrograms, ProcessArgs};
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
-use awaited::AwaitedRings;
 use eventring::capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, OutputKind, capture_rings,
     capture_rings_to,

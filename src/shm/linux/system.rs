@@ -23,6 +23,12 @@ pub(crate) fn realtime_nanos() -> u64 {
     nanos(ClockId::Realtime)
 }
 
+/// Returns the system's name of this host; empty if it has none.
+#[cfg(feature = "forward")]
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Returns the time since boot in nanoseconds. It includes the time for which the machine was suspended.
 #[cfg(feature = "capture")]
 pub(crate) fn boottime_nanos() -> u64 {

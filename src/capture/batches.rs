@@ -1,0 +1,245 @@
+//! A capture into batches: whole capture files of limited size, each of which is sent away before the next is begun.
+//!
+//! A batch is a file of a rotated capture that lies in memory. It describes its rings, has the table entries that its
+//! events may need, and ends with an exact account, so a receiver needs no other batch to understand it. The account
+//! also says where the next capture goes on: a forwarder that died begins where its last batch ended.
+
+#![cfg_attr(not(feature = "forward"), allow(dead_code, reason = "the forwarders' business"))]
+
+use super::end::{CaptureEnd, EndReason};
+use super::error::CaptureError;
+use super::options::CaptureOptions;
+use super::read::CaptureFile;
+use super::ring::CapturedRing;
+use super::run;
+use super::sources::SourceRing;
+use super::summary::{CaptureProgress, CaptureSummary, NextRing};
+use crate::reader::Reader;
+#[cfg(feature = "forward")]
+use crate::shm;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::Hasher as _;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use twox_hash::XxHash3_64;
+
+/// What tells a ring from all others: its host and name, the key of its process, and the time at which it was made.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct RingIdentity {
+    host: String,
+    name: String,
+    process_key: u64,
+    created_epoch_nanos: u64,
+}
+
+impl RingIdentity {
+    pub(super) fn of(ring: &CapturedRing) -> Self {
+        Self {
+            host: ring.host.clone(),
+            name: ring.name.clone(),
+            process_key: ring.process_key,
+            created_epoch_nanos: ring.created_epoch_nanos,
+        }
+    }
+}
+
+impl std::fmt::Display for RingIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{:016x}-{}", self.host, self.name, self.process_key, self.created_epoch_nanos)
+    }
+}
+
+/// The seqnos at which a capture begins in rings that were captured before, and the host that batches name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Start {
+    /// `None` if the capture is no capture into batches.
+    pub(super) host: Option<String>,
+    next_seqnos: HashMap<RingIdentity, u64>,
+}
+
+impl Start {
+    /// Makes the start of a capture that follows no other.
+    pub(crate) fn of_host(host: &str) -> Self {
+        Self { host: Some(host.to_owned()), next_seqnos: HashMap::new() }
+    }
+
+    /// Begins where a batch ends.
+    pub(crate) fn after(&mut self, batch: &CaptureFile) {
+        let Some(end) = batch.end() else { return };
+        for (ring, stats) in batch.rings().iter().zip(&end.stats.rings) {
+            self.next_seqnos.insert(RingIdentity::of(ring), stats.last_seqno.saturating_add(1));
+        }
+    }
+
+    /// Begins where a batch ends that was just sent.
+    pub(crate) fn after_sent(&mut self, batch: &Batch<'_>) {
+        for ring in batch.rings {
+            self.next_seqnos.insert(RingIdentity::of(&ring.described), ring.stats.last_seqno.saturating_add(1));
+        }
+    }
+
+    /// Returns true if both begin at the same seqnos in the rings of `batch`.
+    pub(crate) fn agrees(&self, other: &Self, batch: &Batch<'_>) -> bool {
+        batch.rings.iter().all(|ring| {
+            let identity = RingIdentity::of(&ring.described);
+            let next = |start: &Self| start.next_of(&identity).unwrap_or(1);
+            next(self) == next(other)
+        })
+    }
+
+    /// Returns the next seqno of a ring, if it was captured before.
+    pub(super) fn next_of(&self, ring: &RingIdentity) -> Option<u64> {
+        self.next_seqnos.get(ring).copied()
+    }
+
+    /// Returns where the capture begins in a ring, if it was captured before.
+    pub(super) fn next_seqno(&self, reader: &Reader, last_seqno: u64) -> Option<u64> {
+        let identity = RingIdentity {
+            host: self.host.clone()?,
+            name: name_of(reader),
+            process_key: process_key(reader),
+            created_epoch_nanos: reader.info().extension.map_or(0, |extension| extension.created_epoch_nanos),
+        };
+        let next = self.next_of(&identity)?;
+        // A ring of the published system does not say when it was made. If it has handed out fewer seqnos, it is
+        // another ring under the same name.
+        (next <= last_seqno.saturating_add(1)).then_some(next)
+    }
+}
+
+/// Returns the system's name of this host.
+#[cfg(feature = "forward")]
+pub(crate) fn host_name() -> String {
+    match shm::host_name() {
+        name if name.is_empty() => "host".to_owned(),
+        name => name,
+    }
+}
+
+/// Reads a batch that came from elsewhere.
+///
+/// # Errors
+/// It is no capture file, or a damaged one.
+#[cfg(feature = "forward")]
+pub(crate) fn read_batch(bytes: &[u8]) -> Result<CaptureFile, CaptureError> {
+    use std::io::Write as _;
+    let made = shm::nameless_memory("eventring-batch").and_then(|mut file| file.write_all(bytes).map(|()| file));
+    CaptureFile::from_file(made.map_err(|error| CaptureError::io("keep it in memory", error))?)
+}
+
+/// Returns the name of the file of a ring.
+pub(super) fn name_of(reader: &Reader) -> String {
+    let name = reader.path().and_then(Path::file_name).unwrap_or("ring".as_ref());
+    name.to_string_lossy().into_owned()
+}
+
+/// Returns a number that tells the process that writes a ring from all other processes; 0 if it is not known.
+pub(super) fn process_key(reader: &Reader) -> u64 {
+    let Some(extension) = reader.info().extension else { return 0 };
+    let mut hasher = XxHash3_64::new();
+    extension.writer.identity_words().into_iter().for_each(|word| hasher.write(&word.to_le_bytes()));
+    hasher.finish()
+}
+
+/// The settings of a capture into batches.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchOptions {
+    /// The largest size of a batch, in bytes. Payloads of more than half of it are left out, and counted.
+    pub(crate) bytes_max: u64,
+    /// The longest time between the recording of an event and the end of its batch, if the capture keeps up.
+    pub(crate) every: Duration,
+    pub(crate) level: i32,
+    pub(crate) start: Start,
+}
+
+/// A whole batch.
+pub(crate) struct Batch<'b> {
+    /// A capture file.
+    pub(crate) bytes: &'b [u8],
+    end: &'b CaptureEnd,
+    rings: &'b [SourceRing],
+}
+
+impl Batch<'_> {
+    pub(crate) fn events(&self) -> u64 {
+        self.end.stats.events()
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.end.stats.lost()
+    }
+
+    /// Returns the first ring that has seqnos in this batch, and the first of them. No other batch has the same. A
+    /// last batch without any has the first ring, and the seqno after its last one.
+    pub(crate) fn first(&self) -> Option<(RingIdentity, u64)> {
+        let counts_any = |ring: &&SourceRing| ring.stats.last_seqno >= ring.described.first_seqno;
+        let ring = self.rings.iter().find(counts_any).or(self.rings.first())?;
+        Some((RingIdentity::of(&ring.described), ring.described.first_seqno))
+    }
+}
+
+/// The batches of a capture, of which one is being written.
+pub(super) struct BatchParts<'o> {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    send: &'o mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>,
+}
+
+impl<'o> BatchParts<'o> {
+    pub(super) fn new(send: &'o mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>) -> Self {
+        Self { bytes: Rc::default(), send }
+    }
+
+    /// Begins the next batch.
+    pub(super) fn next(&mut self) -> impl io::Write + 'static {
+        self.bytes.borrow_mut().clear();
+        BatchWriter(Rc::clone(&self.bytes))
+    }
+
+    /// Sends the present batch, which is whole. One that says nothing new is not sent.
+    pub(super) fn send(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
+        let is_empty = end.stats.events() == 0 && end.stats.rings.iter().all(|ring| ring.missing_by_cause == [0; 5]);
+        if is_empty && end.reason == EndReason::Rotated {
+            return Ok(());
+        }
+        (self.send)(&Batch { bytes: &self.bytes.borrow(), end, rings })
+    }
+}
+
+/// The writing end of a batch.
+struct BatchWriter(Rc<RefCell<Vec<u8>>>);
+
+impl io::Write for BatchWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Captures rings as [`capture_rings`](super::capture_rings) does, but into batches. `send` gets one after the other.
+/// While it has not returned, events wait in their rings. An error of `send` ends the capture.
+///
+/// # Errors
+/// As [`capture_rings`](super::capture_rings), or an error of `send`.
+pub(crate) fn capture_batches(
+    next_ring: &mut dyn FnMut() -> NextRing,
+    send: &mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>,
+    options: &BatchOptions,
+    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+) -> Result<CaptureSummary, CaptureError> {
+    // Half of the time is for waiting in the ring, and half for the batch.
+    let half = options.every / 2;
+    let mut capture = CaptureOptions::new().compression_level(options.level);
+    capture = capture.rotate_bytes(options.bytes_max).rotate_every(half);
+    capture.wait_max = half / 2;
+    capture.payload_bytes_max = (options.bytes_max / 2) as usize;
+    capture.start = options.start.clone();
+    run::capture_into_batches(next_ring, send, &capture, progress)
+}

@@ -1,0 +1,70 @@
+//! The options of verbs that talk to a broker.
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::saved::{parse_bytes, parse_duration};
+use eventring::forward::StreamOptions;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How to get at a stream of NATS JetStream.
+#[derive(clap::Args)]
+pub(super) struct BrokerArgs {
+    /// The stream. Its batches have the subjects STREAM.HOST.RING.KIND
+    #[arg(long, value_name = "STREAM")]
+    pub(super) stream: Option<String>,
+    /// Authenticate with this credentials file (.creds)
+    #[arg(long, value_name = "FILE", env = "NATS_CREDS", hide_env_values = true)]
+    creds: Option<PathBuf>,
+    /// Authenticate with the NKey seed in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "creds")]
+    nkey: Option<PathBuf>,
+    /// Trust the certificates in this PEM file, besides the system's
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Show the broker this certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of --tls-cert, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+}
+
+/// What a stream keeps that is made.
+#[derive(clap::Args)]
+pub(super) struct RetentionArgs {
+    /// What is kept: batches of a stream that is made, or files; older ones go
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) max_age: Option<Duration>,
+    /// The same by size: when there is more, the oldest go
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(super) max_bytes: Option<u64>,
+}
+
+impl BrokerArgs {
+    pub(super) fn options(&self, servers: &str) -> Result<StreamOptions, Failure> {
+        let Some(stream) = &self.stream else {
+            return Err(Failure::new(Exit::Usage, format!("{servers} needs a stream: name it with --stream")));
+        };
+        let mut options = StreamOptions::new(servers, stream);
+        if let Some(file) = &self.creds {
+            options = options.credentials(file);
+        }
+        if let Some(file) = &self.nkey {
+            let seed = std::fs::read_to_string(file)
+                .map_err(|error| Failure::io(&format!("{}: cannot read the seed", file.display()), &error))?;
+            options = options.nkey(seed.trim());
+        }
+        if let Some(file) = &self.tls_ca {
+            options = options.root_certificates(file);
+        }
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            options = options.client_certificate(certificate, key);
+        }
+        Ok(options)
+    }
+}
+
+/// Returns true if the text is the address of a broker.
+pub(super) fn is_broker(address: &str) -> bool {
+    ["nats://", "tls://"].iter().any(|scheme| address.starts_with(scheme))
+}

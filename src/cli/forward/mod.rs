@@ -1,0 +1,78 @@
+//! `eventring forward` and `eventring receive`: events leave their host, and become captures elsewhere.
+
+mod broker;
+mod nats;
+mod receive;
+mod report;
+
+pub(super) use receive::{ReceiveArgs, run as run_receive};
+
+use crate::cli::capture::AwaitedRings;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::processes::ProcessArgs;
+use crate::cli::saved::parse_duration;
+use broker::{BrokerArgs, RetentionArgs};
+use eventring::capture::CaptureOptions;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Send what rings record away from this host, until their programs end
+///
+/// To NATS JetStream, events go in compressed batches, each exactly once: a forwarder begins after the last batch that
+/// the stream has. While the broker cannot be reached, events wait in their rings. Ctrl-C ends in good order.
+#[derive(clap::Args)]
+pub(super) struct ForwardArgs {
+    /// Names or paths of rings
+    #[arg(value_name = "RING")]
+    names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas)
+    #[arg(long, value_name = "ADDRESS")]
+    to: String,
+    #[command(flatten)]
+    broker: BrokerArgs,
+    #[command(flatten)]
+    retention: RetentionArgs,
+    /// The name of this host in subjects and batches [default: the system's]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// The longest time from the recording of an event to the sending of its batch
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
+    every: Duration,
+    /// Compression level of zstd, 1 to 22; 0 for none
+    #[arg(
+        long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
+        value_parser = clap::value_parser!(i32).range(0..=22),
+    )]
+    level: i32,
+    /// Wait for rings that do not exist yet
+    #[arg(long)]
+    wait: bool,
+    /// When a ring has ended, go on with the next ring of its name
+    #[arg(long)]
+    reopen: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
+    if !broker::is_broker(&args.to) {
+        let message = format!("--to {}: expected nats://HOST:PORT or tls://HOST:PORT", args.to);
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    args.process.check_directive()?;
+    let (names, programs) = args.process.followed(&args.names, args.wait)?;
+    let interrupt = Interrupt::listen()?;
+    let mut rings = AwaitedRings::new(&names, None, programs);
+    if args.wait {
+        rings.wait_for_first(None, &interrupt)?;
+    } else {
+        rings.open_all()?;
+    }
+    // What is switched on stays on as long as this value lives.
+    let _enabled = args.process.enable(rings.names())?;
+    nats::run(args, rings, &interrupt)
+}

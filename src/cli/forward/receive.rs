@@ -1,0 +1,138 @@
+//! `eventring receive`.
+
+use super::broker::{BrokerArgs, is_broker};
+use super::report::{Problems, spinner};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::{bytes, events, grouped};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output;
+use crate::cli::paint::WARNING;
+use crate::cli::saved::parse_duration;
+use eventring::capture::CaptureErrorKind;
+use eventring::forward::{ReceiveProgress, Receiver, ReceiverOptions, Share, Stream};
+use serde_json::json;
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Write what forwarders have sent to a stream into a capture, which every verb reads
+///
+/// The file remembers how far it has come: with the same file, a receiver goes on where it was, even if it was killed.
+#[derive(clap::Args)]
+pub(in crate::cli) struct ReceiveArgs {
+    /// The broker: nats://HOST:PORT or tls://HOST:PORT (several with commas)
+    #[arg(value_name = "ADDRESS")]
+    from: String,
+    #[command(flatten)]
+    broker: BrokerArgs,
+    /// The capture to write, or to go on with
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace a file that exists
+    #[arg(short, long)]
+    force: bool,
+    /// End when no batch has come for this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    until_idle: Option<Duration>,
+    /// End when the programs of all received rings have ended
+    #[arg(long)]
+    until_end: bool,
+    /// Take the rings of this host only
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Take rings of this name only
+    #[arg(long, value_name = "NAME")]
+    ring: Option<String>,
+    /// Take one of several equal parts of the hosts, 2/3 for example; other receivers take the others
+    #[arg(long, value_name = "PART/OF", value_parser = parse_share)]
+    share: Option<Share>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events are missing
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
+    if !is_broker(&args.from) {
+        let message = format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from);
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    if output::is_stdout(&args.output) {
+        let message = "a receiver goes on with its file, and cannot with stdout; name a file";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    let interrupt = Interrupt::listen()?;
+    let stream = Stream::open(&args.broker.options(&args.from)?)?;
+    let mut options = ReceiverOptions::new().overwrite(args.force);
+    if let Some(host) = &args.host {
+        options = options.host(host);
+    }
+    if let Some(ring) = &args.ring {
+        options = options.ring(ring);
+    }
+    if let Some(share) = args.share {
+        options = options.share(share);
+    }
+    let receiver = Receiver::open(stream, &args.output, &options).map_err(|error| match error.kind() {
+        CaptureErrorKind::Exists => output::failure(error),
+        _ => error.into(),
+    })?;
+    let bar = spinner();
+    let mut problems = Problems::default();
+    let mut progress = |state: &ReceiveProgress| {
+        bar.set_message(format!("{}, {}; Ctrl-C ends it", events(state.events), bytes(state.bytes)));
+        bar.tick();
+        problems.note(&bar, state.problem.as_deref());
+        let is_idle = args.until_idle.is_some_and(|time| state.problem.is_none() && state.idle >= time);
+        let is_over = args.until_end && state.have_all_ended;
+        if interrupt.came() || is_idle || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let result = receiver.run(&mut progress);
+    bar.finish_and_clear();
+    let (state, stats) = result.map_err(|error| match error.path() {
+        Some(_) => anyhow::Error::new(error),
+        None => {
+            let message = format!("{}: {error}", args.output.display());
+            Failure::new(Exit::of(&error.into()), message).into()
+        }
+    })?;
+    if args.json {
+        let object = json!({
+            "file": args.output.display().to_string(),
+            "rings": stats.rings.len(),
+            "batches": state.batches,
+            "events": stats.events(),
+            "lost": stats.lost(),
+            "given_up": stats.given_up(),
+            "refused": state.refused,
+            "bytes": state.bytes,
+            "have_all_ended": state.have_all_ended,
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+    } else {
+        let rings = if stats.rings.len() == 1 { "1 ring".into() } else { format!("{} rings", stats.rings.len()) };
+        anstream::eprintln!(
+            "{} of {rings} ({}) in {}",
+            events(stats.events()),
+            bytes(state.bytes),
+            args.output.display()
+        );
+        if stats.lost() > 0 {
+            anstream::eprintln!("{WARNING}{} are missing; the capture says which{WARNING:#}", events(stats.lost()));
+        }
+        if state.refused > 0 {
+            anstream::eprintln!("{WARNING}{} messages are no batches, and were left out{WARNING:#}", grouped(state.refused));
+        }
+    }
+    Ok(if args.strict && stats.lost() > 0 { Exit::Lost } else { Exit::Done })
+}
+
+fn parse_share(text: &str) -> Result<Share, &'static str> {
+    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    numbers
+        .and_then(|(part, of)| Share::new(part, of))
+        .ok_or("expected a part, from 1, and how many there are, like 2/3")
+}

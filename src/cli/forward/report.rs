@@ -1,0 +1,142 @@
+//! What people and scripts learn about forwarding: a line of progress, problems, the counts at the end.
+
+use crate::cli::capture::report_problem;
+use crate::cli::format::{bytes, events, grouped};
+use crate::cli::paint::{DIM, WARNING};
+use eventring::forward::{ForwardProgress, ForwardSummary};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time for which a problem lasts before it is reported.
+const PROBLEM_TIME: Duration = Duration::from_secs(1);
+
+/// A line of progress, as far as stderr is a terminal.
+pub(super) fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Problems with a broker, each of which is reported once, if it lasts.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    since: Option<Instant>,
+    is_reported: bool,
+}
+
+impl Problems {
+    /// Notes the present problem. Prints on stderr when it has lasted for a while, and when it is over.
+    pub(super) fn note(&mut self, bar: &ProgressBar, problem: Option<&str>) {
+        let Some(problem) = problem else {
+            if self.is_reported {
+                bar.suspend(|| anstream::eprintln!("{DIM}the broker is back{DIM:#}"));
+            }
+            *self = Self::default();
+            return;
+        };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !self.is_reported && since.elapsed() > PROBLEM_TIME {
+            self.is_reported = true;
+            bar.suspend(|| report_problem(false, &format!("the broker does not answer, and is asked again: {problem}")));
+        }
+    }
+}
+
+/// The states of all forwarders.
+#[derive(Debug)]
+pub(super) struct Reports {
+    bar: ProgressBar,
+    states: Mutex<(Vec<ForwardProgress>, Problems)>,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self { bar: spinner(), states: Mutex::default() }
+    }
+}
+
+impl Reports {
+    /// Returns the number of a new forwarder.
+    pub(super) fn begin(&self) -> usize {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.0.push(ForwardProgress::default());
+        states.0.len() - 1
+    }
+
+    pub(super) fn set(&self, forwarder: usize, progress: &ForwardProgress) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(state) = states.0.get_mut(forwarder) {
+            state.clone_from(progress);
+        }
+    }
+
+    /// Shows the line of progress, and what is wrong.
+    pub(super) fn show(&self) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, problems) = &mut *states;
+        let sum = |count: fn(&ForwardProgress) -> u64| all.iter().map(count).sum::<u64>();
+        let lost = match sum(|state| state.lost) {
+            0 => String::new(),
+            lost => format!(", {} lost", grouped(lost)),
+        };
+        self.bar.set_message(format!(
+            "{} in {} batches{lost}, {}; Ctrl-C ends it",
+            events(sum(|state| state.events)),
+            grouped(sum(|state| state.batches)),
+            bytes(sum(|state| state.bytes))
+        ));
+        self.bar.tick();
+        let problem = all.iter().find_map(|state| state.problem.clone());
+        problems.note(&self.bar, problem.as_deref());
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Prints the counts of all forwarders.
+    pub(super) fn summary(&self, is_json: bool, stream: &str, summaries: &[ForwardSummary]) -> anyhow::Result<()> {
+        let sum = |count: fn(&ForwardProgress) -> u64| summaries.iter().map(|it| count(&it.sent)).sum::<u64>();
+        let (all, lost) = (sum(|sent| sent.events), sum(|sent| sent.lost));
+        if is_json {
+            let rings: Vec<Value> = summaries.iter().map(|it| object(&it.sent, Some(&it.subject))).collect();
+            let mut total = ForwardProgress::default();
+            summaries.iter().for_each(|summary| total.add(&summary.sent));
+            let mut object = object(&total, None);
+            object["stream"] = stream.into();
+            object["rings"] = rings.into();
+            writeln!(anstream::stdout(), "{object}")?;
+            return Ok(());
+        }
+        anstream::eprintln!(
+            "{} in {} batches ({}) sent to the stream {stream}",
+            events(all),
+            grouped(sum(|sent| sent.batches)),
+            bytes(sum(|sent| sent.bytes))
+        );
+        if lost > 0 {
+            anstream::eprintln!("{WARNING}{} were lost before they could be sent; the batches say which{WARNING:#}", events(lost));
+        }
+        Ok(())
+    }
+}
+
+fn object(sent: &ForwardProgress, subject: Option<&str>) -> Value {
+    let mut object = json!({
+        "batches": sent.batches,
+        "events": sent.events,
+        "lost": sent.lost,
+        "bytes": sent.bytes,
+        "resent": sent.resent,
+        "restarts": sent.restarts,
+    });
+    if let Some(subject) = subject {
+        object["subject"] = subject.into();
+    }
+    object
+}

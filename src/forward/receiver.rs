@@ -1,0 +1,271 @@
+//! A stream, as a capture file.
+
+use super::broker::{BatchesOfStream, StoredBatch, Stream};
+use super::subject::filter_of;
+use crate::capture::batches::read_batch;
+use crate::capture::received::{Added, ReceivedCapture};
+use crate::capture::{CaptureError, CaptureErrorKind, CaptureStats};
+use std::hash::Hasher as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use twox_hash::XxHash3_64;
+
+/// The longest time for which the broker is asked to wait for batches.
+const FETCH_TIME: Duration = Duration::from_millis(250);
+/// The pause before the broker is asked again after a problem.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// One of several equal parts of the rings of a stream. Each receiver takes another part, and all rings of a host are
+/// in one part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    part: u64,
+    of: u64,
+}
+
+impl Share {
+    /// Makes the part `part`, from 1, of `of` parts. Returns `None` if there is no such part.
+    #[must_use]
+    pub fn new(part: u64, of: u64) -> Option<Self> {
+        (1..=of).contains(&part).then_some(Self { part, of })
+    }
+
+    /// Returns true if the batches of a subject are in this part. The subject is `STREAM.HOST.RING.KIND`.
+    fn has(self, subject: &str) -> bool {
+        let mut hasher = XxHash3_64::new();
+        hasher.write(subject.split('.').nth(1).unwrap_or_default().as_bytes());
+        hasher.finish() % self.of == self.part - 1
+    }
+}
+
+/// The settings of a [`Receiver`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ReceiverOptions {
+    host: Option<String>,
+    ring: Option<String>,
+    share: Option<Share>,
+    overwrite: bool,
+}
+
+impl ReceiverOptions {
+    /// Makes options for a receiver that takes all batches of the stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the rings of one host only.
+    pub fn host(self, name: impl Into<String>) -> Self {
+        Self { host: Some(name.into()), ..self }
+    }
+
+    /// Takes rings of one name only.
+    pub fn ring(self, name: impl Into<String>) -> Self {
+        Self { ring: Some(name.into()), ..self }
+    }
+
+    /// Takes a part of the hosts only. Other receivers take the other parts.
+    pub fn share(self, share: Share) -> Self {
+        Self { share: Some(share), ..self }
+    }
+
+    /// Replaces an existing file, instead of going on with it.
+    pub fn overwrite(self, overwrite: bool) -> Self {
+        Self { overwrite, ..self }
+    }
+}
+
+/// The state of a [`Receiver`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ReceiveProgress {
+    /// Batches that came, also those that were in the file already.
+    pub batches: u64,
+    /// Events in the file.
+    pub events: u64,
+    /// Events that are missing: gaps in the file.
+    pub lost: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Messages that are no batches. They were left out.
+    pub refused: u64,
+    /// The time since the last batch came.
+    pub idle: Duration,
+    /// True if the writers of all rings in the file have ended.
+    pub have_all_ended: bool,
+    /// The problem with the broker at this moment, if there is one.
+    pub problem: Option<String>,
+}
+
+/// A receiver of batches, which writes them into a capture file.
+///
+/// The file remembers how far it has come. So a receiver that was killed goes on where it was, with the same file. Two
+/// receivers cannot write one file.
+pub struct Receiver {
+    stream: Stream,
+    file: ReceivedCapture,
+    filter: String,
+    share: Option<Share>,
+    state: ReceiveProgress,
+    last_batch: Instant,
+    /// The sequence number from which on a missing seqno is missing in the stream, too. Before it, an earlier batch may
+    /// have it.
+    trusted_from: u64,
+    /// The sequence number of a batch before which others must be read first.
+    lacking: Option<u64>,
+}
+
+impl Receiver {
+    /// Opens the file of an earlier receiver, or makes one.
+    ///
+    /// # Errors
+    /// The file cannot be made, or it exists and is of another stream or no receiver's, or another receiver writes it.
+    pub fn open(stream: Stream, output: &Path, options: &ReceiverOptions) -> Result<Self, CaptureError> {
+        let file = ReceivedCapture::open(output, stream.name(), options.overwrite)?;
+        Ok(Self {
+            filter: filter_of(stream.name(), options.host.as_deref(), options.ring.as_deref()),
+            stream,
+            file,
+            share: options.share,
+            state: ReceiveProgress::default(),
+            last_batch: Instant::now(),
+            trusted_from: u64::MAX,
+            lacking: None,
+        })
+    }
+
+    /// Receives until `progress` returns [`ControlFlow::Break`], and ends the file. `progress` is called several times
+    /// a second.
+    ///
+    /// # Errors
+    /// The file cannot be written. What was written before can be read.
+    pub fn run(
+        mut self,
+        progress: &mut dyn FnMut(&ReceiveProgress) -> ControlFlow<()>,
+    ) -> Result<(ReceiveProgress, CaptureStats), CaptureError> {
+        self.last_batch = Instant::now();
+        'anew: loop {
+            let mut batches = match self.begin() {
+                Ok(batches) => batches,
+                Err(problem) => {
+                    self.state.problem = Some(problem);
+                    if self.tell(progress).is_break() {
+                        break;
+                    }
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+            };
+            self.state.problem = None;
+            loop {
+                match batches.fetch(FETCH_TIME, |batch| self.take(&batch)) {
+                    Ok(taken) => {
+                        if taken? > 0 {
+                            self.last_batch = Instant::now();
+                        }
+                    }
+                    Err(problem) => {
+                        // The broker may have lost its last batches, and given their numbers to others.
+                        (self.state.problem, self.trusted_from) = (Some(problem), u64::MAX);
+                        if self.tell(progress).is_break() {
+                            break 'anew;
+                        }
+                        std::thread::sleep(PAUSE);
+                        continue 'anew;
+                    }
+                }
+                if self.tell(progress).is_break() {
+                    break 'anew;
+                }
+                if self.lacking.is_some() {
+                    continue 'anew;
+                }
+            }
+        }
+        self.count();
+        let stats = self.file.finish()?;
+        Ok((self.state, stats))
+    }
+
+    /// Begins to read the stream after the place of the file, or from its first batch on if that is needed.
+    fn begin(&mut self) -> Result<BatchesOfStream, String> {
+        let (first, last) = self.stream.sequences()?;
+        let after_place = self.file.place() + 1;
+        let from = match self.lacking.take() {
+            Some(lacking) => {
+                self.trusted_from = lacking;
+                first
+            }
+            // Another stream has the name of the earlier one, or the broker has lost batches that this file has.
+            None if after_place > last + 1 => first,
+            None => after_place,
+        };
+        if from <= first {
+            self.trusted_from = self.trusted_from.min(first);
+        }
+        self.stream.read_from(from, &self.filter)
+    }
+
+    fn take(&mut self, batch: &StoredBatch) -> Result<(), CaptureError> {
+        self.state.batches += 1;
+        if self.lacking.is_some() || self.share.is_some_and(|share| !share.has(&batch.subject)) {
+            return Ok(());
+        }
+        let Ok(capture) = read_batch(&batch.bytes) else {
+            self.state.refused += 1;
+            return Ok(());
+        };
+        let states_gaps = batch.sequence >= self.trusted_from;
+        match self.file.add(&capture, batch.sequence, states_gaps) {
+            Ok(Added::All) => Ok(()),
+            Ok(Added::Lacks) => {
+                self.lacking = Some(batch.sequence);
+                Ok(())
+            }
+            Err(error) if error.kind() == CaptureErrorKind::Damaged => {
+                self.state.refused += 1;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn tell(&mut self, progress: &mut dyn FnMut(&ReceiveProgress) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.count();
+        progress(&self.state)
+    }
+
+    fn count(&mut self) {
+        let stats = self.file.stats();
+        (self.state.events, self.state.lost) = (stats.events(), stats.lost());
+        (self.state.bytes, self.state.have_all_ended) = (self.file.bytes(), self.file.have_all_ended());
+        self.state.idle = self.last_batch.elapsed();
+    }
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Receiver").field("stream", &self.stream).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_is_in_exactly_one_part_and_all_its_rings_are() {
+        let parts: Vec<Share> = (1..=3).filter_map(|part| Share::new(part, 3)).collect();
+        let mut sizes = [0; 3];
+        for host in 0..300 {
+            let subject = |ring: &str| format!("S.web-{host}.{ring}.spans");
+            let of = |subject: &str| (0..3).filter(|part| parts[*part].has(subject)).collect::<Vec<_>>();
+            assert_eq!(of(&subject("a")).len(), 1);
+            assert_eq!(of(&subject("a")), of(&subject("b")));
+            sizes[of(&subject("a"))[0]] += 1;
+        }
+        assert!(sizes.iter().all(|size| *size > 50), "{sizes:?}");
+        assert_eq!((Share::new(0, 3), Share::new(4, 3)), (None, None));
+    }
+}
