@@ -173,12 +173,15 @@ impl Batch<'_> {
         self.end.stats.lost()
     }
 
-    /// Returns the first ring that has seqnos in this batch, and the first of them. No other batch has the same. A
-    /// last batch without any has the first ring, and the seqno after its last one.
-    pub(crate) fn first(&self) -> Option<(RingIdentity, u64)> {
+    /// Returns the name of the batch: the first ring that has seqnos in it, and the first of them. No other batch of
+    /// the stream has the same. A last batch without any names the first ring, and says that it has ended.
+    pub(crate) fn id(&self) -> Option<String> {
         let counts_any = |ring: &&SourceRing| ring.stats.last_seqno >= ring.described.first_seqno;
-        let ring = self.rings.iter().find(counts_any).or(self.rings.first())?;
-        Some((RingIdentity::of(&ring.described), ring.described.first_seqno))
+        let (ring, what) = match self.rings.iter().find(counts_any) {
+            Some(ring) => (ring, ring.described.first_seqno.to_string()),
+            None => (self.rings.first()?, "end".to_owned()),
+        };
+        Some(format!("{}/{what}", RingIdentity::of(&ring.described)))
     }
 }
 
@@ -202,7 +205,7 @@ impl<'o> BatchParts<'o> {
     /// Sends the present batch, which is whole. One that says nothing new is not sent.
     pub(super) fn send(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
         let is_empty = end.stats.events() == 0 && end.stats.rings.iter().all(|ring| ring.missing_by_cause == [0; 5]);
-        if is_empty && end.reason == EndReason::Rotated {
+        if is_empty && end.reason != EndReason::WritersEnded {
             return Ok(());
         }
         (self.send)(&Batch { bytes: &self.bytes.borrow(), end, rings })

@@ -30,6 +30,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
+/// The remedy if a file cannot be gone on with.
+const REMEDY: &str = "choose another name, or have it replaced (--force, `overwrite`)";
+
 /// The file of a receiver.
 pub(crate) struct ReceivedCapture {
     writer: CaptureWriter,
@@ -133,7 +136,7 @@ impl ReceivedCapture {
         let known = CaptureFile::from_file(read)?;
         let refuse = |what: String| Err(CaptureError::new(CaptureErrorKind::Exists, what));
         let Some(last) = known.blocks.iter().rposition(|block| block.header.kind == BlockKind::Place) else {
-            return refuse("it exists, and no receiver has written it; choose another name, or have it replaced".into());
+            return refuse(format!("it exists, and no receiver has written it; {REMEDY}"));
         };
         let place = Place::decode(&block::content(&known.file, &known.blocks[last])?);
         let Some(Place { sequence, stream: its, end }) = place else {
@@ -142,7 +145,7 @@ impl ReceivedCapture {
         };
         if its != stream {
             return refuse(format!(
-                "it was received from the stream {its:?}, expected {stream:?}; choose another name, or have it replaced"
+                "it was received from the stream {its:?}, expected {stream:?}; {REMEDY}"
             ));
         }
         let blocks: Vec<BlockRef> = known.blocks[..=last].to_vec();
@@ -156,7 +159,8 @@ impl ReceivedCapture {
         for (ring, stats) in rings.iter().zip(end.stats.rings) {
             received.processes.insert((ring.host.clone(), ring.process_key), ring.process);
             received.by_identity.insert(RingIdentity::of(ring), received.rings.len() as u32);
-            received.rings.push(ReceivedRing { stats, ..ReceivedRing::of(ring) });
+            let has_ended = end.reason == EndReason::WritersEnded;
+            received.rings.push(ReceivedRing { stats, has_ended, ..ReceivedRing::of(ring) });
         }
         for block in &blocks {
             match (block.header.kind, received.rings.get_mut(block.header.ring as usize)) {

@@ -6,9 +6,11 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pu
 use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{self, LastRawMessageErrorKind, StorageType};
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, ServerAddr};
 use futures_util::StreamExt as _;
+use percent_encoding::percent_decode_str;
 use std::path::PathBuf;
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -43,7 +45,7 @@ pub struct StreamOptions {
 impl StreamOptions {
     /// Makes options for the stream `name` of a broker. `servers` is one address, or several with commas between them:
     /// `nats://HOST:PORT`, or `tls://HOST:PORT` for a connection by TLS only. A user and a password, or a token, may
-    /// stand before the host: `nats://USER:PASSWORD@HOST`.
+    /// stand before the host: `nats://USER:PASSWORD@HOST`, with `%40` for an `@` in them.
     pub fn new(servers: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             servers: servers.into(),
@@ -106,6 +108,12 @@ impl StreamOptions {
         options = options.reconnect_delay_callback(|attempts| {
             Duration::from_millis(50 * (attempts as u64).min(20)).min(Duration::from_secs(1))
         });
+        if let Some((user, password)) = self.user() {
+            options = match password {
+                Some(password) => options.user_and_password(user, password),
+                None => options.token(user),
+            };
+        }
         if let Some(file) = &self.credentials {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| CaptureError::io("read the credentials", error).at(file))?;
@@ -121,6 +129,14 @@ impl StreamOptions {
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
         Ok(options)
+    }
+
+    /// Returns the user and the password, or the token, that stand in the first address that has any.
+    fn user(&self) -> Option<(String, Option<String>)> {
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let servers = self.servers.split(',').filter_map(|server| ServerAddr::from_str(server.trim()).ok());
+        let of_server = |server: ServerAddr| Some((decoded(server.username()?), server.password().map(decoded)));
+        servers.filter_map(of_server).next()
     }
 
     fn config(&self) -> stream::Config {
@@ -151,8 +167,6 @@ pub struct Stream {
 pub(super) struct StoredBatch {
     pub(super) subject: String,
     pub(super) sequence: u64,
-    /// The id under which it was published; empty if it had none.
-    pub(super) id: String,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -233,7 +247,6 @@ impl Stream {
             Ok(message) => Ok(Some(StoredBatch {
                 subject: message.subject.to_string(),
                 sequence: message.sequence,
-                id: message.headers.get("Nats-Msg-Id").map(ToString::to_string).unwrap_or_default(),
                 bytes: message.payload.to_vec(),
             })),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
@@ -254,6 +267,8 @@ impl Stream {
             ack.await
         });
         match published {
+            // The id is taken. What is stored under it may be another forwarder's, and end elsewhere.
+            Ok(ack) if ack.duplicate => Err(NotPublished::AnotherIsLast),
             Ok(ack) => Ok(ack.sequence),
             Err(error) => Err(match error.kind() {
                 PublishErrorKind::WrongLastSequence | PublishErrorKind::WrongLastMessageId => {
@@ -321,7 +336,13 @@ impl BatchesOfStream {
             let mut count = 0;
             loop {
                 let next = tokio::time::timeout_at(deadline, messages.next()).await;
-                let Some(message) = next.map_err(|_| "no answer came".to_owned())? else { return Ok(Ok(count)) };
+                let Some(message) = next.map_err(|_| "no answer came".to_owned())? else {
+                    if count == 0 {
+                        // A broker that was started again does not know the consumer, and says nothing of it.
+                        self.consumer.info().await.map_err(|error| error.to_string())?;
+                    }
+                    return Ok(Ok(count));
+                };
                 let message = message.map_err(|error| error.to_string())?;
                 let info = message.info().map_err(|error| error.to_string())?;
                 if info.consumer_sequence != self.delivered + 1 {
@@ -332,7 +353,6 @@ impl BatchesOfStream {
                 let batch = StoredBatch {
                     subject: message.subject.to_string(),
                     sequence: info.stream_sequence,
-                    id: String::new(),
                     bytes: message.payload.to_vec(),
                 };
                 if let Err(error) = take(batch) {

@@ -131,8 +131,10 @@ pub fn forward(
         let mut next = Some(ring.clone());
         let mut next_ring = || next.take().map_or(NextRing::NoMore, NextRing::Ring);
         let mut send = |batch: &Batch<'_>| {
-            sender.send(batch, &mut is_given_up)?;
-            watched.borrow_mut().count(batch, sender.resent);
+            if sender.send(batch, &mut is_given_up)? {
+                watched.borrow_mut().count(batch);
+            }
+            watched.borrow_mut().state.resent = sender.resent;
             Ok(())
         };
         let mut progress = |_: &_| watched.borrow_mut().ask();
@@ -176,11 +178,10 @@ impl Watched<'_> {
         self.ended.is_some_and(|ended| ended.elapsed() > TIME_AT_END)
     }
 
-    fn count(&mut self, batch: &Batch<'_>, resent: u64) {
+    fn count(&mut self, batch: &Batch<'_>) {
         self.state.batches += 1;
         self.state.events += batch.events();
         self.state.lost += batch.lost();
         self.state.bytes += batch.bytes.len() as u64;
-        self.state.resent = resent;
     }
 }

@@ -40,14 +40,15 @@ impl<'s> Sender<'s> {
         Ok(sender)
     }
 
-    /// Sends a batch. Returns when the broker has stored it.
+    /// Sends a batch. Returns when the broker has it, and whether it has it from this sender: another forwarder may
+    /// have sent the same.
     ///
     /// # Errors
     /// The broker takes no batch of this size, the batch was given up, or the stream went on without it
     /// ([`Self::must_begin_anew`]).
-    pub(super) fn send(&mut self, batch: &Batch<'_>, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
-        let Some((ring, first_seqno)) = batch.first() else { return Ok(()) };
-        let id = format!("{ring}/{first_seqno}");
+    pub(super) fn send(&mut self, batch: &Batch<'_>, is_given_up: &mut IsGivenUp<'_>) -> Result<bool, CaptureError> {
+        let Some(id) = batch.id() else { return Ok(false) };
+        let mut may_be_ours = false;
         let mut pause = PAUSE_MIN;
         loop {
             let new = NewBatch {
@@ -63,7 +64,7 @@ impl<'s> Sender<'s> {
                     self.last_sequence = sequence;
                     self.start.after_sent(batch);
                     is_given_up(None);
-                    return Ok(());
+                    return Ok(true);
                 }
                 Err(NotPublished::TooLarge(problem)) => {
                     let message = format!(
@@ -75,14 +76,19 @@ impl<'s> Sender<'s> {
                 Err(NotPublished::AnotherIsLast) => None,
                 Err(NotPublished::NotNow(problem)) => Some(problem),
             };
+            // A refused batch is there already, or another one is.
+            let is_refused = problem.is_none();
             if let Some(problem) = problem {
+                may_be_ours = true;
                 wait(&mut pause, &problem, is_given_up)?;
             }
             let (before, last_sequence) = (self.start.clone(), self.last_sequence);
-            let last_id = self.look(&before, is_given_up)?;
-            if last_id.as_deref() == Some(&id) && self.last_sequence != last_sequence {
-                // The batch is there, and only the answer was lost.
-                return Ok(());
+            self.look(&before, is_given_up)?;
+            let mut after = before.clone();
+            after.after_sent(batch);
+            if (is_refused || self.last_sequence > last_sequence) && self.start.agrees(&after, batch) {
+                is_given_up(None);
+                return Ok(may_be_ours);
             }
             if !self.start.agrees(&before, batch) {
                 self.must_begin_anew = true;
@@ -93,15 +99,15 @@ impl<'s> Sender<'s> {
         }
     }
 
-    /// Asks for the last batch of the subject, and returns its id. If there is none, `known` stays where the next one
-    /// begins: a stream may forget old batches.
-    fn look(&mut self, known: &Start, is_given_up: &mut IsGivenUp<'_>) -> Result<Option<String>, CaptureError> {
+    /// Asks for the last batch of the subject. If there is none, `known` stays where the next one begins: a stream may
+    /// forget old batches.
+    fn look(&mut self, known: &Start, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
         let mut pause = PAUSE_MIN;
         loop {
             match self.stream.last_of(&self.subject) {
                 Ok(None) => {
                     (self.last_sequence, self.start) = (0, known.clone());
-                    return Ok(None);
+                    return Ok(());
                 }
                 Ok(Some(last)) => {
                     let batch = read_batch(&last.bytes).map_err(|error| {
@@ -114,7 +120,7 @@ impl<'s> Sender<'s> {
                     self.last_sequence = last.sequence;
                     self.start = known.clone();
                     self.start.after(&batch);
-                    return Ok(Some(last.id));
+                    return Ok(());
                 }
                 Err(problem) => wait(&mut pause, &problem, is_given_up)?,
             }

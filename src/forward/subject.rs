@@ -1,5 +1,6 @@
 //! The subjects of batches: the stream, the host, the ring, and the kind of its events.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 
 /// Returns the subject of the batches of a recorder.
@@ -18,17 +19,12 @@ pub(super) fn filter_of(stream: &str, host: Option<&str>, ring: Option<&str>) ->
     format!("{stream}.{}.{}.*", token(host), token(ring))
 }
 
-/// Returns a name as one part of a subject. Letters, digits, `-` and `_` stay, and all other bytes become `%` and two
-/// hexadecimal digits: a part of a subject has no dots, spaces or wildcards.
+/// What a part of a subject cannot have, dots, spaces and wildcards among others, and what else may mislead.
+const ENCODED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+/// Returns a name as one part of a subject.
 fn token(name: &str) -> String {
-    let mut out = String::new();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => out.push(byte.into()),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(name, &ENCODED).to_string()
 }
 
 #[cfg(test)]

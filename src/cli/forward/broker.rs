@@ -43,7 +43,7 @@ pub(super) struct RetentionArgs {
 impl BrokerArgs {
     pub(super) fn options(&self, servers: &str) -> Result<StreamOptions, Failure> {
         let Some(stream) = &self.stream else {
-            return Err(Failure::new(Exit::Usage, format!("{servers} needs a stream: name it with --stream")));
+            return Err(Failure::new(Exit::Usage, "a broker has many streams: name one with --stream"));
         };
         let mut options = StreamOptions::new(servers, stream);
         if let Some(file) = &self.creds {

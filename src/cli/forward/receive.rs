@@ -8,7 +8,6 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
 use crate::cli::paint::WARNING;
 use crate::cli::saved::parse_duration;
-use eventring::capture::CaptureErrorKind;
 use eventring::forward::{ReceiveProgress, Receiver, ReceiverOptions, Share, Stream};
 use serde_json::json;
 use std::io::Write as _;
@@ -76,10 +75,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if let Some(share) = args.share {
         options = options.share(share);
     }
-    let receiver = Receiver::open(stream, &args.output, &options).map_err(|error| match error.kind() {
-        CaptureErrorKind::Exists => output::failure(error),
-        _ => error.into(),
-    })?;
+    let receiver = Receiver::open(stream, &args.output, &options)?;
     let bar = spinner();
     let mut problems = Problems::default();
     let mut progress = |state: &ReceiveProgress| {
