@@ -8,6 +8,7 @@
 
 use super::end::{CaptureEnd, EndReason};
 use super::error::CaptureError;
+use super::event_filter::EventFilter;
 use super::options::CaptureOptions;
 use super::read::CaptureFile;
 use super::ring::CapturedRing;
@@ -154,6 +155,7 @@ pub(crate) struct BatchOptions {
     pub(crate) every: Duration,
     pub(crate) level: i32,
     pub(crate) start: Start,
+    pub(crate) filter: EventFilter,
 }
 
 /// A whole batch.
@@ -171,6 +173,10 @@ impl Batch<'_> {
 
     pub(crate) fn lost(&self) -> u64 {
         self.end.stats.lost()
+    }
+
+    pub(crate) fn filtered(&self) -> u64 {
+        self.end.stats.filtered()
     }
 
     /// Returns the name of the batch: the first ring that has seqnos in it, and the first of them. No other batch of
@@ -204,7 +210,7 @@ impl<'o> BatchParts<'o> {
 
     /// Sends the present batch, which is whole. One that says nothing new is not sent.
     pub(super) fn send(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
-        let is_empty = end.stats.events() == 0 && end.stats.rings.iter().all(|ring| ring.missing_by_cause == [0; 5]);
+        let is_empty = end.stats.events() == 0 && end.stats.rings.iter().all(|ring| ring.missing_by_cause.iter().all(|count| *count == 0));
         if is_empty && end.reason != EndReason::WritersEnded {
             return Ok(());
         }
@@ -244,5 +250,6 @@ pub(crate) fn capture_batches(
     capture.wait_max = half / 2;
     capture.payload_bytes_max = (options.bytes_max / 2) as usize;
     capture.start = options.start.clone();
+    capture.filter = options.filter.clone();
     run::capture_into_batches(next_ring, send, &capture, progress)
 }

@@ -4,6 +4,7 @@
 use super::columns::PlacedGap;
 use super::end::EndReason;
 use super::error::CaptureError;
+use super::event_filter::RunningFilter;
 use super::format::{BLOCK_EVENTS_BYTES, RECORDS_MAX};
 use super::options::CaptureOptions;
 use super::pace::{Backlog, Pace};
@@ -42,6 +43,8 @@ pub(super) struct CopyThread {
     /// True if rings may still be added.
     awaits_rings: bool,
     stop: Option<Stop>,
+    /// `None` if all events are wanted.
+    filter: Option<RunningFilter>,
     pace: Pace,
     /// A slot that was taken and not used.
     spare: Option<Box<BlockSlot>>,
@@ -70,7 +73,11 @@ impl CopyThread {
         out: Sender<(u64, Message)>,
         options: &CaptureOptions,
     ) -> Self {
+        let first = sources.rings.first().and_then(|ring| ring.input.as_ref());
+        let filter = first.filter(|_| !options.filter.keeps_all());
+        let filter = filter.map(|ring| RunningFilter::new(&options.filter, &ring.reader));
         Self {
+            filter,
             sources,
             requests,
             free,
@@ -185,6 +192,9 @@ impl CopyThread {
     fn copy_all(&mut self) -> Result<bool, Gone> {
         let mut has_copied = false;
         let now = Instant::now();
+        if let Some(filter) = &mut self.filter {
+            filter.begin_pass();
+        }
         for index in 0..self.sources.rings.len() {
             if self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
                 continue;
@@ -230,6 +240,9 @@ impl CopyThread {
                 return Ok(has_copied);
             }
             has_copied = true;
+            if let Some(filter) = &mut self.filter {
+                filter.apply(&mut slot.records, &self.sources.rings);
+            }
             self.send(Message::Records(slot))?;
             if is_done || self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
                 return Ok(true);

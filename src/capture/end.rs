@@ -39,7 +39,7 @@ impl EndReason {
 }
 
 /// Number of words that a ring's counts take in a file.
-const RING_WORDS: usize = 18;
+const RING_WORDS: usize = 19;
 
 /// The end of a capture file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,7 +100,7 @@ impl CaptureEnd {
             for word in &mut words {
                 *word = bytes.u64()?;
             }
-            let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, ..] = words;
+            let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, c5, ..] = words;
             let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans, removed] = words;
             stats.rings.push(RingStats {
                 events,
@@ -108,7 +108,7 @@ impl CaptureEnd {
                 expired_payloads,
                 malformed_payloads,
                 omitted_payloads,
-                missing_by_cause: [c0, c1, c2, c3, c4],
+                missing_by_cause: [c0, c1, c2, c3, c4, c5],
                 last_seqno,
                 unread,
                 was_live: was_live != 0,
@@ -132,7 +132,7 @@ mod tests {
             expired_payloads: 2,
             malformed_payloads: 3,
             omitted_payloads: 4,
-            missing_by_cause: [5, 6, 7, 100, 1],
+            missing_by_cause: [5, 6, 7, 100, 1, 50],
             last_seqno: 8,
             unread: 9,
             was_live: true,

@@ -66,6 +66,8 @@ fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) ->
         clock: [0; 6],
         first_seqno: 1,
         host: String::new(),
+        filter: String::new(),
+        sampled_per_million: 1_000_000,
         process_key: 0,
     }
 }

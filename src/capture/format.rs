@@ -10,7 +10,7 @@ pub(super) const MAGIC: [u8; 8] = *b"EVRCAPT1";
 /// The last bytes of every complete capture file.
 pub(super) const FOOTER_MAGIC: [u8; 8] = *b"EVRCEND1";
 /// The version of the format. No other version is read: none was published.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 /// The size of the file header.
 pub(super) const HEADER_BYTES: u64 = 48;
 /// The size of the footer.

@@ -1,6 +1,7 @@
 //! The settings of a capture.
 
 use super::batches::Start;
+use super::event_filter::EventFilter;
 use super::format::PAYLOAD_BYTES_MAX;
 use super::pace::Pace;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct CaptureOptions {
     pub(super) payload_bytes_max: usize,
     /// The beginning in rings that were captured before, and the name of their host.
     pub(super) start: Start,
+    /// The events that are taken.
+    pub(super) filter: EventFilter,
 }
 
 impl Default for CaptureOptions {
@@ -50,6 +53,7 @@ impl CaptureOptions {
             wait_max: Pace::WAIT_MAX,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             start: Start::default(),
+            filter: EventFilter::new(),
         }
     }
 

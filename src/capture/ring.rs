@@ -1,6 +1,7 @@
 //! The description of a ring in a capture.
 
 use super::batches::name_of;
+use super::event_filter::ALL_PER_MILLION;
 use super::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use crate::reader::{ClockInfo, Reader, RingInfo};
@@ -44,6 +45,10 @@ pub struct CapturedRing {
     pub first_seqno: u64,
     /// The name of the host on which the ring was written. It is empty in a capture that was taken on that host.
     pub host: String,
+    /// The filter with which events were taken from the ring, in words; empty if all were wanted.
+    pub filter: String,
+    /// The number of span trees of a million that the filter keeps.
+    pub sampled_per_million: u32,
     /// A number that tells the writing process from all others, also from those of other hosts; 0 if there is none.
     pub(super) process_key: u64,
 }
@@ -86,6 +91,8 @@ impl CapturedRing {
             clock,
             first_seqno,
             host: String::new(),
+            filter: String::new(),
+            sampled_per_million: ALL_PER_MILLION,
             process_key: 0,
         }
     }
@@ -148,6 +155,8 @@ impl CapturedRing {
         if !self.host.is_empty() {
             put_text(&mut out, &self.host);
             put_u64(&mut out, self.process_key);
+            put_text(&mut out, &self.filter);
+            put_u32(&mut out, self.sampled_per_million);
         }
         out
     }
@@ -173,7 +182,10 @@ impl CapturedRing {
         }
         let (name, content_name, program_name) = (bytes.text()?, bytes.text()?, bytes.text()?);
         let schema_text = bytes.text()?;
-        let (host, process_key) = if bytes.is_empty() { Default::default() } else { (bytes.text()?, bytes.u64()?) };
+        let (host, process_key, filter, sampled_per_million) = match bytes.is_empty() {
+            true => (String::new(), 0, String::new(), ALL_PER_MILLION),
+            false => (bytes.text()?, bytes.u64()?, bytes.text()?, bytes.u32()?),
+        };
         let ring = Self {
             name,
             process,
@@ -191,6 +203,8 @@ impl CapturedRing {
             clock,
             first_seqno,
             host,
+            filter,
+            sampled_per_million,
             process_key,
         };
         bytes.is_empty().then_some(ring)
@@ -224,6 +238,8 @@ mod tests {
             clock: [1, 2, 3, 4, 5, 6],
             first_seqno: 1,
             host: String::new(),
+            filter: String::new(),
+            sampled_per_million: ALL_PER_MILLION,
             process_key: 0,
         };
         let bytes = ring.encode();
@@ -231,7 +247,7 @@ mod tests {
         for end in 0..bytes.len() {
             assert_eq!(CapturedRing::decode(&bytes[..end]), None, "{end}");
         }
-        let elsewhere = CapturedRing { host: "web-1".into(), process_key: 9, ..ring };
+        let elsewhere = CapturedRing { host: "web-1".into(), process_key: 9, filter: "level=info".into(), ..ring };
         let with_host = elsewhere.encode();
         assert_eq!(CapturedRing::decode(&with_host), Some(elsewhere));
         for end in bytes.len() + 1..with_host.len() {

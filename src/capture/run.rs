@@ -185,7 +185,7 @@ impl<'o> Capture<'o> {
             let message = format!("the compression level is {}, expected 0 to 22; choose one of these", options.level);
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
-        let mut sources = Sources::new(options.only_new, options.start.clone());
+        let mut sources = Sources::new(options.only_new, options.start.clone(), options.filter.clone());
         let may_come_more = loop {
             match next_ring() {
                 NextRing::Ring(reader) => sources.add_first(reader)?,

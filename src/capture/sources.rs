@@ -3,6 +3,7 @@
 use super::batches::{self, RingIdentity, Start};
 use super::columns::RingLayout;
 use super::error::{CaptureError, CaptureErrorKind};
+use super::event_filter::EventFilter;
 use super::format::RINGS_MAX;
 use super::overlaps::PayloadExtent;
 use super::record::SortKey;
@@ -28,6 +29,7 @@ pub(super) struct Sources {
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
     start: Start,
+    filter: EventFilter,
     /// The number of shard errors in the ring set's list that are already in the problems.
     known_shard_errors: usize,
     pub(super) found: FoundRings,
@@ -95,7 +97,7 @@ impl FoundRings {
 impl Sources {
     /// Makes an empty set of rings. With `only_new`, the capture leaves out the events that the rings hold at the
     /// start.
-    pub(super) fn new(only_new: bool, start: Start) -> Self {
+    pub(super) fn new(only_new: bool, start: Start, filter: EventFilter) -> Self {
         Self {
             set: RingSet::options().from_readers([]),
             rings: Vec::new(),
@@ -103,6 +105,7 @@ impl Sources {
             writers: Vec::new(),
             only_new,
             start,
+            filter,
             known_shard_errors: 0,
             found: FoundRings::default(),
         }
@@ -204,6 +207,8 @@ impl Sources {
         if let Some(host) = &self.start.host {
             described.host.clone_from(host);
             described.process_key = batches::process_key(&reader);
+            described.filter = self.filter.to_string();
+            described.sampled_per_million = self.filter.rate_per_million();
         }
         if ring_is_first(recorder, index) {
             self.first_shards.insert(index as u32, described.clone());

@@ -24,7 +24,7 @@ pub struct RingStats {
     /// The number of events whose payload is left out, because it is larger than 64 MiB.
     pub omitted_payloads: u64,
     /// The number of sequence numbers without an event, for each cause in the order of [`GapCause::OF_RINGS`].
-    pub missing_by_cause: [u64; 5],
+    pub missing_by_cause: [u64; GapCause::OF_RINGS.len()],
     /// The last seqno that the counts include, or 0 if they include no seqno.
     pub last_seqno: u64,
     /// The number of seqnos after `last_seqno` that the ring had handed out when the file ended. Their events are not
@@ -57,6 +57,12 @@ impl RingStats {
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.missing_by(GapCause::GivenUp)
+    }
+
+    /// Returns the number of events that a filter has left out.
+    #[must_use]
+    pub fn filtered(&self) -> u64 {
+        self.missing_by(GapCause::Filtered)
     }
 
     /// Returns the number of seqnos without an event, of one cause. It is 0 for [`GapCause::Damaged`], because a file
@@ -185,6 +191,12 @@ impl CaptureStats {
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.missing_by(GapCause::GivenUp)
+    }
+
+    /// Returns the number of events that a filter has left out, of all rings together.
+    #[must_use]
+    pub fn filtered(&self) -> u64 {
+        self.missing_by(GapCause::Filtered)
     }
 
     /// Returns the number of seqnos that are missing for this cause, for all rings together.

@@ -44,11 +44,17 @@ fn head(recording: &CaptureRecording<'_>) -> Value {
                 RingRole::Shard { shard, .. } => Some(shard),
                 RingRole::Single => None,
             };
-            json!({
+            let mut object = json!({
                 "name": ring.name, "process": ring.process, "pid": ring.pid, "program": ring.program_name,
                 "content_type": ring.content_type, "content_name": ring.content_name, "shard": shard,
                 "first_seqno": ring.first_seqno,
-            })
+            });
+            if !ring.host.is_empty() {
+                object["host"] = ring.host.as_str().into();
+                object["filter"] = ring.filter.as_str().into();
+                object["sampled_per_million"] = ring.sampled_per_million.into();
+            }
+            object
         })
         .collect();
     json!({ "type": "capture", "version": 1, "started_ns": recording.capture.started_epoch_nanos(), "rings": rings })

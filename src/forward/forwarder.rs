@@ -4,7 +4,7 @@ use super::broker::Stream;
 use super::sender::Sender;
 use super::subject::subject_of;
 use crate::capture::batches::{Batch, BatchOptions, capture_batches, host_name};
-use crate::capture::{CaptureError, CaptureOptions, EndReason, NextRing};
+use crate::capture::{CaptureError, CaptureOptions, EndReason, EventFilter, NextRing};
 use crate::reader::Reader;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -21,6 +21,7 @@ pub struct ForwardOptions {
     host: Option<String>,
     every: Duration,
     level: i32,
+    filter: EventFilter,
 }
 
 impl Default for ForwardOptions {
@@ -32,7 +33,7 @@ impl Default for ForwardOptions {
 impl ForwardOptions {
     /// Makes options with the defaults.
     pub fn new() -> Self {
-        Self { host: None, every: Duration::from_millis(200), level: CaptureOptions::DEFAULT_LEVEL }
+        Self { host: None, every: Duration::from_millis(200), level: CaptureOptions::DEFAULT_LEVEL, filter: EventFilter::new() }
     }
 
     /// Sets the name of this host in subjects and batches. Two hosts must not have the same. Default: the system's name
@@ -45,6 +46,12 @@ impl ForwardOptions {
     /// Default: 200 ms.
     pub fn every(self, time: Duration) -> Self {
         Self { every: time.max(Duration::from_millis(4)), ..self }
+    }
+
+    /// Sends only the events that a filter keeps. The others are gaps with the cause
+    /// [`GapCause::Filtered`](crate::reader::GapCause::Filtered).
+    pub fn filter(self, filter: EventFilter) -> Self {
+        Self { filter, ..self }
     }
 
     /// Sets the level of compression, as [`CaptureOptions::compression_level`] does.
@@ -63,6 +70,8 @@ pub struct ForwardProgress {
     pub events: u64,
     /// Events that were lost: gaps in these batches.
     pub lost: u64,
+    /// Events that the filter has left out.
+    pub filtered: u64,
     /// Bytes of these batches.
     pub bytes: u64,
     /// The number of times that a batch had to be sent again, because no answer came.
@@ -80,6 +89,7 @@ impl ForwardProgress {
         self.batches += other.batches;
         self.events += other.events;
         self.lost += other.lost;
+        self.filtered += other.filtered;
         self.bytes += other.bytes;
         self.resent += other.resent;
         self.restarts += other.restarts;
@@ -127,6 +137,7 @@ pub fn forward(
             every: options.every,
             level: options.level,
             start: sender.start.clone(),
+            filter: options.filter.clone(),
         };
         let mut next = Some(ring.clone());
         let mut next_ring = || next.take().map_or(NextRing::NoMore, NextRing::Ring);
@@ -182,6 +193,7 @@ impl Watched<'_> {
         self.state.batches += 1;
         self.state.events += batch.events();
         self.state.lost += batch.lost();
+        self.state.filtered += batch.filtered();
         self.state.bytes += batch.bytes.len() as u64;
     }
 }

@@ -199,6 +199,20 @@ impl EventBatch {
         self.places.truncate(events);
     }
 
+    /// Removes the events for which `keeps` returns false. Their payloads stay in the memory of the batch.
+    #[cfg(feature = "capture")]
+    pub(crate) fn retain(&mut self, mut keeps: impl FnMut(&Descriptor) -> bool) {
+        let mut kept = 0;
+        for index in 0..self.descriptors.len() {
+            if keeps(&self.descriptors[index]) {
+                self.descriptors.swap(kept, index);
+                self.places.swap(kept, index);
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+    }
+
     /// Adds an event whose payload is not in the batch.
     fn push_without_payload(&mut self, descriptor: &Descriptor, place: PayloadPlace) {
         self.descriptors.push(*descriptor);

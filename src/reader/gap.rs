@@ -33,6 +33,8 @@ pub enum GapCause {
     /// The events are in a shard that this reader could not open. In most cases, the recorder made the shard and
     /// removed it again before the reader looked for new shards.
     NeverOpened,
+    /// The events were not wanted: whoever took them from the ring had a filter. They are not lost.
+    Filtered,
     /// The part of a capture file that held the events is damaged. The numbers may include some that the capture itself
     /// had lost, or that were given up: what the file said about them is damaged, too.
     Damaged,
@@ -40,28 +42,35 @@ pub enum GapCause {
 
 impl GapCause {
     /// All causes.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OverwrittenBefore,
         Self::Overwritten,
         Self::NeverCommitted,
         Self::GivenUp,
         Self::NeverOpened,
+        Self::Filtered,
         Self::Damaged,
     ];
 
-    /// The causes of gaps in rings. A capture counts and stores these. [`Self::Damaged`] arises later, when the
-    /// capture is read.
-    pub const OF_RINGS: [Self; 5] =
-        [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted, Self::GivenUp, Self::NeverOpened];
+    /// The causes that a capture counts and stores. [`Self::Damaged`] arises later, when the capture is read.
+    pub const OF_RINGS: [Self; 6] = [
+        Self::OverwrittenBefore,
+        Self::Overwritten,
+        Self::NeverCommitted,
+        Self::GivenUp,
+        Self::NeverOpened,
+        Self::Filtered,
+    ];
 
-    /// Returns true if events are missing. Returns false for numbers that a writer gave up: they stand for no event.
+    /// Returns true if events are lost. Returns false for numbers that a writer gave up, because they stand for no event,
+    /// and for events that nobody wanted.
     #[must_use]
     pub fn is_loss(self) -> bool {
-        self != Self::GivenUp
+        !matches!(self, Self::GivenUp | Self::Filtered)
     }
 
     /// Returns a short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`,
-    /// `damaged`.
+    /// `filtered`, `damaged`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,6 +79,7 @@ impl GapCause {
             Self::NeverCommitted => "never_committed",
             Self::GivenUp => "given_up",
             Self::NeverOpened => "never_opened",
+            Self::Filtered => "filtered",
             Self::Damaged => "damaged",
         }
     }
@@ -108,9 +118,12 @@ impl ReadStats {
         let count = match gap.cause {
             GapCause::OverwrittenBefore => &mut self.overwritten_before,
             GapCause::GivenUp => &mut self.given_up,
-            GapCause::Overwritten | GapCause::NeverCommitted | GapCause::NeverOpened | GapCause::Damaged => {
-                &mut self.lost
-            }
+            // (Only captures have gaps of the last two causes.)
+            GapCause::Overwritten
+            | GapCause::NeverCommitted
+            | GapCause::NeverOpened
+            | GapCause::Filtered
+            | GapCause::Damaged => &mut self.lost,
         };
         *count = count.saturating_add(gap.count);
     }

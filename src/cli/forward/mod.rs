@@ -1,6 +1,7 @@
 //! `eventring forward` and `eventring receive`: events leave their host, and become captures elsewhere.
 
 mod broker;
+mod filter;
 mod nats;
 mod receive;
 mod report;
@@ -12,6 +13,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::processes::ProcessArgs;
 use crate::cli::saved::parse_duration;
+use filter::FilterArgs;
 use broker::{BrokerArgs, RetentionArgs};
 use eventring::capture::CaptureOptions;
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ pub(super) struct ForwardArgs {
         value_parser = clap::value_parser!(i32).range(0..=22),
     )]
     level: i32,
+    #[command(flatten)]
+    filter: FilterArgs,
     /// Wait for rings that do not exist yet
     #[arg(long)]
     wait: bool,

@@ -103,6 +103,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             "events": stats.events(),
             "lost": stats.lost(),
             "given_up": stats.given_up(),
+            "filtered": stats.filtered(),
             "refused": state.refused,
             "bytes": state.bytes,
             "have_all_ended": state.have_all_ended,

@@ -131,6 +131,7 @@ fn object(sent: &ForwardProgress, subject: Option<&str>) -> Value {
         "batches": sent.batches,
         "events": sent.events,
         "lost": sent.lost,
+        "filtered": sent.filtered,
         "bytes": sent.bytes,
         "resent": sent.resent,
         "restarts": sent.restarts,

@@ -310,6 +310,7 @@ impl<O: Write> Printer for Lines<O> {
             GapCause::Overwritten if is_one => "overwritten before it was read",
             GapCause::Overwritten => "overwritten before they were read",
             GapCause::NeverCommitted => "reserved and never committed",
+            GapCause::Filtered => "left out by a filter",
             GapCause::Damaged => "in a damaged part of the file",
             _ => "lost",
         };
