@@ -9,11 +9,15 @@
 use super::end::{CaptureEnd, EndReason};
 use super::error::CaptureError;
 use super::event_filter::EventFilter;
+use super::format::PAYLOAD_BYTES_MAX;
 use super::options::CaptureOptions;
+use super::pace::Pace;
 use super::read::CaptureFile;
+use super::read_files::ReadFiles;
 use super::ring::CapturedRing;
 use super::run;
 use super::sources::SourceRing;
+use super::stats::RingStats;
 use super::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::reader::Reader;
 #[cfg(feature = "forward")]
@@ -60,19 +64,25 @@ pub(crate) struct Start {
     /// `None` if the capture is no capture into batches.
     pub(super) host: Option<String>,
     next_seqnos: HashMap<RingIdentity, u64>,
+    /// The number of the first file; 0 for the usual one.
+    pub(super) part: u32,
 }
 
 impl Start {
     /// Makes the start of a capture that follows no other.
     pub(crate) fn of_host(host: &str) -> Self {
-        Self { host: Some(host.to_owned()), next_seqnos: HashMap::new() }
+        Self { host: Some(host.to_owned()), next_seqnos: HashMap::new(), part: 0 }
     }
 
     /// Begins where a batch ends.
     pub(crate) fn after(&mut self, batch: &CaptureFile) {
-        let Some(end) = batch.end() else { return };
-        for (ring, stats) in batch.rings().iter().zip(&end.stats.rings) {
-            self.next_seqnos.insert(RingIdentity::of(ring), stats.last_seqno.saturating_add(1));
+        self.part = batch.part().saturating_add(1);
+        for (index, ring) in batch.rings().iter().enumerate() {
+            let of_end = batch.end().and_then(|end| end.stats.rings.get(index)).map(|stats| stats.last_seqno);
+            // A file that nobody has ended says with its blocks how far it has come.
+            let of_blocks = || batch.last_seqno_of(index as u32).unwrap_or(ring.first_seqno.saturating_sub(1));
+            let last_seqno = of_end.unwrap_or_else(of_blocks);
+            self.next_seqnos.insert(RingIdentity::of(ring), last_seqno.saturating_add(1));
         }
     }
 
@@ -160,13 +170,17 @@ pub(crate) struct BatchOptions {
 
 /// A whole batch.
 pub(crate) struct Batch<'b> {
-    /// A capture file.
-    pub(crate) bytes: &'b [u8],
     end: &'b CaptureEnd,
     rings: &'b [SourceRing],
 }
 
 impl Batch<'_> {
+    /// Returns true if the batch has neither events nor gaps.
+    pub(crate) fn is_empty(&self) -> bool {
+        let counts_none = |ring: &RingStats| ring.missing_by_cause.iter().all(|count| *count == 0);
+        self.events() == 0 && self.end.stats.rings.iter().all(counts_none)
+    }
+
     pub(crate) fn events(&self) -> u64 {
         self.end.stats.events()
     }
@@ -191,34 +205,64 @@ impl Batch<'_> {
     }
 }
 
-/// The batches of a capture, of which one is being written.
-pub(super) struct BatchParts<'o> {
-    bytes: Rc<RefCell<Vec<u8>>>,
-    send: &'o mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>,
+/// Where the batches of a capture go.
+pub(crate) trait BatchSink {
+    /// Begins the next batch, with the number `part` of its file. A file in `read` is never replaced.
+    fn begin(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn io::Write>, CaptureError>;
+
+    /// Takes note that the present batch is whole.
+    fn end(&mut self, batch: &Batch<'_>) -> Result<(), CaptureError>;
 }
 
+/// The batches of a capture, of which one is being written.
+pub(super) struct BatchParts<'o>(&'o mut dyn BatchSink);
+
 impl<'o> BatchParts<'o> {
-    pub(super) fn new(send: &'o mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>) -> Self {
-        Self { bytes: Rc::default(), send }
+    pub(super) fn new(sink: &'o mut dyn BatchSink) -> Self {
+        Self(sink)
     }
 
     /// Begins the next batch.
-    pub(super) fn next(&mut self) -> impl io::Write + 'static {
-        self.bytes.borrow_mut().clear();
-        BatchWriter(Rc::clone(&self.bytes))
+    pub(super) fn next(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn io::Write>, CaptureError> {
+        self.0.begin(part, read)
     }
 
-    /// Sends the present batch, which is whole. One that says nothing new is not sent.
-    pub(super) fn send(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
-        let is_empty = end.stats.events() == 0 && end.stats.rings.iter().all(|ring| ring.missing_by_cause.iter().all(|count| *count == 0));
-        if is_empty && end.reason != EndReason::WritersEnded {
-            return Ok(());
-        }
-        (self.send)(&Batch { bytes: &self.bytes.borrow(), end, rings })
+    /// Ends the present batch, which is whole.
+    pub(super) fn end(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
+        self.0.end(&Batch { end, rings })
     }
 }
 
-/// The writing end of a batch.
+/// Batches in memory, each of which `send` gets when it is whole. One that says nothing new is not sent.
+pub(crate) struct BatchesInMemory<'s> {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    send: Send<'s>,
+}
+
+/// A function that sends the bytes of a batch.
+type Send<'s> = &'s mut dyn FnMut(&[u8], &Batch<'_>) -> Result<(), CaptureError>;
+
+impl<'s> BatchesInMemory<'s> {
+    pub(crate) fn new(send: Send<'s>) -> Self {
+        Self { bytes: Rc::default(), send }
+    }
+}
+
+impl BatchSink for BatchesInMemory<'_> {
+    fn begin(&mut self, _: u32, _: &ReadFiles) -> Result<Box<dyn io::Write>, CaptureError> {
+        self.bytes.borrow_mut().clear();
+        Ok(Box::new(BatchWriter(Rc::clone(&self.bytes))))
+    }
+
+    fn end(&mut self, batch: &Batch<'_>) -> Result<(), CaptureError> {
+        if batch.is_empty() && batch.end.reason != EndReason::WritersEnded {
+            return Ok(());
+        }
+        (self.send)(&self.bytes.borrow(), batch)
+    }
+}
+
+/// The writing end of a batch in memory.
 struct BatchWriter(Rc<RefCell<Vec<u8>>>);
 
 impl io::Write for BatchWriter {
@@ -232,14 +276,14 @@ impl io::Write for BatchWriter {
     }
 }
 
-/// Captures rings as [`capture_rings`](super::capture_rings) does, but into batches. `send` gets one after the other.
-/// While it has not returned, events wait in their rings. An error of `send` ends the capture.
+/// Captures rings as [`capture_rings`](super::capture_rings) does, but into batches. While the sink ends one, events wait
+/// in their rings. An error of the sink ends the capture.
 ///
 /// # Errors
-/// As [`capture_rings`](super::capture_rings), or an error of `send`.
+/// As [`capture_rings`](super::capture_rings), or an error of the sink.
 pub(crate) fn capture_batches(
     next_ring: &mut dyn FnMut() -> NextRing,
-    send: &mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>,
+    sink: &mut dyn BatchSink,
     options: &BatchOptions,
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
@@ -247,9 +291,9 @@ pub(crate) fn capture_batches(
     let half = options.every / 2;
     let mut capture = CaptureOptions::new().compression_level(options.level);
     capture = capture.rotate_bytes(options.bytes_max).rotate_every(half);
-    capture.wait_max = half / 2;
-    capture.payload_bytes_max = (options.bytes_max / 2) as usize;
+    capture.wait_max = (half / 2).min(Pace::WAIT_MAX);
+    capture.payload_bytes_max = usize::try_from(options.bytes_max / 2).map_or(PAYLOAD_BYTES_MAX, |max| max.min(PAYLOAD_BYTES_MAX));
     capture.start = options.start.clone();
     capture.filter = options.filter.clone();
-    run::capture_into_batches(next_ring, send, &capture, progress)
+    run::capture_into_batches(next_ring, sink, &capture, progress)
 }

@@ -71,7 +71,7 @@ impl<'o> Output<'o> {
         rings: Vec<SourceRing>,
         recorders: Vec<SourceRecorder>,
     ) -> Result<Self, CaptureError> {
-        let part = u32::from(options.rotates());
+        let part = u32::from(options.rotates()).max(options.start.part);
         let mut output = Self {
             writer: begin_file(&mut parts, part, &rings)?,
             finder: PartFinder::new(options.level)?,

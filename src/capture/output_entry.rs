@@ -164,7 +164,7 @@ impl OutputEntry {
     }
 
     /// Makes an empty file that has its requested name from the start, so that it can be read while it grows.
-    pub(super) fn create(&self, overwrite: bool, read: &ReadFiles) -> Result<File, CaptureError> {
+    pub(crate) fn create(&self, overwrite: bool, read: &ReadFiles) -> Result<File, CaptureError> {
         let unfinished = self.create_unfinished()?;
         let file = unfinished.file.try_clone().map_err(|error| io_failed(&self.path, error))?;
         unfinished.take_place(overwrite, read)?;

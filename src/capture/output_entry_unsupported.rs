@@ -70,7 +70,7 @@ impl OutputEntry {
         match self.0 {}
     }
 
-    pub(super) fn create(&self, _: bool, _: &ReadFiles) -> Result<File, CaptureError> {
+    pub(crate) fn create(&self, _: bool, _: &ReadFiles) -> Result<File, CaptureError> {
         match self.0 {}
     }
 

@@ -21,7 +21,7 @@ pub(super) enum Parts<'o> {
     Path(PathParts),
     /// Files without names, of which only the last are kept.
     Rolling(Arc<Rolled>),
-    /// Files in memory, each of which is sent when it is whole.
+    /// Whole files, each of which goes its way before the next is begun.
     Batches(BatchParts<'o>),
 }
 
@@ -45,14 +45,14 @@ impl Parts<'_> {
             Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
             Self::Path(parts) => Ok(Box::new(parts.next(part, read)?)),
             Self::Rolling(rolled) => Ok(Box::new(rolled.next()?)),
-            Self::Batches(batches) => Ok(Box::new(batches.next())),
+            Self::Batches(batches) => batches.next(part, read),
         }
     }
 
     /// Takes note that the current file is whole. `rings` are described as in this file.
     pub(super) fn end(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
         match self {
-            Self::Batches(batches) => batches.send(end, rings),
+            Self::Batches(batches) => batches.end(end, rings),
             Self::Writer(_) | Self::Path(_) | Self::Rolling(_) => Ok(()),
         }
     }

@@ -237,6 +237,13 @@ impl CaptureFile {
         if self.rings.iter().all(is_there) { Ok(()) } else { Err(damaged("the description of a shard")) }
     }
 
+    /// Returns the last seqno of a ring that the blocks of this file account for.
+    pub(crate) fn last_seqno_of(&self, ring: u32) -> Option<u64> {
+        let blocks = self.blocks.iter().map(|block| &block.header);
+        let of_ring = blocks.filter(|header| header.kind == BlockKind::Events && header.ring == ring);
+        of_ring.map(|header| header.last_seqno).max()
+    }
+
     /// Gives the shards whose schema text was left out that of their shard 0.
     fn share_schema_texts(&mut self) {
         for index in 0..self.rings.len() {

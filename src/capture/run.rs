@@ -1,7 +1,7 @@
 //! The thread that called [`capture`]: it writes what the other threads have copied and encoded, asks the caller for
 //! rings, shows the progress, and decides when the capture ends.
 
-use super::batches::{Batch, BatchParts};
+use super::batches::{BatchParts, BatchSink};
 use super::copy::CopyThread;
 use super::encoding::{self, Encoded};
 use super::end::EndReason;
@@ -146,14 +146,14 @@ pub(super) fn capture_rolling(
     capture.run(sources, progress)
 }
 
-/// Captures rings into batches, which `send` gets.
+/// Captures rings into batches.
 pub(super) fn capture_into_batches<'o>(
     next_ring: &'o mut dyn FnMut() -> NextRing,
-    send: &'o mut dyn FnMut(&Batch<'_>) -> Result<(), CaptureError>,
+    sink: &'o mut dyn BatchSink,
     options: &'o CaptureOptions,
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
-    let (capture, sources) = Capture::begin(next_ring, Parts::Batches(BatchParts::new(send)), options)?;
+    let (capture, sources) = Capture::begin(next_ring, Parts::Batches(BatchParts::new(sink)), options)?;
     capture.run(sources, progress)
 }
 

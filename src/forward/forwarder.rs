@@ -3,7 +3,7 @@
 use super::broker::Stream;
 use super::sender::Sender;
 use super::subject::subject_of;
-use crate::capture::batches::{Batch, BatchOptions, capture_batches, host_name};
+use crate::capture::batches::{Batch, BatchOptions, BatchesInMemory, capture_batches, host_name};
 use crate::capture::{CaptureError, CaptureOptions, EndReason, EventFilter, NextRing};
 use crate::reader::Reader;
 use std::cell::RefCell;
@@ -141,15 +141,15 @@ pub fn forward(
         };
         let mut next = Some(ring.clone());
         let mut next_ring = || next.take().map_or(NextRing::NoMore, NextRing::Ring);
-        let mut send = |batch: &Batch<'_>| {
-            if sender.send(batch, &mut is_given_up)? {
-                watched.borrow_mut().count(batch);
+        let mut send = |bytes: &[u8], batch: &Batch<'_>| {
+            if sender.send(bytes, batch, &mut is_given_up)? {
+                watched.borrow_mut().count(bytes, batch);
             }
             watched.borrow_mut().state.resent = sender.resent;
             Ok(())
         };
         let mut progress = |_: &_| watched.borrow_mut().ask();
-        let result = capture_batches(&mut next_ring, &mut send, &batches, &mut progress);
+        let result = capture_batches(&mut next_ring, &mut BatchesInMemory::new(&mut send), &batches, &mut progress);
         match result {
             Err(_) if std::mem::take(&mut sender.must_begin_anew) => watched.borrow_mut().state.restarts += 1,
             Err(error) => return Err(error),
@@ -189,11 +189,11 @@ impl Watched<'_> {
         self.ended.is_some_and(|ended| ended.elapsed() > TIME_AT_END)
     }
 
-    fn count(&mut self, batch: &Batch<'_>) {
+    fn count(&mut self, bytes: &[u8], batch: &Batch<'_>) {
         self.state.batches += 1;
         self.state.events += batch.events();
         self.state.lost += batch.lost();
         self.state.filtered += batch.filtered();
-        self.state.bytes += batch.bytes.len() as u64;
+        self.state.bytes += bytes.len() as u64;
     }
 }

@@ -17,14 +17,17 @@
 //! | `subject` | the subject of a recorder's batches |
 //! | `sender` | sending one batch exactly once |
 //! | `forwarder` | a recorder's events, as batches, to their stream |
+//! | `directory` | files of a directory instead of a stream |
 //! | `receiver` | a stream, as a capture file |
 
 mod broker;
+mod directory;
 mod forwarder;
 mod receiver;
 mod sender;
 mod subject;
 
 pub use broker::{Stream, StreamOptions};
+pub use directory::{DirectoryOptions, forward_to_directory};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
 pub use receiver::{ReceiveProgress, Receiver, ReceiverOptions, Share};

@@ -46,7 +46,12 @@ impl<'s> Sender<'s> {
     /// # Errors
     /// The broker takes no batch of this size, the batch was given up, or the stream went on without it
     /// ([`Self::must_begin_anew`]).
-    pub(super) fn send(&mut self, batch: &Batch<'_>, is_given_up: &mut IsGivenUp<'_>) -> Result<bool, CaptureError> {
+    pub(super) fn send(
+        &mut self,
+        bytes: &[u8],
+        batch: &Batch<'_>,
+        is_given_up: &mut IsGivenUp<'_>,
+    ) -> Result<bool, CaptureError> {
         let Some(id) = batch.id() else { return Ok(false) };
         let mut may_be_ours = false;
         let mut pause = PAUSE_MIN;
@@ -57,7 +62,7 @@ impl<'s> Sender<'s> {
                 after: self.last_sequence,
                 events: batch.events(),
                 lost: batch.lost(),
-                bytes: batch.bytes,
+                bytes,
             };
             let problem = match self.stream.publish(&new) {
                 Ok(sequence) => {
@@ -69,7 +74,7 @@ impl<'s> Sender<'s> {
                 Err(NotPublished::TooLarge(problem)) => {
                     let message = format!(
                         "a batch of {} bytes is too large for the broker: {problem}; raise its max_payload",
-                        batch.bytes.len()
+                        bytes.len()
                     );
                     return Err(CaptureError::new(CaptureErrorKind::Broker, message));
                 }

@@ -248,7 +248,7 @@ impl AwaitedRings {
     }
 
     /// Returns the names of rings that were never made.
-    pub(super) fn missing(&self) -> &[PathBuf] {
+    pub(in crate::cli) fn missing(&self) -> &[PathBuf] {
         &self.awaited
     }
 

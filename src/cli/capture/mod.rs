@@ -2,7 +2,7 @@
 
 mod awaited;
 mod program;
-mod report;
+pub(super) mod report;
 mod triggers;
 
 pub(super) use awaited::AwaitedRings;

@@ -9,7 +9,7 @@ use eventring::reader::GapCause;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-pub(super) fn progress_line(progress: &CaptureProgress) -> String {
+pub(in crate::cli) fn progress_line(progress: &CaptureProgress) -> String {
     let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
     format!(
         "{}  {} from {}{lost}, {} written; Ctrl-C ends it",
@@ -38,7 +38,7 @@ pub(super) fn reason(reason: EndReason) -> &'static str {
 }
 
 /// Returns the JSON object about a capture. `missing` holds the names of rings that were never made.
-pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
+pub(in crate::cli) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
         let losses = GapCause::OF_RINGS.into_iter().filter(|cause| cause.is_loss());
         losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
@@ -100,7 +100,7 @@ fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
 }
 
 /// Prints the result for people, on stderr.
-pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
+pub(in crate::cli) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),
         // A capture into a pipe or a device has no files in its summary, so the name of the output is shown.
@@ -174,7 +174,7 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
 }
 
 /// Prints on stderr which rings have pages that could not be read. This is an error, and decides the exit code.
-pub(super) fn report_lost_pages(summary: &CaptureSummary) {
+pub(in crate::cli) fn report_lost_pages(summary: &CaptureSummary) {
     lost_pages(summary).for_each(|problem| report_problem(true, &problem));
 }
 

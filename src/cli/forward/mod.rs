@@ -1,6 +1,7 @@
 //! `eventring forward` and `eventring receive`: events leave their host, and become captures elsewhere.
 
 mod broker;
+mod directory;
 mod filter;
 mod nats;
 mod receive;
@@ -13,6 +14,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::processes::ProcessArgs;
 use crate::cli::saved::parse_duration;
+use directory::DirectoryArgs;
 use filter::FilterArgs;
 use broker::{BrokerArgs, RetentionArgs};
 use eventring::capture::CaptureOptions;
@@ -30,9 +32,11 @@ pub(super) struct ForwardArgs {
     names: Vec<PathBuf>,
     #[command(flatten)]
     process: ProcessArgs,
-    /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas)
+    /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas), or a directory
     #[arg(long, value_name = "ADDRESS")]
     to: String,
+    #[command(flatten)]
+    directory: DirectoryArgs,
     #[command(flatten)]
     broker: BrokerArgs,
     #[command(flatten)]
@@ -63,8 +67,9 @@ pub(super) struct ForwardArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
-    if !broker::is_broker(&args.to) {
-        let message = format!("--to {}: expected nats://HOST:PORT or tls://HOST:PORT", args.to);
+    let is_broker = broker::is_broker(&args.to);
+    if !is_broker && args.to.contains("://") {
+        let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT or a directory";
         return Err(Failure::new(Exit::Usage, message).into());
     }
     args.process.check_directive()?;
@@ -78,5 +83,5 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     }
     // What is switched on stays on as long as this value lives.
     let _enabled = args.process.enable(rings.names())?;
-    nats::run(args, rings, &interrupt)
+    if is_broker { nats::run(args, rings, &interrupt) } else { directory::run(args, rings, &interrupt) }
 }

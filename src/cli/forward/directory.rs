@@ -1,0 +1,129 @@
+//! Forwarding into a directory, as captures or as Parquet files.
+
+use super::ForwardArgs;
+use super::report::spinner;
+use crate::cli::capture::{AwaitedRings, report, report_problem};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output_directory;
+use crate::cli::saved::{parse_bytes, parse_duration};
+use eventring::capture::{CaptureFile, ReadFiles};
+use eventring::export::{Format, export_files};
+use eventring::forward::{DirectoryOptions, forward_to_directory};
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// The files of a directory.
+#[derive(clap::Args)]
+pub(super) struct DirectoryArgs {
+    /// What files in a directory are: evc, or parquet: a directory of tables for each file
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = FileFormat::Evc)]
+    format: FileFormat,
+    /// Begin a new file in the directory after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
+    rotate_every: Duration,
+    /// Begin a new file in the directory when the present one has this size
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "256M")]
+    rotate_size: u64,
+}
+
+/// The format of the files of a directory.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum FileFormat {
+    /// Captures
+    Evc,
+    /// Parquet tables
+    Parquet,
+}
+
+pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+    let directory = Path::new(&args.to);
+    std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
+    let name = rings.names().first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
+    let mut options = DirectoryOptions::new(name.to_string_lossy())
+        .rotate_every(args.directory.rotate_every)
+        .rotate_bytes(args.directory.rotate_size)
+        .compression_level(args.level)
+        .filter(args.filter.filter());
+    if let Some(time) = args.retention.max_age {
+        options = options.max_age(time);
+    }
+    if let Some(bytes) = args.retention.max_bytes {
+        options = options.max_bytes(bytes);
+    }
+    let rings = RefCell::new(rings);
+    let bar = spinner();
+    let summary = std::thread::scope(|scope| {
+        // Tables are made on a thread of their own, so that the rings are read meanwhile.
+        let (send, files) = channel::<PathBuf>();
+        let converter = scope.spawn(move || convert_all(&files));
+        let mut whole = |file: &Path| {
+            if args.directory.format == FileFormat::Parquet {
+                // The thread lives as long as this end of the channel.
+                let _ = send.send(file.to_path_buf());
+            }
+        };
+        let mut progress = |progress: &_| {
+            bar.set_message(report::progress_line(progress));
+            bar.tick();
+            bar.suspend(|| rings.borrow_mut().say_what_is_awaited());
+            if interrupt.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mut next_ring = || rings.borrow_mut().next();
+        let summary = forward_to_directory(&mut next_ring, directory, &options, &mut whole, &mut progress);
+        drop(send);
+        bar.finish_and_clear();
+        let problems = converter.join().unwrap_or_default();
+        problems.iter().for_each(|problem| report_problem(true, problem));
+        summary.map(|summary| (summary, problems.is_empty()))
+    });
+    let (summary, are_converted) = summary?;
+    let mut rings = rings.into_inner();
+    if args.json {
+        writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
+    } else {
+        report::report(&summary, false, None, directory);
+    }
+    report::report_lost_pages(&summary);
+    match rings.failure("the others were written") {
+        Some(error) => Err(error),
+        None if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
+        None if !are_converted => Ok(Exit::Failed),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// Makes a directory of tables beside each capture, and removes the capture. The newest capture stays: the next
+/// forwarder goes on after it. Returns the problems, a line each. A capture that has one stays.
+fn convert_all(files: &Receiver<PathBuf>) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut last: Option<PathBuf> = None;
+    for file in files {
+        match convert(&file) {
+            Ok(()) => {
+                if let Some(before) = last.replace(file) {
+                    let _ = std::fs::remove_file(before);
+                }
+            }
+            Err(error) => problems.push(format!("{}: {error}", file.display())),
+        }
+    }
+    problems
+}
+
+fn convert(file: &Path) -> anyhow::Result<()> {
+    let capture = CaptureFile::open(file)?;
+    let output = file.with_extension("parquet");
+    // An earlier forwarder may have made it.
+    if output.exists() {
+        return Ok(());
+    }
+    output_directory::write_whole(&output, Format::Parquet, false, &ReadFiles::default(), |files| {
+        Ok(export_files(&capture, Format::Parquet, files)?)
+    })?;
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Days without an operator: files in a directory begin anew, the oldest go, and a forwarder that was killed goes on.
+#![cfg(feature = "cli")]
+
+mod consumers;
+mod every_kind;
+mod program;
+
+use eventring::capture::{CaptureFile, CapturedContent};
+use eventring::recorder::{ContentDescription, Recorder};
+use program::{program, run};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn recorder(path: &Path) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
+    builder.shifts(15, 21).prefault(false).keep(true).build().unwrap()
+}
+
+/// Returns the files and directories with this extension, the oldest first.
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|it| it == extension)).collect();
+    files.sort();
+    files
+}
+
+/// Returns how many events and how many lost events the files have together. Each seqno is in exactly one file.
+fn account(files: &[PathBuf]) -> (u64, u64) {
+    let whole = CaptureFile::open_all(files).unwrap();
+    let (mut next, mut events, mut lost) = (whole.rings()[0].first_seqno, 0, 0);
+    for record in whole.events() {
+        match record.content {
+            CapturedContent::Event { descriptor, .. } => {
+                assert_eq!(descriptor.seqno, next);
+                (next, events) = (next + 1, events + 1);
+            }
+            CapturedContent::Gap { first_seqno, count, .. } => {
+                assert_eq!(first_seqno, next);
+                (next, lost) = (next + count, lost + count);
+            }
+        }
+    }
+    (events, lost)
+}
+
+#[test]
+fn a_forwarder_that_was_killed_goes_on_after_its_newest_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let orders = recorder(&ring);
+    let arguments = ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--rotate-every", "300ms"];
+    let mut child = program(&arguments).spawn().unwrap();
+    for round in 0..5 {
+        for number in 0..3_000_u64 {
+            orders.record(7, [number; 4], b"an order");
+            if number % 100 == 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        if round < 4 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            orders.record(7, [0; 4], b"while nobody forwards");
+            child = program(&arguments).spawn().unwrap();
+        }
+    }
+    drop(orders);
+    assert!(child.wait().unwrap().success());
+    let files = files(&to, "evc");
+    assert!(files.len() > 5, "{files:?}");
+    assert_eq!(account(&files), (15_004, 0));
+}
+
+#[test]
+fn the_oldest_files_go_when_there_is_too_much() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let orders = recorder(&ring);
+    let [ring, to_text] = [&ring, &to].map(|path| path.to_str().unwrap());
+    let arguments = ["forward", ring, "--to", to_text, "--rotate-size", "20k", "--max-bytes", "100k", "--level", "0"];
+    let mut child = program(&arguments).spawn().unwrap();
+    for number in 0..10_000_u64 {
+        orders.record(7, [number; 4], &[number as u8; 50]);
+        if number % 200 == 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    drop(orders);
+    std::fs::write(to.join("orders-mine.txt"), "not a capture").unwrap();
+    assert!(child.wait().unwrap().success());
+    let left = files(&to, "evc");
+    let bytes: u64 = left.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
+    // The limit is kept when a file is begun, and one more is written then.
+    assert!((60 << 10..125 << 10).contains(&bytes), "{bytes} bytes in {left:?}");
+    let (events, lost) = account(&left);
+    assert!(events > 0 && events < 10_000 && lost == 0, "{events} events, {lost} lost");
+    assert!(to.join("orders-mine.txt").exists());
+    // Age: everything is old now, and the newest capture stays for the next forwarder.
+    let orders = recorder(&dir.path().join("other"));
+    orders.record(7, [0; 4], b"an order");
+    drop(orders);
+    std::thread::sleep(Duration::from_millis(50));
+    std::fs::rename(dir.path().join("other"), ring).unwrap();
+    let aged = run(&["forward", ring, "--to", to_text, "--max-age", "10ms", "--json"]).json();
+    assert_eq!(aged["rings"][0]["events"], 1, "{aged}");
+    assert_eq!(files(&to, "evc").len(), 2);
+}
+
+#[test]
+fn files_become_tables_with_all_rows_and_the_newest_capture_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = every_kind::capture_everything(dir.path());
+    let to = dir.path().join("out");
+    let [shop, sink] = ["shop", "sink"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let to_text = to.to_str().unwrap();
+    let written = run(&["forward", &shop, &sink, "--to", to_text, "--format", "parquet", "--json"]).json();
+    assert_eq!(written["reason"], "writers_ended", "{written}");
+    let tables = files(&to, "parquet");
+    assert_eq!((tables.len(), files(&to, "evc").len()), (1, 1));
+    // The tables are those of a capture beside the program.
+    let lines = dir.path().join("lines");
+    run(&["export", &capture, "--format", "jsonl", "-o", lines.to_str().unwrap(), "--json"]).json();
+    let Some(found) = consumers::read_files("parquet_rows.py", &[&tables[0], &lines]) else { return };
+    assert_eq!(found["differences"], serde_json::json!([]));
+    // A second forwarder finds nothing new.
+    run(&["forward", &shop, &sink, "--to", to_text, "--format", "parquet", "--json"]).json();
+    assert_eq!((files(&to, "parquet").len(), files(&to, "evc").len()), (1, 1));
+}
