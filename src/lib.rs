@@ -172,7 +172,7 @@ pub mod __internals {
     /// Spans.
     #[cfg(feature = "capture")]
     pub mod tracing {
-        pub use crate::tracing::ring_with_tables;
+        pub use crate::tracing::{ReplayedRecorder, ring_with_tables};
     }
     /// Ring files and the operating system.
     pub mod shm {

@@ -76,7 +76,11 @@ fn spans_and_typed_events_of_all_kinds_are_received_as_they_were_recorded() {
     let Some(place) = Place::new() else { return };
     let capture = every_kind::capture_everything(place.dir.path());
     let sent = place.forward(&[&place.path("shop"), &place.path("sink")]).json();
-    assert_eq!((&sent["lost"], &sent["resent"], &sent["rings"][1]["lost"]), (&0.into(), &0.into(), &0.into()), "{sent}");
+    assert_eq!(
+        (&sent["lost"], &sent["resent"], &sent["rings"][1]["lost"]),
+        (&0.into(), &0.into(), &0.into()),
+        "{sent}"
+    );
     let received = place.receive(&place.path("all.evc"), &[]).json();
     assert_eq!((&received["events"], &received["lost"]), (&sent["events"], &0.into()), "{received}");
     assert_eq!(received["have_all_ended"], true);
@@ -120,9 +124,8 @@ fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
     });
     let received = place.receive(&file, &[]).json();
     assert_eq!(received["events"], sent["events"]);
-    let of_capture = |name: &str| {
-        captured["rings"].as_array().unwrap().iter().map(|ring| ring[name].as_u64().unwrap()).sum::<u64>()
-    };
+    let of_capture =
+        |name: &str| captured["rings"].as_array().unwrap().iter().map(|ring| ring[name].as_u64().unwrap()).sum::<u64>();
     assert_eq!(
         received["events"].as_u64().unwrap() + received["lost"].as_u64().unwrap(),
         of_capture("events") + of_capture("lost")
@@ -178,7 +181,8 @@ fn receivers_that_share_a_stream_have_everything_once_together() {
     for host in 0..8 {
         assert_eq!(place.forward_as(&format!("h{host}"), &[&ring]).code, Some(0));
     }
-    let events = |share: &str, file: &str| place.receive(&place.path(file), &["--share", share]).json()["events"].clone();
+    let events =
+        |share: &str, file: &str| place.receive(&place.path(file), &["--share", share]).json()["events"].clone();
     let shares = [events("1/2", "a.evc"), events("2/2", "b.evc")].map(|events| events.as_u64().unwrap());
     assert!(shares[0] + shares[1] == 800 && shares[0] > 0 && shares[1] > 0, "{shares:?}");
     let refused = place.receive(&place.path("c.evc"), &["--share", "3/2"]);
@@ -192,7 +196,8 @@ fn two_forwarders_of_a_ring_repeat_nothing() {
     let orders = recorder(&ring);
     let address = place.broker.address();
     let forward = || {
-        let arguments = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "20ms", "--json"];
+        let arguments =
+            ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "20ms", "--json"];
         program(&arguments).stdout(Stdio::piped()).spawn().unwrap()
     };
     let both = [forward(), forward()];
@@ -338,7 +343,10 @@ fn a_sample_has_whole_trees_and_says_how_many_events_it_leaves_out() {
     let to: Vec<&str> = to.iter().map(String::as_str).collect();
     let sent = run(&[&["forward", &ring, "--sample", "1/4"], &to[..]].concat()).json();
     let received = place.receive(&file, &[]).json();
-    assert_eq!((&received["events"], &received["filtered"], &received["lost"]), (&sent["events"], &sent["filtered"], &sent["lost"]));
+    assert_eq!(
+        (&received["events"], &received["filtered"], &received["lost"]),
+        (&sent["events"], &sent["filtered"], &sent["lost"])
+    );
     let all: u64 = whole["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap()).sum();
     assert_eq!(received["events"].as_u64().unwrap() + received["filtered"].as_u64().unwrap(), all);
 
@@ -385,4 +393,48 @@ fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
     assert_eq!((count(&parts, r#""type":"typed_event""#), count(&parts, "PART")), (24, 24), "{parts:#?}");
     let refused = run(&["forward", "x", "--to", &address, "--stream", "S", "--sample", "2"]);
     assert!(refused.code == Some(2) && refused.err.contains("like 0.01 or 1/100"), "{refused:?}");
+}
+
+#[test]
+fn received_events_are_live_in_rings_and_whole_in_tables() {
+    let Some(place) = Place::new() else { return };
+    let capture = every_kind::capture_everything(place.dir.path());
+    assert_eq!(place.forward(&[&place.path("shop"), &place.path("sink")]).code, Some(0));
+    let (file, rings, tables) = (place.path("all.evc"), place.path("rings"), place.path("tables"));
+    let address = place.broker.address();
+    let receive = ["receive", &address, "--stream", "S", "-o", &file, "--rings", &rings, "--parquet", &tables];
+    let mut receiver = program(&receive).stdout(Stdio::null()).spawn().unwrap();
+    let [shop, sink] = ["web-1.shop", "web-1.sink"].map(|name| format!("{rings}/{name}"));
+    let begin = std::time::Instant::now();
+    let live = loop {
+        let live = run(&["export", &shop, &sink, "--format", "jsonl"]);
+        let is_there = live.code == Some(0) && live.out.contains("a long value") && live.out.contains("event_77");
+        if is_there || begin.elapsed() > std::time::Duration::from_secs(30) {
+            break live;
+        }
+    };
+    // The rings show the same spans and events, with the same times. Seqnos, processes and the shards are others.
+    let shown = |lines: &str| {
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let kinds = ["span", "event", "typed_event", "counter", "marker"];
+        let mut shown: Vec<String> = lines
+            .filter(|line| kinds.contains(&line["type"].as_str().unwrap()))
+            .map(|mut line| {
+                for name in ["seqno", "process", "ring", "shard"] {
+                    line.as_object_mut().unwrap().remove(name);
+                }
+                line.to_string()
+            })
+            .collect();
+        shown.sort();
+        shown
+    };
+    let expected = run(&["export", &capture, "--format", "jsonl"]);
+    assert_eq!(shown(&live.out), shown(&expected.out));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&receiver), rustix::process::Signal::INT).unwrap();
+    assert!(receiver.wait().unwrap().success());
+    let lines = place.path("lines");
+    run(&["export", &file, "--format", "jsonl", "-o", &lines, "--json"]).json();
+    let Some(found) = consumers::read_files("parquet_rows.py", &[tables.as_ref(), lines.as_ref()]) else { return };
+    assert_eq!(found["differences"], serde_json::json!([]));
 }

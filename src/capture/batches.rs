@@ -292,7 +292,8 @@ pub(crate) fn capture_batches(
     let mut capture = CaptureOptions::new().compression_level(options.level);
     capture = capture.rotate_bytes(options.bytes_max).rotate_every(half);
     capture.wait_max = (half / 2).min(Pace::WAIT_MAX);
-    capture.payload_bytes_max = usize::try_from(options.bytes_max / 2).map_or(PAYLOAD_BYTES_MAX, |max| max.min(PAYLOAD_BYTES_MAX));
+    capture.payload_bytes_max =
+        usize::try_from(options.bytes_max / 2).map_or(PAYLOAD_BYTES_MAX, |max| max.min(PAYLOAD_BYTES_MAX));
     capture.start = options.start.clone();
     capture.filter = options.filter.clone();
     run::capture_into_batches(next_ring, sink, &capture, progress)

@@ -181,9 +181,7 @@ impl RunningFilter {
                 self.closed.push_back((self.pass, ext.span_id));
                 verdict.is_sampled && verdict.is_named && verdict.has_level
             }
-            Some(
-                PerfEvent::SpanRecord | PerfEvent::SpanEnter | PerfEvent::SpanExit | PerfEvent::SpanFollowsFrom,
-            ) => {
+            Some(PerfEvent::SpanRecord | PerfEvent::SpanEnter | PerfEvent::SpanExit | PerfEvent::SpanFollowsFrom) => {
                 let verdict = self.verdict_of(&ext, rings);
                 verdict.is_sampled && verdict.is_named && verdict.has_level
             }
@@ -372,8 +370,7 @@ mod tests {
             events_before,
             gap: Gap { first_seqno, count, cause: GapCause::Overwritten },
         };
-        let mut records =
-            BlockRecords { ring: 0, events, gaps: vec![lost(0, 1, 2), lost(3, 6, 2), lost(6, 11, 1)] };
+        let mut records = BlockRecords { ring: 0, events, gaps: vec![lost(0, 1, 2), lost(3, 6, 2), lost(6, 11, 1)] };
         records.filter(|event| event.seqno == 4 || event.seqno == 9);
         let gaps: Vec<_> =
             records.gaps.iter().map(|it| (it.events_before, it.gap.first_seqno, it.gap.count, it.gap.cause)).collect();

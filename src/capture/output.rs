@@ -303,7 +303,8 @@ impl<'o> Output<'o> {
     /// too large.
     pub(super) fn tick(&mut self, now: Instant) -> Result<bool, CaptureError> {
         let may_rotate = self.has_records || !self.parts.are_batches();
-        let is_old = may_rotate && self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
+        let is_old =
+            may_rotate && self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
         let is_asked = match &self.parts {
             Parts::Rolling(rolled) => rolled.note(&self.rings),
             _ => false,

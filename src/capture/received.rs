@@ -60,6 +60,8 @@ struct ReceivedRing {
 pub(crate) enum Added {
     /// The file has all of it now.
     All,
+    /// The file had all of it already.
+    Nothing,
     /// Nothing was added: seqnos before the batch are missing, which an earlier batch may still bring.
     Lacks,
 }
@@ -144,9 +146,7 @@ impl ReceivedCapture {
             return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
         };
         if its != stream {
-            return refuse(format!(
-                "it was received from the stream {its:?}, expected {stream:?}; {REMEDY}"
-            ));
+            return refuse(format!("it was received from the stream {its:?}, expected {stream:?}; {REMEDY}"));
         }
         let blocks: Vec<BlockRef> = known.blocks[..=last].to_vec();
         let rings = &known.rings[..end.stats.rings.len().min(known.rings.len())];
@@ -242,7 +242,7 @@ impl ReceivedCapture {
         }
         if self.writer.bytes() == bytes_before {
             self.place = self.place.max(place);
-            return Ok(Added::All);
+            return Ok(Added::Nothing);
         }
         self.place = place;
         self.write_place()?;

@@ -82,7 +82,9 @@ impl CaptureWriter {
         let is_known = self.schema_hashes.get(shard0) == Some(&ring.schema_hash);
         self.schema_hashes.push(ring.schema_hash);
         match is_known {
-            true => self.block(BlockKind::Ring, &CapturedRing { schema_text: String::new(), ..ring.clone() }.encode(), 1),
+            true => {
+                self.block(BlockKind::Ring, &CapturedRing { schema_text: String::new(), ..ring.clone() }.encode(), 1)
+            }
             false => self.block(BlockKind::Ring, &ring.encode(), 1),
         }
     }

@@ -16,8 +16,8 @@ mod diff;
 mod directories;
 mod exit;
 mod export;
-mod forward;
 mod format;
+mod forward;
 mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod icount;

@@ -415,11 +415,14 @@ async fn stream_of(
                     }
                 }
                 GetStreamErrorKind::JetStream(refused) if refused.code() == 404 => {
-                    let message = format!("there is no stream {name}; `eventring forward` makes it, or `nats stream add`");
+                    let message =
+                        format!("there is no stream {name}; `eventring forward` makes it, or `nats stream add`");
                     return Err(CaptureError::new(CaptureErrorKind::NotFound, message));
                 }
                 // A broker that has just begun says so until it has read its streams.
-                _ => format!("cannot ask for the stream {name}: {error}; JetStream must be enabled (`nats-server -js`)"),
+                _ => {
+                    format!("cannot ask for the stream {name}: {error}; JetStream must be enabled (`nats-server -js`)")
+                }
             },
         };
         if Instant::now() >= deadline {

@@ -5,8 +5,8 @@
 
 use crate::capture::batches::{Batch, BatchOptions, BatchSink, Start, capture_batches, host_name};
 use crate::capture::{
-    CaptureError, CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, CaptureSummary, EventFilter, NextRing,
-    OutputEntry, ReadFiles,
+    CaptureError, CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, CaptureSummary, EventFilter,
+    NextRing, OutputEntry, ReadFiles,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use std::fs;

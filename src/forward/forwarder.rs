@@ -33,7 +33,12 @@ impl Default for ForwardOptions {
 impl ForwardOptions {
     /// Makes options with the defaults.
     pub fn new() -> Self {
-        Self { host: None, every: Duration::from_millis(200), level: CaptureOptions::DEFAULT_LEVEL, filter: EventFilter::new() }
+        Self {
+            host: None,
+            every: Duration::from_millis(200),
+            level: CaptureOptions::DEFAULT_LEVEL,
+            filter: EventFilter::new(),
+        }
     }
 
     /// Sets the name of this host in subjects and batches. Two hosts must not have the same. Default: the system's name

@@ -4,7 +4,7 @@ use super::broker::{BatchesOfStream, StoredBatch, Stream};
 use super::subject::filter_of;
 use crate::capture::batches::read_batch;
 use crate::capture::received::{Added, ReceivedCapture};
-use crate::capture::{CaptureError, CaptureErrorKind, CaptureStats};
+use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile, CaptureStats};
 use std::hash::Hasher as _;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -136,12 +136,13 @@ impl Receiver {
     }
 
     /// Receives until `progress` returns [`ControlFlow::Break`], and ends the file. `progress` is called several times
-    /// a second.
+    /// a second. `added` is called with each batch of which the file has got something.
     ///
     /// # Errors
     /// The file cannot be written. What was written before can be read.
     pub fn run(
         mut self,
+        added: &mut dyn FnMut(&CaptureFile),
         progress: &mut dyn FnMut(&ReceiveProgress) -> ControlFlow<()>,
     ) -> Result<(ReceiveProgress, CaptureStats), CaptureError> {
         self.last_batch = Instant::now();
@@ -159,7 +160,7 @@ impl Receiver {
             };
             self.state.problem = None;
             loop {
-                match batches.fetch(FETCH_TIME, |batch| self.take(&batch)) {
+                match batches.fetch(FETCH_TIME, |batch| self.take(&batch, added)) {
                     Ok(taken) => {
                         if taken? > 0 {
                             self.last_batch = Instant::now();
@@ -207,7 +208,7 @@ impl Receiver {
         self.stream.read_from(from, &self.filter)
     }
 
-    fn take(&mut self, batch: &StoredBatch) -> Result<(), CaptureError> {
+    fn take(&mut self, batch: &StoredBatch, added: &mut dyn FnMut(&CaptureFile)) -> Result<(), CaptureError> {
         self.state.batches += 1;
         if self.lacking.is_some() || self.share.is_some_and(|share| !share.has(&batch.subject)) {
             return Ok(());
@@ -218,7 +219,11 @@ impl Receiver {
         };
         let states_gaps = batch.sequence >= self.trusted_from;
         match self.file.add(&capture, batch.sequence, states_gaps) {
-            Ok(Added::All) => Ok(()),
+            Ok(Added::All) => {
+                added(&capture);
+                Ok(())
+            }
+            Ok(Added::Nothing) => Ok(()),
             Ok(Added::Lacks) => {
                 self.lacking = Some(batch.sequence);
                 Ok(())

@@ -1,7 +1,7 @@
 //! The subjects of batches: the stream, the host, the ring, and the kind of its events.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Returns the subject of the batches of a recorder.
 pub(super) fn subject_of(stream: &str, host: &str, ring: &str, content_type: u16) -> String {

@@ -131,6 +131,12 @@ impl Reservation<'_> {
         room as usize
     }
 
+    /// Gives the event another time than that of its reservation: that of an event that is recorded once more.
+    #[cfg(feature = "capture")]
+    pub(crate) fn set_epoch_nanos(&mut self, epoch_nanos: u64) {
+        self.fields.epoch_nanos = epoch_nanos;
+    }
+
     /// Publishes the event and returns its seqno. An event that is oversized or has no payload memory becomes a
     /// RECORD_ERROR.
     #[inline]

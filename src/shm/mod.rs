@@ -49,6 +49,8 @@ pub use location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
 pub use name::{ConfigLimits, RingConfig, RingName, RingSize, ShiftLimits};
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub use sections::Sections;
+#[cfg(all(feature = "forward", not(any(loom, shuttle))))]
+pub(crate) use system::host_name;
 #[cfg(feature = "snapshot")]
 pub(crate) use system::memory_file;
 #[cfg(feature = "snapshot")]
@@ -60,8 +62,6 @@ pub use system::{
 };
 #[cfg(feature = "tracing")]
 pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name};
-#[cfg(all(feature = "forward", not(any(loom, shuttle))))]
-pub(crate) use system::host_name;
 #[cfg(feature = "capture")]
 pub(crate) use system::{boottime_nanos, monotonic_nanos, open_for_reading, read_exact_at};
 pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_parts};

@@ -96,7 +96,7 @@ pub(crate) use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_lo
 pub use recorder::{PerfRecorder, PerfStats};
 #[cfg(feature = "capture")]
 #[doc(hidden)]
-pub use replayed::ring_with_tables;
+pub use replayed::{ReplayedRecorder, ring_with_tables};
 pub use setup_error::{SetupError, SetupErrorKind};
 pub use subscriber::RecorderSubscriber;
 pub use trigger::{trigger, trigger_on_panic};

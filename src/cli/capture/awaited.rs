@@ -89,7 +89,11 @@ impl AwaitedRings {
     ///
     /// # Errors
     /// No ring was made; the error says why.
-    pub(in crate::cli) fn wait_for_first(&mut self, limit: Option<Duration>, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    pub(in crate::cli) fn wait_for_first(
+        &mut self,
+        limit: Option<Duration>,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<bool> {
         let mut is_at_once = true;
         let begin = Instant::now();
         loop {

@@ -6,6 +6,7 @@ mod filter;
 mod nats;
 mod receive;
 mod report;
+mod rings;
 
 pub(super) use receive::{ReceiveArgs, run as run_receive};
 
@@ -14,10 +15,10 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::processes::ProcessArgs;
 use crate::cli::saved::parse_duration;
-use directory::DirectoryArgs;
-use filter::FilterArgs;
 use broker::{BrokerArgs, RetentionArgs};
+use directory::DirectoryArgs;
 use eventring::capture::CaptureOptions;
+use filter::FilterArgs;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -26,7 +26,8 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
         stream = stream.max_bytes(bytes);
     }
     let stream = Stream::open_or_make(&stream)?;
-    let mut options = ForwardOptions::new().every(args.every).compression_level(args.level).filter(args.filter.filter());
+    let mut options =
+        ForwardOptions::new().every(args.every).compression_level(args.level).filter(args.filter.filter());
     if let Some(host) = &args.host {
         options = options.host(host);
     }

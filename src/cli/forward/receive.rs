@@ -2,12 +2,16 @@
 
 use super::broker::{BrokerArgs, is_broker};
 use super::report::{Problems, spinner};
+use super::rings::LiveRings;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{bytes, events, grouped};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
+use crate::cli::output_directory;
 use crate::cli::paint::WARNING;
 use crate::cli::saved::parse_duration;
+use eventring::capture::{CaptureFile, ReadFiles};
+use eventring::export::{Format, export_files};
 use eventring::forward::{ReceiveProgress, Receiver, ReceiverOptions, Share, Stream};
 use serde_json::json;
 use std::io::Write as _;
@@ -46,6 +50,12 @@ pub(in crate::cli) struct ReceiveArgs {
     /// Take one of several equal parts of the hosts, 2/3 for example; other receivers take the others
     #[arg(long, value_name = "PART/OF", value_parser = parse_share)]
     share: Option<Share>,
+    /// Also record what comes, as it comes, into rings in this directory, which every verb reads live: DIR/HOST.RING
+    #[arg(long, value_name = "DIR")]
+    rings: Option<PathBuf>,
+    /// Also write the whole capture as Parquet tables into this directory, at the end; it is replaced
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -76,6 +86,13 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         options = options.share(share);
     }
     let receiver = Receiver::open(stream, &args.output, &options)?;
+    let mut rings = args.rings.as_deref().map(LiveRings::in_directory).transpose()?;
+    let mut not_recorded = None;
+    let mut added = |batch: &CaptureFile| {
+        if let Some(Err(error)) = rings.as_mut().map(|rings| rings.record(batch)) {
+            not_recorded.get_or_insert(error);
+        }
+    };
     let bar = spinner();
     let mut problems = Problems::default();
     let mut progress = |state: &ReceiveProgress| {
@@ -86,7 +103,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         let is_over = args.until_end && state.have_all_ended;
         if interrupt.came() || is_idle || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let result = receiver.run(&mut progress);
+    let result = receiver.run(&mut added, &mut progress);
     bar.finish_and_clear();
     let (state, stats) = result.map_err(|error| match error.path() {
         Some(_) => anyhow::Error::new(error),
@@ -95,6 +112,16 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             Failure::new(Exit::of(&error.into()), message).into()
         }
     })?;
+    if let Some(error) = not_recorded {
+        return Err(error);
+    }
+    if let Some(directory) = &args.parquet {
+        output_directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;
+        let capture = CaptureFile::open(&args.output)?;
+        output_directory::write_whole(directory, Format::Parquet, true, &ReadFiles::default(), |files| {
+            Ok(export_files(&capture, Format::Parquet, files)?)
+        })?;
+    }
     if args.json {
         let object = json!({
             "file": args.output.display().to_string(),
@@ -121,7 +148,10 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             anstream::eprintln!("{WARNING}{} are missing; the capture says which{WARNING:#}", events(stats.lost()));
         }
         if state.refused > 0 {
-            anstream::eprintln!("{WARNING}{} messages are no batches, and were left out{WARNING:#}", grouped(state.refused));
+            anstream::eprintln!(
+                "{WARNING}{} messages are no batches, and were left out{WARNING:#}",
+                grouped(state.refused)
+            );
         }
     }
     Ok(if args.strict && stats.lost() > 0 { Exit::Lost } else { Exit::Done })

@@ -42,7 +42,9 @@ impl Problems {
         let since = *self.since.get_or_insert_with(Instant::now);
         if !self.is_reported && since.elapsed() > PROBLEM_TIME {
             self.is_reported = true;
-            bar.suspend(|| report_problem(false, &format!("the broker does not answer, and is asked again: {problem}")));
+            bar.suspend(|| {
+                report_problem(false, &format!("the broker does not answer, and is asked again: {problem}"))
+            });
         }
     }
 }
@@ -120,7 +122,10 @@ impl Reports {
             bytes(sum(|sent| sent.bytes))
         );
         if lost > 0 {
-            anstream::eprintln!("{WARNING}{} were lost before they could be sent; the batches say which{WARNING:#}", events(lost));
+            anstream::eprintln!(
+                "{WARNING}{} were lost before they could be sent; the batches say which{WARNING:#}",
+                events(lost)
+            );
         }
         Ok(())
     }
