@@ -20,7 +20,6 @@ use super::sources::SourceRing;
 use super::stats::RingStats;
 use super::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::reader::Reader;
-#[cfg(feature = "forward")]
 use crate::shm;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -135,7 +134,6 @@ pub(crate) fn host_name() -> String {
 ///
 /// # Errors
 /// It is no capture file, or a damaged one.
-#[cfg(feature = "forward")]
 pub(crate) fn read_batch(bytes: &[u8]) -> Result<CaptureFile, CaptureError> {
     use std::io::Write as _;
     let made = shm::nameless_memory("eventring-batch").and_then(|mut file| file.write_all(bytes).map(|()| file));
@@ -166,6 +164,8 @@ pub(crate) struct BatchOptions {
     pub(crate) level: i32,
     pub(crate) start: Start,
     pub(crate) filter: EventFilter,
+    /// Leaves out what the rings hold at the beginning.
+    pub(crate) only_new: bool,
 }
 
 /// A whole batch.
@@ -296,5 +296,39 @@ pub(crate) fn capture_batches(
         usize::try_from(options.bytes_max / 2).map_or(PAYLOAD_BYTES_MAX, |max| max.min(PAYLOAD_BYTES_MAX));
     capture.start = options.start.clone();
     capture.filter = options.filter.clone();
+    capture.only_new = options.only_new;
     run::capture_into_batches(next_ring, sink, &capture, progress)
+}
+
+/// Captures rings without end, and calls `take` with a small capture of what was recorded since the last one, at the
+/// latest after the time `every`. Ends when all writers have ended, or when `take` or `progress` returns
+/// [`ControlFlow::Break`]; `progress` is called several times a second. With `only_new`, leaves out what the rings hold
+/// at the beginning.
+///
+/// # Errors
+/// As [`capture_rings`](super::capture_rings).
+#[doc(hidden)]
+pub fn follow_rings(
+    rings: Vec<Reader>,
+    every: Duration,
+    only_new: bool,
+    take: &mut dyn FnMut(CaptureFile) -> ControlFlow<()>,
+    progress: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<(), CaptureError> {
+    const BATCH_BYTES_MAX: u64 = 8 << 20;
+    let (start, filter) = (Start::default(), EventFilter::new());
+    let level = CaptureOptions::DEFAULT_LEVEL;
+    let options = BatchOptions { bytes_max: BATCH_BYTES_MAX, every, level, start, filter, only_new };
+    let mut rings = rings.into_iter();
+    let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
+    let is_over = std::cell::Cell::new(false);
+    let mut send = |bytes: &[u8], _: &Batch<'_>| {
+        is_over.set(is_over.get() || take(read_batch(bytes)?).is_break());
+        Ok(())
+    };
+    let mut progress = |_: &_| match is_over.get() {
+        true => ControlFlow::Break(()),
+        false => progress(),
+    };
+    capture_batches(&mut next_ring, &mut BatchesInMemory::new(&mut send), &options, &mut progress).map(drop)
 }

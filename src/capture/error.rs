@@ -83,6 +83,14 @@ impl CaptureError {
         })
     }
 
+    /// Makes the error for something that the operating system has refused. `operation` completes the message
+    /// "cannot …".
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_io(operation: &str, error: io::Error) -> Self {
+        Self::io_writing(operation, error)
+    }
+
     fn io_with(operation: &str, error: io::Error, remedy: impl Fn(CaptureErrorKind) -> &'static str) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => CaptureErrorKind::NotFound,

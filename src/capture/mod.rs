@@ -100,6 +100,8 @@ mod wire;
 mod workers;
 mod write;
 
+#[doc(hidden)]
+pub use batches::follow_rings;
 pub use cut::{CutSummary, Shortfall};
 pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};

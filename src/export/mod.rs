@@ -67,6 +67,9 @@ mod track_rows;
 mod walls;
 
 pub use files::ExportFiles;
+#[cfg(feature = "parquet")]
+#[doc(hidden)]
+pub use parquet::{ArrowSink, ArrowTail, tables_of_capture};
 pub use names::Names;
 pub use payloads::PayloadLosses;
 pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};

@@ -45,7 +45,22 @@ pub(super) const CHECK_BYTES: usize = 64 << 10;
 /// # Errors
 /// Writing fails, or the pass would take more memory than any capture of this size from a real program needs.
 pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Result<PassEnd, CaptureError> {
-    let mut replays: Vec<SpanReplay> = recording.processes().iter().map(|_| pass.replay()).collect();
+    let mut replays = Vec::new();
+    let (counts, first_nanos, last_nanos) = run_on(recording, pass, &mut replays)?;
+    Ok(PassEnd { counts, first_nanos, last_nanos, replays })
+}
+
+/// Passes all entries of a recording to `pass`, with the replays of the recordings before it. Returns the counts, and
+/// the times of the first and the last event.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_on(
+    recording: &CaptureRecording<'_>,
+    pass: &mut impl Pass,
+    replays: &mut Vec<SpanReplay>,
+) -> Result<(ExportSummary, u64, u64), CaptureError> {
+    replays.resize_with(recording.processes().len().max(replays.len()), || pass.replay());
     let (mut first_nanos, mut last_nanos) = (u64::MAX, 0);
     let mut counts = ExportSummary::default();
     let mut unchecked_bytes = 0;
@@ -103,7 +118,7 @@ pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Res
     }
     counts.problems = entries.problems().to_vec();
     counts.payload_losses = entries.payload_losses();
-    Ok(PassEnd { counts, first_nanos: first_nanos.min(last_nanos), last_nanos, replays })
+    Ok((counts, first_nanos.min(last_nanos), last_nanos))
 }
 
 /// Returns the error that an export cannot be written.

@@ -103,6 +103,7 @@ pub fn forward_to_directory(
         level: options.level,
         start,
         filter: options.filter.clone(),
+        only_new: false,
     };
     let mut files = Files { directory, options, current: None, whole };
     capture_batches(next_ring, &mut files, &batches, progress)

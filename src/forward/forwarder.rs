@@ -143,6 +143,7 @@ pub fn forward(
             level: options.level,
             start: sender.start.clone(),
             filter: options.filter.clone(),
+            only_new: false,
         };
         let mut next = Some(ring.clone());
         let mut next_ring = || next.take().map_or(NextRing::NoMore, NextRing::Ring);

@@ -7,6 +7,8 @@
 //! | file | idea |
 //! |---|---|
 //! | `tables` | the second pass over a capture: which table gets which row |
+//! | `table_sink` | the interface of whoever takes the rows |
+//! | `arrow` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
 //! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
@@ -16,6 +18,7 @@
 //! | `payload` | columns of a payload, by its schema |
 //! | `numbers` | columns of numbers |
 
+mod arrow;
 mod field_types;
 mod fields;
 mod logs;
@@ -28,6 +31,7 @@ mod samples;
 mod sites;
 mod spans;
 mod table;
+mod table_sink;
 mod tables;
 mod typed_events;
 
@@ -40,7 +44,10 @@ use field_types::FieldTypes;
 use row_groups::{CREATED_BY, RowGroups};
 use std::io;
 use std::thread;
+use table_sink::TableSink;
 use tables::ParquetTables;
+
+pub use arrow::{ArrowSink, ArrowTail, tables_of_capture};
 
 /// A file that each export has, and a text in it that says who wrote the file.
 pub(super) const MARK: (&str, &str) = ("rings.parquet", CREATED_BY);
@@ -57,10 +64,11 @@ pub(super) fn write(
 ) -> Result<ExportSummary, CaptureError> {
     let types = FieldTypes::of(recording)?;
     thread::scope(|scope| {
-        let (row_groups, rows) = RowGroups::to(files);
+        let (mut row_groups, rows) = RowGroups::to(files);
         let writer = scope.spawn(move || row_groups::write(rows));
         // The tables end here, and with them the channel. Then the writer ends, too.
-        let written = write_rows(recording, &types, row_groups);
+        let written = write_rows(recording, &types, &mut row_groups);
+        drop(row_groups);
         let result = writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has panicked")));
         // If the writer has failed, the tables could not pass rows to it. Its own error says why.
         result.map_err(pass::write_error)?;
@@ -71,9 +79,9 @@ pub(super) fn write(
 fn write_rows(
     recording: &CaptureRecording<'_>,
     types: &FieldTypes,
-    row_groups: RowGroups<'_>,
+    out: &mut dyn TableSink,
 ) -> Result<ExportSummary, CaptureError> {
-    let mut tables = ParquetTables::new(recording, types, row_groups).map_err(pass::write_error)?;
+    let mut tables = ParquetTables::new(recording, types, out).map_err(pass::write_error)?;
     let end = pass::run(recording, &mut tables)?;
     let counts = end.finish(|process_index, span| tables.span(process_index, &span));
     counts.and_then(|counts| tables.finish().map(|()| counts)).map_err(pass::write_error)

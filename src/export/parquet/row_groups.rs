@@ -1,9 +1,8 @@
 //! The thread that writes row groups, and the files to which it writes them.
 
+use super::table_sink::{RowGroup, TableIndex, TableSink};
 use crate::export::files::ExportFiles;
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
-use arrow_select::take::take_record_batch;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -29,23 +28,12 @@ pub(super) struct RowGroups<'f> {
     count: usize,
 }
 
-/// A file among those of an export.
-#[derive(Clone, Copy)]
-pub(super) struct FileIndex(usize);
-
 /// A message to the thread that writes.
 pub(super) enum RowMessage {
     /// A file that is to get rows. It has the next index.
     File(Box<FileWriter>),
     /// The rows of a row group.
-    Rows(FileIndex, RowGroup),
-}
-
-/// The rows of a row group.
-pub(super) struct RowGroup {
-    pub(super) rows: RecordBatch,
-    /// The time of each row, by which the rows are sorted.
-    pub(super) nanos: Vec<u64>,
+    Rows(TableIndex, RowGroup),
 }
 
 impl<'f> RowGroups<'f> {
@@ -55,8 +43,14 @@ impl<'f> RowGroups<'f> {
         (Self { files, sender, count: 0 }, receiver)
     }
 
-    /// Makes a file. `time_column` is the index of the column by which rows are sorted.
-    pub(super) fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> io::Result<FileIndex> {
+    fn send(&mut self, message: RowMessage) -> io::Result<()> {
+        // The other thread has ended because it could not write. It returns the reason.
+        self.sender.send(message).map_err(|_| io::Error::other("no more rows can be written"))
+    }
+}
+
+impl TableSink for RowGroups<'_> {
+    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> io::Result<TableIndex> {
         let sorting = SortingColumn { column_idx: time_column as i32, descending: false, nulls_first: true };
         let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(to_io)?;
         let properties = WriterProperties::builder()
@@ -66,38 +60,15 @@ impl<'f> RowGroups<'f> {
             .set_max_row_group_row_count(None)
             .set_sorting_columns(Some(vec![sorting]))
             .build();
-        let file = self.files.create(name)?;
+        let file = self.files.create(&format!("{name}.parquet"))?;
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).map_err(to_io)?;
         self.send(RowMessage::File(Box::new(writer)))?;
         self.count += 1;
-        Ok(FileIndex(self.count - 1))
+        Ok(TableIndex(self.count - 1))
     }
 
-    /// Passes rows to the thread that writes.
-    pub(super) fn send_rows(&mut self, file: FileIndex, rows: RowGroup) -> io::Result<()> {
-        self.send(RowMessage::Rows(file, rows))
-    }
-
-    fn send(&mut self, message: RowMessage) -> io::Result<()> {
-        // The other thread has ended because it could not write. It returns the reason.
-        self.sender.send(message).map_err(|_| io::Error::other("no more rows can be written"))
-    }
-}
-
-impl RowGroup {
-    pub(super) fn new(schema: SchemaRef, columns: Vec<ArrayRef>, nanos: Vec<u64>) -> io::Result<Self> {
-        let rows = RecordBatch::try_new(schema, columns).map_err(|error| to_io(error.into()))?;
-        Ok(Self { rows, nanos })
-    }
-
-    /// Returns the rows in the order of time.
-    fn sorted(self) -> io::Result<RecordBatch> {
-        if self.nanos.is_sorted() {
-            return Ok(self.rows);
-        }
-        let mut order: Vec<u32> = (0..self.nanos.len() as u32).collect();
-        order.sort_by_key(|row| self.nanos[*row as usize]);
-        take_record_batch(&self.rows, &UInt32Array::from(order)).map_err(|error| to_io(error.into()))
+    fn send_rows(&mut self, table: TableIndex, rows: RowGroup) -> io::Result<()> {
+        self.send(RowMessage::Rows(table, rows))
     }
 }
 
@@ -107,7 +78,7 @@ pub(super) fn write(messages: Receiver<RowMessage>) -> io::Result<()> {
     for message in messages {
         match message {
             RowMessage::File(writer) => files.push(*writer),
-            RowMessage::Rows(FileIndex(index), rows) => {
+            RowMessage::Rows(TableIndex(index), rows) => {
                 let file = &mut files[index];
                 file.write(&rows.sorted()?).map_err(to_io)?;
                 file.flush().map_err(to_io)?;
@@ -118,7 +89,7 @@ pub(super) fn write(messages: Receiver<RowMessage>) -> io::Result<()> {
 }
 
 /// Returns the error of the system, if there was one.
-fn to_io(error: ParquetError) -> io::Error {
+pub(super) fn to_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => *error,

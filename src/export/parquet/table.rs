@@ -1,6 +1,6 @@
 //! Rows that wait to be a row group.
 
-use super::row_groups::{FileIndex, RowGroup, RowGroups};
+use super::table_sink::{RowGroup, TableIndex, TableSink};
 use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema, SchemaRef};
 use std::io;
@@ -20,23 +20,23 @@ pub(super) trait RowColumns {
     fn finish(&mut self) -> io::Result<Vec<ArrayRef>>;
 }
 
-/// A table and its file.
+/// A table, and its number in the output.
 pub(super) struct ParquetTable<C> {
     pub(super) columns: C,
     schema: SchemaRef,
-    file: FileIndex,
+    index: TableIndex,
     /// The time of each waiting row.
     nanos: Vec<u64>,
     bytes: u64,
 }
 
 impl<C: RowColumns> ParquetTable<C> {
-    /// Makes the file. `time_column` is the name of the column with the times of the rows.
-    pub(super) fn create(columns: C, name: &str, time_column: &str, out: &mut RowGroups<'_>) -> io::Result<Self> {
+    /// Makes the table. `time_column` is the name of the column with the times of the rows.
+    pub(super) fn create(columns: C, name: &str, time_column: &str, out: &mut dyn TableSink) -> io::Result<Self> {
         let schema = Arc::new(Schema::new(columns.fields()));
         let time_index = schema.index_of(time_column).map_err(io::Error::other)?;
-        let file = out.create(&format!("{name}.parquet"), schema.clone(), time_index)?;
-        Ok(Self { columns, schema, file, nanos: Vec::new(), bytes: 0 })
+        let index = out.create(name, schema.clone(), time_index)?;
+        Ok(Self { columns, schema, index, nanos: Vec::new(), bytes: 0 })
     }
 
     /// Returns the number of columns, with those inside of structs and lists.
@@ -45,7 +45,7 @@ impl<C: RowColumns> ParquetTable<C> {
     }
 
     /// Notes that `columns` have one more row. `bytes` is an estimate of the memory that it takes.
-    pub(super) fn end_row(&mut self, nanos: u64, bytes: u64, out: &mut RowGroups<'_>) -> io::Result<()> {
+    pub(super) fn end_row(&mut self, nanos: u64, bytes: u64, out: &mut dyn TableSink) -> io::Result<()> {
         self.nanos.push(nanos);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.nanos.len() >= ROWS_MAX || self.bytes >= BYTES_MAX { self.flush(out) } else { Ok(()) }
@@ -57,12 +57,12 @@ impl<C: RowColumns> ParquetTable<C> {
     }
 
     /// Passes the waiting rows on as a row group.
-    pub(super) fn flush(&mut self, out: &mut RowGroups<'_>) -> io::Result<()> {
+    pub(super) fn flush(&mut self, out: &mut dyn TableSink) -> io::Result<()> {
         if self.nanos.is_empty() {
             return Ok(());
         }
         self.bytes = 0;
         let rows = RowGroup::new(self.schema.clone(), self.columns.finish()?, std::mem::take(&mut self.nanos))?;
-        out.send_rows(self.file, rows)
+        out.send_rows(self.index, rows)
     }
 }

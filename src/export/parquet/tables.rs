@@ -4,10 +4,10 @@ use super::field_types::FieldTypes;
 use super::logs::LogColumns;
 use super::losses::{self, LOSS_BYTES, LossColumns};
 use super::rings::{self, RingColumns};
-use super::row_groups::RowGroups;
 use super::samples::SampleColumns;
 use super::spans::{self, SpanColumns};
 use super::table::ParquetTable;
+use super::table_sink::TableSink;
 use super::typed_events::TypedColumns;
 use crate::export::pass::Pass;
 use crate::export::recording::CaptureRecording;
@@ -33,7 +33,7 @@ const FILE_NAME_MAX: usize = 100;
 /// The tables of an export.
 pub(super) struct ParquetTables<'o, 'f> {
     recording: &'o CaptureRecording<'o>,
-    out: RowGroups<'f>,
+    out: &'f mut dyn TableSink,
     spans: ParquetTable<SpanColumns>,
     logs: ParquetTable<LogColumns>,
     losses: ParquetTable<LossColumns>,
@@ -61,15 +61,15 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
     pub(super) fn new(
         recording: &'o CaptureRecording<'o>,
         types: &FieldTypes,
-        mut out: RowGroups<'f>,
+        out: &'f mut dyn TableSink,
     ) -> io::Result<Self> {
         let of_capture = recording.capture.rings();
-        let mut rings = ParquetTable::create(RingColumns::default(), "rings", rings::TIME, &mut out)?;
+        let mut rings = ParquetTable::create(RingColumns::default(), "rings", rings::TIME, out)?;
         for ring in of_capture {
             rings.columns.push(ring);
-            rings.end_row(ring.created_epoch_nanos, 0, &mut out)?;
+            rings.end_row(ring.created_epoch_nanos, 0, out)?;
         }
-        rings.flush(&mut out)?;
+        rings.flush(out)?;
         let schemas = of_capture.iter().map(|ring| {
             let same = |other: &&crate::capture::CapturedRing| {
                 (other.content_type, other.schema_hash) == (ring.content_type, ring.schema_hash)
@@ -79,9 +79,9 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         let schemas = schemas.collect();
         Ok(Self {
             recording,
-            spans: ParquetTable::create(SpanColumns::new(&types.spans), "spans", spans::TIME, &mut out)?,
-            logs: ParquetTable::create(LogColumns::new(&types.logs), "logs", TIME, &mut out)?,
-            losses: ParquetTable::create(LossColumns::default(), "losses", losses::TIME, &mut out)?,
+            spans: ParquetTable::create(SpanColumns::new(&types.spans), "spans", spans::TIME, out)?,
+            logs: ParquetTable::create(LogColumns::new(&types.logs), "logs", TIME, out)?,
+            losses: ParquetTable::create(LossColumns::default(), "losses", losses::TIME, out)?,
             samples: [const { None }; SAMPLES.len()],
             typed: Vec::new(),
             typed_indices: HashMap::new(),
@@ -101,13 +101,13 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         let bytes = self.spans.columns.push(self.recording.processes()[process_index], span)?;
         // A span without a beginning is null in the column, and comes first.
         let nanos = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
-        self.spans.end_row(nanos, bytes, &mut self.out)?;
+        self.spans.end_row(nanos, bytes, self.out)?;
         self.limit(bytes)
     }
 
     /// Passes all waiting rows on.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        let out = &mut self.out;
+        let out = &mut *self.out;
         self.spans.flush(out)?;
         self.logs.flush(out)?;
         self.losses.flush(out)?;
@@ -127,12 +127,12 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         let table = match &mut self.samples[sample] {
             Some(table) => table,
             empty => {
-                empty.insert(ParquetTable::create(SampleColumns::default(), SAMPLES[sample], TIME, &mut self.out)?)
+                empty.insert(ParquetTable::create(SampleColumns::default(), SAMPLES[sample], TIME, self.out)?)
             }
         };
         let decoded = record.decode(catalog);
         let bytes = table.columns.push(process, record, &decoded.thread, &decoded.content);
-        table.end_row(record.epoch_nanos(), bytes, &mut self.out)?;
+        table.end_row(record.epoch_nanos(), bytes, self.out)?;
         self.limit(bytes)
     }
 
@@ -140,7 +140,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         let decoded = record.decode(catalog);
         let PerfContent::Event { call_site, fields, .. } = &decoded.content else { return Ok(()) };
         let bytes = self.logs.columns.push(process, record, &decoded.thread, (call_site, fields))?;
-        self.logs.end_row(record.epoch_nanos(), bytes, &mut self.out)?;
+        self.logs.end_row(record.epoch_nanos(), bytes, self.out)?;
         self.limit(bytes)
     }
 
@@ -154,7 +154,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         let index = self.typed_table(entry.ring, descriptor.event_type)?;
         let table = &mut self.typed[index];
         let bytes = table.columns.push(entry, descriptor, payload, block_number)?;
-        table.end_row(descriptor.record_epoch_nanos, bytes, &mut self.out)?;
+        table.end_row(descriptor.record_epoch_nanos, bytes, self.out)?;
         self.limit(bytes)
     }
 
@@ -175,7 +175,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
             unique.push('_');
         }
         let index = self.typed.len();
-        let table = ParquetTable::create(columns, &unique, TIME, &mut self.out)?;
+        let table = ParquetTable::create(columns, &unique, TIME, self.out)?;
         self.column_bytes += table.column_count() as u64 * COLUMN_BYTES;
         self.typed.push(table);
         match is_full {
@@ -196,7 +196,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         if self.waiting_bytes < WAITING_BYTES_MAX {
             return Ok(());
         }
-        let out = &mut self.out;
+        let out = &mut *self.out;
         let typed = self.typed.iter_mut().max_by_key(|table| table.kept_bytes());
         let of_typed = typed.as_ref().map_or(0, |table| table.kept_bytes());
         let of_others = [self.spans.kept_bytes(), self.logs.kept_bytes(), self.losses.kept_bytes()];
@@ -241,7 +241,7 @@ impl Pass for ParquetTables<'_, '_> {
             EntryContent::Gap { first_seqno, count, cause } => {
                 let ring = &self.recording.ring(entry.ring).name;
                 self.losses.columns.push((entry.process, ring), (*first_seqno, *count, *cause), self.last_nanos);
-                self.losses.end_row(self.last_nanos, LOSS_BYTES, &mut self.out)?;
+                self.losses.end_row(self.last_nanos, LOSS_BYTES, self.out)?;
                 self.limit(LOSS_BYTES)
             }
         }

@@ -1,0 +1,44 @@
+//! Where the rows of tables go: to files, or to whoever asks for Arrow arrays.
+
+use super::row_groups::to_io;
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take_record_batch;
+use std::io;
+
+/// A consumer of tables.
+pub(super) trait TableSink {
+    /// Begins a table. `time_column` is the index of the column by which rows are sorted.
+    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> io::Result<TableIndex>;
+
+    /// Takes rows of a table.
+    fn send_rows(&mut self, table: TableIndex, rows: RowGroup) -> io::Result<()>;
+}
+
+/// A table among those of an export, by the order in which they were begun.
+#[derive(Clone, Copy)]
+pub(super) struct TableIndex(pub(super) usize);
+
+/// The rows of a row group.
+pub(super) struct RowGroup {
+    rows: RecordBatch,
+    /// The time of each row, by which the rows are sorted.
+    nanos: Vec<u64>,
+}
+
+impl RowGroup {
+    pub(super) fn new(schema: SchemaRef, columns: Vec<ArrayRef>, nanos: Vec<u64>) -> io::Result<Self> {
+        let rows = RecordBatch::try_new(schema, columns).map_err(|error| to_io(error.into()))?;
+        Ok(Self { rows, nanos })
+    }
+
+    /// Returns the rows in the order of time.
+    pub(super) fn sorted(self) -> io::Result<RecordBatch> {
+        if self.nanos.is_sorted() {
+            return Ok(self.rows);
+        }
+        let mut order: Vec<u32> = (0..self.nanos.len() as u32).collect();
+        order.sort_by_key(|row| self.nanos[*row as usize]);
+        take_record_batch(&self.rows, &UInt32Array::from(order)).map_err(|error| to_io(error.into()))
+    }
+}
