@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 /// The number of events that a thread of the program records.
 const EVENTS: u64 = 60_000;
 const THREADS: u64 = 2;
+/// The stream of every such run is read by an independent reader, too.
+const READ_INDEPENDENTLY: u64 = 5;
 
 /// Numbers that look random, always the same for one seed.
 struct Random(u64);
@@ -89,7 +91,7 @@ fn record(path: &Path, seed: u64) -> u64 {
             scope.spawn(move || {
                 for number in 0..EVENTS {
                     let payload = [thread.to_le_bytes(), number.to_le_bytes()].concat();
-                    recorder.record((number % 5 + 1) as u16, [number, thread, 0, 7], &payload);
+                    recorder.record((number % 5 + 2) as u16, [number, thread, 0, 7], &payload);
                     if number % 500 == 499 {
                         std::thread::sleep(random.millis(15));
                     }
@@ -173,6 +175,16 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
         last
     });
     let lost = check_file(file.as_ref(), last_seqno, seed);
+    if seed.is_multiple_of(READ_INDEPENDENTLY)
+        && let Some(found) = consumers::read_stream(&address, "S")
+    {
+        let found = found.unwrap_or_else(|problem| panic!("seed {seed}: {problem}"));
+        let ring = &found["rings"][0];
+        assert_eq!((&ring["first"], &ring["last"]), (&1.into(), &last_seqno.into()), "seed {seed}: {found}");
+        assert_eq!(found["rings"].as_array().unwrap().len(), 1, "seed {seed}");
+        let in_stream = ring["events"].as_u64().unwrap();
+        assert!(in_stream >= last_seqno - lost, "seed {seed}: {in_stream} events in the stream, {lost} missing in the file");
+    }
     Left { last_seqno, lost }
 }
 

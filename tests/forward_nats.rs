@@ -228,18 +228,8 @@ fn batches_stay_below_what_the_broker_takes_and_larger_payloads_are_left_out() {
     let Some(place) = Place::with(&["-c", config.to_str().unwrap()]) else { return };
     let (ring, file) = (place.path("orders"), place.path("all.evc"));
     let orders = recorder(&ring);
-    let mut noise = 1_u64;
-    let mut bytes = |count: usize| -> Vec<u8> {
-        let mut next = || {
-            noise ^= noise << 13;
-            noise ^= noise >> 7;
-            noise ^= noise << 17;
-            (noise >> 24) as u8
-        };
-        (0..count).map(|_| next()).collect()
-    };
-    (0..200).for_each(|_| _ = orders.record(7, [0; 4], &bytes(5_000)));
-    orders.record(8, [0; 4], &bytes(50_000));
+    (0..200).for_each(|seed| _ = orders.record(7, [0; 4], &noise(seed, 5_000)));
+    orders.record(8, [0; 4], &noise(0, 50_000));
     drop(orders);
     let sent = place.forward(&[&ring]).json();
     assert!(sent["batches"].as_u64().unwrap() > 15, "{sent}");
@@ -257,20 +247,8 @@ fn messages_that_are_no_batches_are_left_out_and_counted() {
     orders.record(7, [0; 4], b"an order");
     drop(orders);
     assert_eq!(place.forward(&[&ring]).code, Some(0));
-    let mut raw = TcpStream::connect(place.broker.address().trim_start_matches("nats://")).unwrap();
-    let mut message = b"CONNECT {\"verbose\":false}\r\n".to_vec();
-    let forged = [b"EVRCAPT1\x04\0\0\0".to_vec(), vec![7; 500]].concat();
-    for body in [&b"hello"[..], &forged] {
-        message.extend(format!("PUB S.web-2.shop.spans {}\r\n", body.len()).as_bytes());
-        message.extend([body, b"\r\n"].concat());
-    }
-    raw.write_all(&[&message[..], b"PING\r\n"].concat()).unwrap();
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"PONG\r\n") {
-        let mut byte = [0];
-        raw.read_exact(&mut byte).unwrap();
-        answer.push(byte[0]);
-    }
+    let forged = [b"EVRCAPT1\x05\0\0\0".to_vec(), vec![7; 500]].concat();
+    publish(&place, "S.web-2.shop.spans", &[b"hello", &forged]);
     let received = place.receive(&file, &[]).json();
     assert_eq!((&received["events"], &received["refused"]), (&1.into(), &2.into()), "{received}");
     // A forwarder does not go on after what it does not understand.
@@ -279,6 +257,60 @@ fn messages_that_are_no_batches_are_left_out_and_counted() {
     drop(orders);
     let subject_taken = place.forward_as("web-2", &[&place.path("shop")]);
     assert_eq!(subject_taken.code, Some(0), "the kind is another one: {subject_taken:?}");
+}
+
+/// Returns bytes that cannot be compressed, always the same for one seed.
+fn noise(seed: u64, count: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Publishes messages as any program may.
+fn publish(place: &Place, subject: &str, bodies: &[&[u8]]) {
+    let mut raw = TcpStream::connect(place.broker.address().trim_start_matches("nats://")).unwrap();
+    let mut message = b"CONNECT {\"verbose\":false}\r\n".to_vec();
+    for body in bodies {
+        message.extend(format!("PUB {subject} {}\r\n", body.len()).as_bytes());
+        message.extend([body, &b"\r\n"[..]].concat());
+    }
+    raw.write_all(&[&message[..], b"PING\r\n"].concat()).unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"PONG\r\n") {
+        let mut byte = [0];
+        raw.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
+}
+
+#[test]
+fn an_independent_reader_finds_the_same_account_and_notices_when_a_batch_is_missing() {
+    let Some(place) = Place::new() else { return };
+    let ring = service_ring(&place, 800);
+    let sent = place.forward(&[&ring]).json();
+    let orders = recorder(&place.path("orders"));
+    (0..600).for_each(|seed| _ = orders.record(7, [seed; 4], &noise(seed, 5_000)));
+    drop(orders);
+    let of_orders = place.forward(&[&place.path("orders")]).json();
+    assert!(of_orders["events"] == 600 && of_orders["batches"].as_u64().unwrap() > 2, "{of_orders}");
+    // A forwarder that finds nothing new sends nothing.
+    assert_eq!(place.forward(&[&ring]).json()["batches"], 0);
+    let Some(found) = consumers::read_stream(&place.broker.address(), "S") else { return };
+    let found = found.unwrap();
+    let events: u64 = found["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap()).sum();
+    assert_eq!((events - 600, &found["undescribed"]), (sent["events"].as_u64().unwrap(), &0.into()), "{found}");
+    publish(&place, "$JS.API.STREAM.MSG.DELETE.S", &[br#"{"seq":3}"#]);
+    let problem = consumers::read_stream(&place.broker.address(), "S").unwrap().unwrap_err();
+    assert!(problem.contains("Nats-Expected-Last-Subject-Sequence is 3"), "{problem}");
+    // A receiver states what the stream has no more.
+    let received = place.receive(&place.path("all.evc"), &["--ring", "orders"]).json();
+    let [events, lost] = ["events", "lost"].map(|name| received[name].as_u64().unwrap());
+    assert!(events + lost == 600 && lost > 100, "{received}");
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl Recording {
 
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Py<Table>> {
         let index = self.names.iter().position(|known| known == name);
-        let index = index.ok_or_else(|| PyKeyError::new_err(format!("there is no table {name:?}: {:?}", self.names)))?;
+        let index =
+            index.ok_or_else(|| PyKeyError::new_err(format!("there is no table {name:?}: {:?}", self.names)))?;
         Ok(self.tables[index].clone_ref(py))
     }
 }

@@ -91,7 +91,8 @@ impl Rings {
         let state = TailState {
             batches: Some(batches),
             thread: Some(thread),
-            tables: ArrowTail::default(),
+            tables: Some(ArrowTail::default()),
+            last: None,
             account: Account::default(),
         };
         Ok(Tail { state: Mutex::new(state), shall_end, timeout })
@@ -128,7 +129,9 @@ struct TailState {
     /// `None` when the tail is closed.
     batches: Option<Receiver<CaptureFile>>,
     thread: Option<JoinHandle<Result<(), CaptureError>>>,
-    tables: ArrowTail,
+    /// `None` after the last batch.
+    tables: Option<ArrowTail>,
+    last: Option<CaptureFile>,
     account: Account,
 }
 
@@ -146,9 +149,13 @@ impl Tail {
                 state.batches.as_ref().map(|batches| batches.recv_timeout(SIGNAL_PAUSE))
             });
             match received {
-                Some(Ok(batch)) => return self.take(py, &batch).map(Some),
+                Some(Ok(batch)) => return self.take(py, batch).map(Some),
                 Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
-                Some(Err(RecvTimeoutError::Disconnected)) | None => return self.end(py).map(|()| None),
+                Some(Err(RecvTimeoutError::Disconnected)) => {
+                    self.end(py)?;
+                    return self.rest(py);
+                }
+                None => return Ok(None),
             }
             if self.timeout.is_some_and(|timeout| begin.elapsed() >= timeout) {
                 return self.end(py).map(|()| None);
@@ -181,20 +188,34 @@ impl Tail {
 }
 
 impl Tail {
-    fn take<'py>(&self, py: Python<'py>, batch: &CaptureFile) -> PyResult<Bound<'py, PyDict>> {
+    fn take<'py>(&self, py: Python<'py>, batch: CaptureFile) -> PyResult<Bound<'py, PyDict>> {
         let mut tables = Tables::default();
         let made = py.detach(|| {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.account.add(batch);
-            state.tables.push(batch, &mut tables)
+            state.account.add(&batch);
+            let pushed = state.tables.as_mut().map_or(Ok(()), |tail| tail.push(&batch, &mut tables));
+            state.last = Some(batch);
+            pushed
         });
         made.map_err(of_capture)?;
-        let by_name = PyDict::new(py);
-        for table in tables.0 {
-            let name = table.name().to_owned();
-            by_name.set_item(name, Py::<Table>::new(py, table)?)?;
+        by_name(py, tables)
+    }
+
+    /// Returns the spans that no batch has shown, because they are open, or were closed just before the end.
+    fn rest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut tables = Tables::default();
+        let made = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            match (state.tables.take(), state.last.take()) {
+                (Some(tail), Some(last)) => tail.finish(&last, &mut tables),
+                _ => Ok(()),
+            }
+        });
+        made.map_err(of_capture)?;
+        if tables.0.iter().all(|table| table.name() != "spans" || table.rows() == 0) {
+            return Ok(None);
         }
-        Ok(by_name)
+        by_name(py, tables).map(Some)
     }
 
     /// Ends the thread. Returns its error, if it had one.
@@ -212,6 +233,16 @@ impl Tail {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns tables by their names.
+fn by_name<'py>(py: Python<'py>, tables: Tables) -> PyResult<Bound<'py, PyDict>> {
+    let by_name = PyDict::new(py);
+    for table in tables.0 {
+        let name = table.name().to_owned();
+        by_name.set_item(name, Py::<Table>::new(py, table)?)?;
+    }
+    Ok(by_name)
 }
 
 impl Drop for Tail {

@@ -65,17 +65,20 @@ pub(crate) struct Start {
     next_seqnos: HashMap<RingIdentity, u64>,
     /// The number of the first file; 0 for the usual one.
     pub(super) part: u32,
+    /// True if the last batch has said that the writers have ended.
+    pub(crate) has_ended: bool,
 }
 
 impl Start {
     /// Makes the start of a capture that follows no other.
     pub(crate) fn of_host(host: &str) -> Self {
-        Self { host: Some(host.to_owned()), next_seqnos: HashMap::new(), part: 0 }
+        Self { host: Some(host.to_owned()), next_seqnos: HashMap::new(), part: 0, has_ended: false }
     }
 
     /// Begins where a batch ends.
     pub(crate) fn after(&mut self, batch: &CaptureFile) {
         self.part = batch.part().saturating_add(1);
+        self.has_ended = batch.end().is_some_and(|end| end.reason == EndReason::WritersEnded);
         for (index, ring) in batch.rings().iter().enumerate() {
             let of_end = batch.end().and_then(|end| end.stats.rings.get(index)).map(|stats| stats.last_seqno);
             // A file that nobody has ended says with its blocks how far it has come.
@@ -87,6 +90,7 @@ impl Start {
 
     /// Begins where a batch ends that was just sent.
     pub(crate) fn after_sent(&mut self, batch: &Batch<'_>) {
+        self.has_ended = batch.end.reason == EndReason::WritersEnded;
         for ring in batch.rings {
             self.next_seqnos.insert(RingIdentity::of(&ring.described), ring.stats.last_seqno.saturating_add(1));
         }

@@ -249,14 +249,14 @@ impl ReceivedCapture {
         Ok(Added::All)
     }
 
-    /// Ends the file.
+    /// Ends the file. Returns the account, and the size of the file in bytes.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn finish(mut self) -> Result<CaptureStats, CaptureError> {
+    pub(crate) fn finish(mut self) -> Result<(CaptureStats, u64), CaptureError> {
         let end = self.end();
         self.writer.finish(&end)?;
-        Ok(end.stats)
+        Ok((end.stats, self.writer.bytes()))
     }
 
     fn end(&self) -> CaptureEnd {

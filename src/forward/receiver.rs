@@ -185,7 +185,8 @@ impl Receiver {
             }
         }
         self.count();
-        let stats = self.file.finish()?;
+        let (stats, bytes) = self.file.finish()?;
+        self.state.bytes = bytes;
         Ok((self.state, stats))
     }
 

@@ -52,6 +52,10 @@ impl<'s> Sender<'s> {
         batch: &Batch<'_>,
         is_given_up: &mut IsGivenUp<'_>,
     ) -> Result<bool, CaptureError> {
+        // An earlier forwarder may have said already that nothing follows.
+        if batch.is_empty() && self.start.has_ended {
+            return Ok(false);
+        }
         let Some(id) = batch.id() else { return Ok(false) };
         let mut may_be_ours = false;
         let mut pause = PAUSE_MIN;

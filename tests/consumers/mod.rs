@@ -53,6 +53,23 @@ pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
+/// Has the independent reader of batches read a stream. Returns what it has found, or what contradicts the documents.
+/// If Python or a module is missing, prints a line that says so and returns `None`.
+pub fn read_stream(address: &str, stream: &str) -> Option<Result<Value, String>> {
+    let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
+    let needed = "import nats, numpy, xxhash, zstandard";
+    if !Command::new(&python).args(["-c", needed]).output().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: batch_reader.py needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it");
+        return None;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/consumers/batches/batch_reader.py");
+    let output = Command::new(&python).arg(script).args(["stream", address, stream]).output().unwrap();
+    Some(match output.status.success() {
+        true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
+        false => Err(String::from_utf8(output.stderr).unwrap()),
+    })
+}
+
 /// Returns the durations of the slices in `trace` that have a `span_id`: for each span, a sorted list.
 pub fn durations(trace: &Value) -> BTreeMap<u64, Vec<u64>> {
     let mut spans: BTreeMap<u64, Vec<u64>> = BTreeMap::new();

@@ -8,6 +8,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field};
 use arrow_select::take::take;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -74,9 +75,21 @@ pub(super) fn words(name: &str) -> Field {
     Field::new(name, DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)), true)
 }
 
+/// Makes a column of texts. `texts` has one for each key. In the dictionary, each text is there once, and none is null:
+/// pandas wants it so.
 fn dictionary<'t>(keys: &Int32Array, texts: impl Iterator<Item = Option<&'t str>>) -> io::Result<ArrayRef> {
-    let values = Arc::new(texts.collect::<StringArray>());
-    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys.clone(), values).map_err(io::Error::other)?))
+    let mut indices: HashMap<&str, i32> = HashMap::new();
+    let mut values = Vec::new();
+    let mut index_of = |text: &'t str| {
+        *indices.entry(text).or_insert_with(|| {
+            values.push(text);
+            values.len() as i32 - 1
+        })
+    };
+    let of_keys: Vec<Option<i32>> = texts.map(|text| text.map(&mut index_of)).collect();
+    let keys: Int32Array = keys.iter().map(|key| key.and_then(|key| of_keys[key as usize])).collect();
+    let values = Arc::new(StringArray::from(values));
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values).map_err(io::Error::other)?))
 }
 
 fn picked(keys: &Int32Array, values: impl Iterator<Item = Option<u32>>) -> io::Result<ArrayRef> {
