@@ -99,7 +99,7 @@ pub mod exec;
 #[cfg(all(feature = "export", not(any(loom, shuttle))))]
 pub mod export;
 #[cfg(all(feature = "forward", not(any(loom, shuttle))))]
-pub mod forward;
+mod forward;
 #[cfg(not(any(loom, shuttle)))]
 pub mod global;
 mod layout;
@@ -154,6 +154,12 @@ pub mod __internals {
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub mod control {
         pub use crate::control::{check_wish, decode_messages};
+    }
+    /// Batches of events that leave their host.
+    #[cfg(feature = "forward")]
+    pub mod forward {
+        pub use crate::capture::BatchFilter;
+        pub use crate::forward::*;
     }
     /// Numbers for people.
     #[cfg(feature = "export")]

@@ -183,7 +183,10 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
         assert_eq!((&ring["first"], &ring["last"]), (&1.into(), &last_seqno.into()), "seed {seed}: {found}");
         assert_eq!(found["rings"].as_array().unwrap().len(), 1, "seed {seed}");
         let in_stream = ring["events"].as_u64().unwrap();
-        assert!(in_stream >= last_seqno - lost, "seed {seed}: {in_stream} events in the stream, {lost} missing in the file");
+        assert!(
+            in_stream >= last_seqno - lost,
+            "seed {seed}: {in_stream} events in the stream, {lost} missing in the file"
+        );
     }
     Left { last_seqno, lost }
 }

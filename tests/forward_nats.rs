@@ -1,4 +1,4 @@
-//! What a receiver writes is what a capture beside the program holds, and a broker that refuses is told from one that
+//! A receiver writes what a capture beside the program holds, and a broker that refuses is told from one that
 //! is gone.
 #![cfg(feature = "cli")]
 

@@ -6,9 +6,9 @@
 
 #![cfg_attr(not(feature = "forward"), allow(dead_code, reason = "the forwarders' business"))]
 
+use super::batch_filter::BatchFilter;
 use super::end::{CaptureEnd, EndReason};
 use super::error::CaptureError;
-use super::event_filter::EventFilter;
 use super::format::PAYLOAD_BYTES_MAX;
 use super::options::CaptureOptions;
 use super::pace::Pace;
@@ -31,7 +31,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use twox_hash::XxHash3_64;
 
-/// What tells a ring from all others: its host and name, the key of its process, and the time at which it was made.
+/// The identity of a ring, which tells it from all others: its host and name, the key of its process, and the time at
+/// which it was made.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RingIdentity {
     host: String,
@@ -59,7 +60,7 @@ impl std::fmt::Display for RingIdentity {
 
 /// The seqnos at which a capture begins in rings that were captured before, and the host that batches name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Start {
+pub(crate) struct BatchStart {
     /// `None` if the capture is no capture into batches.
     pub(super) host: Option<String>,
     next_seqnos: HashMap<RingIdentity, u64>,
@@ -69,7 +70,7 @@ pub(crate) struct Start {
     pub(crate) has_ended: bool,
 }
 
-impl Start {
+impl BatchStart {
     /// Makes the start of a capture that follows no other.
     pub(crate) fn of_host(host: &str) -> Self {
         Self { host: Some(host.to_owned()), next_seqnos: HashMap::new(), part: 0, has_ended: false }
@@ -166,8 +167,8 @@ pub(crate) struct BatchOptions {
     /// The longest time between the recording of an event and the end of its batch, if the capture keeps up.
     pub(crate) every: Duration,
     pub(crate) level: i32,
-    pub(crate) start: Start,
-    pub(crate) filter: EventFilter,
+    pub(crate) start: BatchStart,
+    pub(crate) filter: BatchFilter,
     /// Leaves out what the rings hold at the beginning.
     pub(crate) only_new: bool,
 }
@@ -280,8 +281,8 @@ impl io::Write for BatchWriter {
     }
 }
 
-/// Captures rings as [`capture_rings`](super::capture_rings) does, but into batches. While the sink ends one, events wait
-/// in their rings. An error of the sink ends the capture.
+/// Captures rings as [`capture_rings`](super::capture_rings) does, but into batches. While the sink ends one, events
+/// wait in their rings. An error of the sink ends the capture.
 ///
 /// # Errors
 /// As [`capture_rings`](super::capture_rings), or an error of the sink.
@@ -320,7 +321,7 @@ pub fn follow_rings(
     progress: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<(), CaptureError> {
     const BATCH_BYTES_MAX: u64 = 8 << 20;
-    let (start, filter) = (Start::default(), EventFilter::new());
+    let (start, filter) = (BatchStart::default(), BatchFilter::new());
     let level = CaptureOptions::DEFAULT_LEVEL;
     let options = BatchOptions { bytes_max: BATCH_BYTES_MAX, every, level, start, filter, only_new };
     let mut rings = rings.into_iter();

@@ -1,10 +1,10 @@
 //! The thread that copies events out of the rings. It only copies and validates, so that it is always faster than the
 //! writers. Other threads encode, compress and write.
 
+use super::batch_filter::RunningFilter;
 use super::columns::PlacedGap;
 use super::end::EndReason;
 use super::error::CaptureError;
-use super::event_filter::RunningFilter;
 use super::format::{BLOCK_EVENTS_BYTES, RECORDS_MAX};
 use super::options::CaptureOptions;
 use super::pace::{Backlog, Pace};

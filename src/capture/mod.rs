@@ -39,7 +39,7 @@
 //! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
 //! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
 //! | `batches` | a capture into small whole files, which are sent away |
-//! | `event_filter` | the events that a capture into batches leaves out |
+//! | `batch_filter` | the events that a capture into batches leaves out |
 //! | `received` | a capture file that grows by batches |
 //! | `fit` | the part of a block that fits into the rest of a file |
 //! | `block` | reading one block, and checking it |
@@ -54,6 +54,7 @@
 //! | `roots` | the spans with which a selection of spans begins |
 
 mod ahead;
+mod batch_filter;
 pub(crate) mod batches;
 mod block;
 mod columns;
@@ -64,7 +65,6 @@ mod damage;
 mod encoding;
 mod end;
 mod error;
-mod event_filter;
 mod events;
 mod filter_bits;
 mod fit;
@@ -100,12 +100,14 @@ mod wire;
 mod workers;
 mod write;
 
+#[cfg(feature = "forward")]
+#[doc(hidden)]
+pub use batch_filter::BatchFilter;
 #[doc(hidden)]
 pub use batches::follow_rings;
 pub use cut::{CutSummary, Shortfall};
 pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};
-pub use event_filter::EventFilter;
 pub use events::CaptureEvents;
 pub use options::CaptureOptions;
 // Public for the program `eventring`, which makes its other files (exports and snapshots) in the same way.

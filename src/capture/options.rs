@@ -1,7 +1,7 @@
 //! The settings of a capture.
 
-use super::batches::Start;
-use super::event_filter::EventFilter;
+use super::batch_filter::BatchFilter;
+use super::batches::BatchStart;
 use super::format::PAYLOAD_BYTES_MAX;
 use super::pace::Pace;
 use std::time::Duration;
@@ -23,9 +23,9 @@ pub struct CaptureOptions {
     /// The size of the largest payload that is taken.
     pub(super) payload_bytes_max: usize,
     /// The beginning in rings that were captured before, and the name of their host.
-    pub(super) start: Start,
+    pub(super) start: BatchStart,
     /// The events that are taken.
-    pub(super) filter: EventFilter,
+    pub(super) filter: BatchFilter,
 }
 
 impl Default for CaptureOptions {
@@ -52,8 +52,8 @@ impl CaptureOptions {
             overwrite: false,
             wait_max: Pace::WAIT_MAX,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            start: Start::default(),
-            filter: EventFilter::new(),
+            start: BatchStart::default(),
+            filter: BatchFilter::new(),
         }
     }
 

@@ -55,7 +55,7 @@ struct ReceivedRing {
     has_ended: bool,
 }
 
-/// What [`ReceivedCapture::add`] did with a batch.
+/// The fate of a batch that was given to [`ReceivedCapture::add`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Added {
     /// The file has all of it now.
@@ -99,6 +99,8 @@ impl ReceivedCapture {
         let entry = OutputEntry::open(path)?;
         let file = if overwrite { None } else { entry.open_to_append()? };
         let opened = match file {
+            // A receiver was killed before it had written anything.
+            Some(file) if is_empty(&file) => Self::begin(file, stream),
             Some(file) => Self::go_on(file, stream),
             None => Self::begin(entry.lock(entry.create(overwrite, &ReadFiles::default())?)?, stream),
         };
@@ -393,6 +395,10 @@ impl BlockRecords {
     fn first_after_cut(&self, last_seqno: u64) -> usize {
         self.events.descriptors().partition_point(|event| event.seqno <= last_seqno)
     }
+}
+
+fn is_empty(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.len() == 0)
 }
 
 fn seek_to(mut file: &File, offset: u64) -> std::io::Result<()> {

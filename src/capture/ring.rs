@@ -1,7 +1,7 @@
 //! The description of a ring in a capture.
 
+use super::batch_filter::ALL_PER_MILLION;
 use super::batches::name_of;
-use super::event_filter::ALL_PER_MILLION;
 use super::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use crate::reader::{ClockInfo, Reader, RingInfo};

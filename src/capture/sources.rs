@@ -1,9 +1,9 @@
 //! The rings that a capture reads.
 
-use super::batches::{self, RingIdentity, Start};
+use super::batch_filter::BatchFilter;
+use super::batches::{self, BatchStart, RingIdentity};
 use super::columns::RingLayout;
 use super::error::{CaptureError, CaptureErrorKind};
-use super::event_filter::EventFilter;
 use super::format::RINGS_MAX;
 use super::overlaps::PayloadExtent;
 use super::record::SortKey;
@@ -28,8 +28,8 @@ pub(super) struct Sources {
     first_shards: BTreeMap<u32, CapturedRing>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
-    start: Start,
-    filter: EventFilter,
+    start: BatchStart,
+    filter: BatchFilter,
     /// The number of shard errors in the ring set's list that are already in the problems.
     known_shard_errors: usize,
     pub(super) found: FoundRings,
@@ -97,7 +97,7 @@ impl FoundRings {
 impl Sources {
     /// Makes an empty set of rings. With `only_new`, the capture leaves out the events that the rings hold at the
     /// start.
-    pub(super) fn new(only_new: bool, start: Start, filter: EventFilter) -> Self {
+    pub(super) fn new(only_new: bool, start: BatchStart, filter: BatchFilter) -> Self {
         Self {
             set: RingSet::options().from_readers([]),
             rings: Vec::new(),

@@ -67,10 +67,10 @@ mod track_rows;
 mod walls;
 
 pub use files::ExportFiles;
+pub use names::Names;
 #[cfg(feature = "parquet")]
 #[doc(hidden)]
 pub use parquet::{ArrowSink, ArrowTail, tables_of_capture};
-pub use names::Names;
 pub use payloads::PayloadLosses;
 pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};
 

@@ -1,5 +1,5 @@
-//! A connection to a stream of NATS JetStream. The functions of this module wait for the broker; the connection lives on
-//! a thread of its own.
+//! A connection to a stream of NATS JetStream. The functions of this module wait for the broker; the connection lives
+//! on a thread of its own.
 
 use crate::capture::{CaptureError, CaptureErrorKind};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
@@ -155,7 +155,7 @@ impl StreamOptions {
 
 /// A stream of a broker. Clones share one connection.
 #[derive(Clone)]
-pub struct Stream {
+pub struct EventStream {
     runtime: Arc<Runtime>,
     client: Client,
     context: Context,
@@ -191,7 +191,7 @@ pub(super) enum NotPublished {
     NotNow(String),
 }
 
-impl Stream {
+impl EventStream {
     /// Connects to the broker, and makes the stream if there is none of this name.
     ///
     /// # Errors
@@ -301,9 +301,9 @@ impl Stream {
     }
 }
 
-impl std::fmt::Debug for Stream {
+impl std::fmt::Debug for EventStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("EventStream").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_name_that_no_stream_can_have_is_refused_without_a_connection() {
-        let error = Stream::open(&StreamOptions::new("nats://127.0.0.1:1", "a.b")).unwrap_err();
+        let error = EventStream::open(&StreamOptions::new("nats://127.0.0.1:1", "a.b")).unwrap_err();
         assert_eq!(error.kind(), CaptureErrorKind::BadOptions);
     }
 }

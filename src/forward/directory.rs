@@ -3,9 +3,9 @@
 //! Like the batches of a stream, the files say where the next one goes on. A forwarder that died continues after the
 //! newest file, even if nobody has ended that.
 
-use crate::capture::batches::{Batch, BatchOptions, BatchSink, Start, capture_batches, host_name};
+use crate::capture::batches::{Batch, BatchOptions, BatchSink, BatchStart, capture_batches, host_name};
 use crate::capture::{
-    CaptureError, CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, CaptureSummary, EventFilter,
+    BatchFilter, CaptureError, CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, CaptureSummary,
     NextRing, OutputEntry, ReadFiles,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -28,7 +28,7 @@ pub struct DirectoryOptions {
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
     level: i32,
-    filter: EventFilter,
+    filter: BatchFilter,
 }
 
 impl DirectoryOptions {
@@ -42,7 +42,7 @@ impl DirectoryOptions {
             max_age: None,
             max_bytes: None,
             level: CaptureOptions::DEFAULT_LEVEL,
-            filter: EventFilter::new(),
+            filter: BatchFilter::new(),
         }
     }
 
@@ -72,7 +72,7 @@ impl DirectoryOptions {
     }
 
     /// Writes only the events that a filter keeps.
-    pub fn filter(self, filter: EventFilter) -> Self {
+    pub fn filter(self, filter: BatchFilter) -> Self {
         Self { filter, ..self }
     }
 }
@@ -110,8 +110,8 @@ pub fn forward_to_directory(
 }
 
 /// Returns the start after the newest file under this name.
-fn start_after_newest(directory: &Path, name: &str) -> Result<Start, CaptureError> {
-    let mut start = Start::of_host(&host_name());
+fn start_after_newest(directory: &Path, name: &str) -> Result<BatchStart, CaptureError> {
+    let mut start = BatchStart::of_host(&host_name());
     for kept in kept(directory, name)?.iter().rev().filter(|kept| kept.is_capture) {
         match CaptureFile::open(&kept.path) {
             Ok(newest) if !newest.rings().is_empty() => {
@@ -161,7 +161,7 @@ impl BatchSink for Files<'_> {
 }
 
 /// Something in the directory that this name has: a file, or a directory that was made of one.
-struct Kept {
+struct KeptFile {
     path: PathBuf,
     is_capture: bool,
     bytes: u64,
@@ -169,7 +169,7 @@ struct Kept {
 }
 
 /// Returns everything under a name, the oldest first.
-fn kept(directory: &Path, name: &str) -> Result<Vec<Kept>, CaptureError> {
+fn kept(directory: &Path, name: &str) -> Result<Vec<KeptFile>, CaptureError> {
     let read = |error| CaptureError::io("read the directory", error).at(directory);
     let mut kept = Vec::new();
     for entry in fs::read_dir(directory).map_err(read)? {
@@ -182,7 +182,7 @@ fn kept(directory: &Path, name: &str) -> Result<Vec<Kept>, CaptureError> {
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
         let is_capture = metadata.is_file() && path.extension().is_some_and(|extension| extension == EXTENSION);
         let bytes = if metadata.is_dir() { bytes_in(&path) } else { metadata.len() };
-        kept.push(Kept { path, is_capture, bytes, written: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH) });
+        kept.push(KeptFile { path, is_capture, bytes, written: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH) });
     }
     // The names have the time.
     kept.sort_by(|a, b| a.path.cmp(&b.path));

@@ -1,10 +1,10 @@
 //! A recorder's events, as batches, to their stream.
 
-use super::broker::Stream;
+use super::broker::EventStream;
 use super::sender::Sender;
 use super::subject::subject_of;
 use crate::capture::batches::{Batch, BatchOptions, BatchesInMemory, capture_batches, host_name};
-use crate::capture::{CaptureError, CaptureOptions, EndReason, EventFilter, NextRing};
+use crate::capture::{BatchFilter, CaptureError, CaptureOptions, EndReason, NextRing};
 use crate::reader::Reader;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ pub struct ForwardOptions {
     host: Option<String>,
     every: Duration,
     level: i32,
-    filter: EventFilter,
+    filter: BatchFilter,
 }
 
 impl Default for ForwardOptions {
@@ -37,7 +37,7 @@ impl ForwardOptions {
             host: None,
             every: Duration::from_millis(200),
             level: CaptureOptions::DEFAULT_LEVEL,
-            filter: EventFilter::new(),
+            filter: BatchFilter::new(),
         }
     }
 
@@ -55,7 +55,7 @@ impl ForwardOptions {
 
     /// Sends only the events that a filter keeps. The others are gaps with the cause
     /// [`GapCause::Filtered`](crate::reader::GapCause::Filtered).
-    pub fn filter(self, filter: EventFilter) -> Self {
+    pub fn filter(self, filter: BatchFilter) -> Self {
         Self { filter, ..self }
     }
 
@@ -126,7 +126,7 @@ pub struct ForwardSummary {
 /// The ring cannot be read, the broker refuses a batch, or the end came before all batches were sent.
 pub fn forward(
     ring: &Reader,
-    stream: &Stream,
+    stream: &EventStream,
     options: &ForwardOptions,
     progress: &mut dyn FnMut(&ForwardProgress) -> ControlFlow<()>,
 ) -> Result<ForwardSummary, CaptureError> {

@@ -27,7 +27,7 @@ mod receiver;
 mod sender;
 mod subject;
 
-pub use broker::{Stream, StreamOptions};
+pub use broker::{EventStream, StreamOptions};
 pub use directory::{DirectoryOptions, forward_to_directory};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
 pub use receiver::{ReceiveProgress, Receiver, ReceiverOptions, Share};

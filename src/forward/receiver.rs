@@ -1,6 +1,6 @@
 //! A stream, as a capture file.
 
-use super::broker::{BatchesOfStream, StoredBatch, Stream};
+use super::broker::{BatchesOfStream, EventStream, StoredBatch};
 use super::subject::filter_of;
 use crate::capture::batches::read_batch;
 use crate::capture::received::{Added, ReceivedCapture};
@@ -103,7 +103,7 @@ pub struct ReceiveProgress {
 /// The file remembers how far it has come. So a receiver that was killed goes on where it was, with the same file. Two
 /// receivers cannot write one file.
 pub struct Receiver {
-    stream: Stream,
+    stream: EventStream,
     file: ReceivedCapture,
     filter: String,
     share: Option<Share>,
@@ -121,7 +121,7 @@ impl Receiver {
     ///
     /// # Errors
     /// The file cannot be made, or it exists and is of another stream or no receiver's, or another receiver writes it.
-    pub fn open(stream: Stream, output: &Path, options: &ReceiverOptions) -> Result<Self, CaptureError> {
+    pub fn open(stream: EventStream, output: &Path, options: &ReceiverOptions) -> Result<Self, CaptureError> {
         let file = ReceivedCapture::open(output, stream.name(), options.overwrite)?;
         Ok(Self {
             filter: filter_of(stream.name(), options.host.as_deref(), options.ring.as_deref()),

@@ -1,7 +1,7 @@
 //! Sending a batch exactly once: each batch names the one before it, and after any doubt the stream is asked.
 
-use super::broker::{NewBatch, NotPublished, Stream};
-use crate::capture::batches::{Batch, Start, read_batch};
+use super::broker::{EventStream, NewBatch, NotPublished};
+use crate::capture::batches::{Batch, BatchStart, read_batch};
 use crate::capture::{CaptureError, CaptureErrorKind};
 use std::time::{Duration, Instant};
 
@@ -11,29 +11,29 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The sender of the batches of one subject.
 pub(super) struct Sender<'s> {
-    stream: &'s Stream,
+    stream: &'s EventStream,
     subject: String,
     /// The sequence number of the subject's last batch; 0 if there is none.
     last_sequence: u64,
     /// Where that batch ends.
-    pub(super) start: Start,
+    pub(super) start: BatchStart,
     /// True if the stream went on without this forwarder, so that the capture must begin anew at `start`.
     pub(super) must_begin_anew: bool,
     pub(super) resent: u64,
 }
 
-/// What stands in the way of a batch, for the caller: returns true if it shall be given up.
+/// A function that learns what stands in the way of a batch, and returns true if the batch shall be given up.
 pub(super) type IsGivenUp<'g> = dyn FnMut(Option<&str>) -> bool + 'g;
 
 impl<'s> Sender<'s> {
     /// Asks the stream where its last batch of this subject ends.
     pub(super) fn new(
-        stream: &'s Stream,
+        stream: &'s EventStream,
         subject: String,
         host: &str,
         is_given_up: &mut IsGivenUp<'_>,
     ) -> Result<Self, CaptureError> {
-        let start = Start::of_host(host);
+        let start = BatchStart::of_host(host);
         let mut sender =
             Self { stream, subject, last_sequence: 0, start: start.clone(), must_begin_anew: false, resent: 0 };
         sender.look(&start, is_given_up)?;
@@ -110,7 +110,7 @@ impl<'s> Sender<'s> {
 
     /// Asks for the last batch of the subject. If there is none, `known` stays where the next one begins: a stream may
     /// forget old batches.
-    fn look(&mut self, known: &Start, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
+    fn look(&mut self, known: &BatchStart, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
         let mut pause = PAUSE_MIN;
         loop {
             match self.stream.last_of(&self.subject) {

@@ -19,7 +19,7 @@ pub(super) fn filter_of(stream: &str, host: Option<&str>, ring: Option<&str>) ->
     format!("{stream}.{}.{}.*", token(host), token(ring))
 }
 
-/// What a part of a subject cannot have, dots, spaces and wildcards among others, and what else may mislead.
+/// The characters that a part of a subject cannot have, such as dots, spaces and wildcards, and all other unusual ones.
 const ENCODED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// Returns a name as one part of a subject.

@@ -62,8 +62,8 @@ impl GapCause {
         Self::Filtered,
     ];
 
-    /// Returns true if events are lost. Returns false for numbers that a writer gave up, because they stand for no event,
-    /// and for events that nobody wanted.
+    /// Returns true if events are lost. Returns false for numbers that a writer gave up, because they stand for no
+    /// event, and for events that nobody wanted.
     #[must_use]
     pub fn is_loss(self) -> bool {
         !matches!(self, Self::GivenUp | Self::Filtered)

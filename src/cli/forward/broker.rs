@@ -2,11 +2,11 @@
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{parse_bytes, parse_duration};
-use eventring::forward::StreamOptions;
+use eventring::__internals::forward::StreamOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How to get at a stream of NATS JetStream.
+/// The way to a stream of NATS JetStream.
 #[derive(clap::Args)]
 pub(super) struct BrokerArgs {
     /// The stream. Its batches have the subjects STREAM.HOST.RING.KIND
@@ -29,13 +29,13 @@ pub(super) struct BrokerArgs {
     tls_key: Option<PathBuf>,
 }
 
-/// What a stream keeps that is made.
+/// The limits of what is kept.
 #[derive(clap::Args)]
 pub(super) struct RetentionArgs {
-    /// What is kept: batches of a stream that is made, or files; older ones go
+    /// Age from which on batches of a stream that is made, or files, are removed
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) max_age: Option<Duration>,
-    /// The same by size: when there is more, the oldest go
+    /// Size of all of them together; when there is more, the oldest are removed
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(super) max_bytes: Option<u64>,
 }

@@ -7,9 +7,9 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output_directory;
 use crate::cli::saved::{parse_bytes, parse_duration};
+use eventring::__internals::forward::{DirectoryOptions, forward_to_directory};
 use eventring::capture::{CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
-use eventring::forward::{DirectoryOptions, forward_to_directory};
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The files of a directory.
 #[derive(clap::Args)]
 pub(super) struct DirectoryArgs {
-    /// What files in a directory are: evc, or parquet: a directory of tables for each file
+    /// Format of files in a directory: evc, or parquet, a directory of tables for each file
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = FileFormat::Evc)]
     format: FileFormat,
     /// Begin a new file in the directory after this time

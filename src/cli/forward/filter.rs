@@ -1,6 +1,6 @@
 //! The options that choose which events leave the host.
 
-use eventring::capture::EventFilter;
+use eventring::__internals::forward::BatchFilter;
 use eventring::schema::perf::CallSiteLevel;
 
 /// The events that are sent; the others are counted, and are no loss.
@@ -21,8 +21,8 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
-    pub(super) fn filter(&self) -> EventFilter {
-        let mut filter = EventFilter::new();
+    pub(super) fn filter(&self) -> BatchFilter {
+        let mut filter = BatchFilter::new();
         for name in &self.types {
             filter = filter.event_type(name);
         }

@@ -5,8 +5,8 @@ use super::report::Reports;
 use crate::cli::capture::{AwaitedRings, report_problem};
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
+use eventring::__internals::forward::{EventStream, ForwardOptions, ForwardSummary, forward};
 use eventring::capture::{CaptureError, EndReason, NextRing};
-use eventring::forward::{ForwardOptions, ForwardSummary, Stream, forward};
 use eventring::reader::Reader;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,7 +25,7 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
     if let Some(bytes) = args.retention.max_bytes {
         stream = stream.max_bytes(bytes);
     }
-    let stream = Stream::open_or_make(&stream)?;
+    let stream = EventStream::open_or_make(&stream)?;
     let mut options =
         ForwardOptions::new().every(args.every).compression_level(args.level).filter(args.filter.filter());
     if let Some(host) = &args.host {
@@ -80,7 +80,7 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
 
 struct Forwarding<'f> {
     args: &'f ForwardArgs,
-    stream: &'f Stream,
+    stream: &'f EventStream,
     options: &'f ForwardOptions,
     shall_end: &'f AtomicBool,
     reports: &'f Reports,

@@ -10,9 +10,9 @@ use crate::cli::output;
 use crate::cli::output_directory;
 use crate::cli::paint::WARNING;
 use crate::cli::saved::parse_duration;
+use eventring::__internals::forward::{EventStream, ReceiveProgress, Receiver, ReceiverOptions, Share};
 use eventring::capture::{CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
-use eventring::forward::{ReceiveProgress, Receiver, ReceiverOptions, Share, Stream};
 use serde_json::json;
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -74,7 +74,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let interrupt = Interrupt::listen()?;
-    let stream = Stream::open(&args.broker.options(&args.from)?)?;
+    let stream = EventStream::open(&args.broker.options(&args.from)?)?;
     let mut options = ReceiverOptions::new().overwrite(args.force);
     if let Some(host) = &args.host {
         options = options.host(host);

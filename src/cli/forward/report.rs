@@ -1,9 +1,9 @@
-//! What people and scripts learn about forwarding: a line of progress, problems, the counts at the end.
+//! The report to people and scripts about forwarding: a line of progress, problems, the counts at the end.
 
 use crate::cli::capture::report_problem;
 use crate::cli::format::{bytes, events, grouped};
 use crate::cli::paint::{DIM, WARNING};
-use eventring::forward::{ForwardProgress, ForwardSummary};
+use eventring::__internals::forward::{ForwardProgress, ForwardSummary};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::Write as _;

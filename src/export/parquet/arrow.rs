@@ -31,7 +31,7 @@ pub trait ArrowSink {
 pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<ExportSummary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
     let types = FieldTypes::of(&recording)?;
-    let mut summary = write_rows(&recording, &types, &mut Numbered { sink, count: 0 })?;
+    let mut summary = write_rows(&recording, &types, &mut NumberedTables { sink, count: 0 })?;
     summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
 }
@@ -53,7 +53,7 @@ impl ArrowTail {
     pub fn push(&mut self, batch: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<(), CaptureError> {
         let recording = CaptureRecording::new(batch)?;
         let types = FieldTypes::default();
-        let mut out = Numbered { sink, count: 0 };
+        let mut out = NumberedTables { sink, count: 0 };
         let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
         pass::run_on(&recording, &mut tables, &mut self.replays)?;
         tables.finish().map_err(pass::write_error)
@@ -66,7 +66,7 @@ impl ArrowTail {
     pub fn finish(self, last: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<(), CaptureError> {
         let recording = CaptureRecording::new(last)?;
         let types = FieldTypes::default();
-        let mut out = Numbered { sink, count: 0 };
+        let mut out = NumberedTables { sink, count: 0 };
         let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
         let last_nanos = last.end().map_or(0, |end| end.ended_epoch_nanos);
         for (process_index, replay) in self.replays.into_iter().enumerate() {
@@ -79,12 +79,12 @@ impl ArrowTail {
 }
 
 /// Numbers the tables of a consumer.
-struct Numbered<'s> {
+struct NumberedTables<'s> {
     sink: &'s mut dyn ArrowSink,
     count: usize,
 }
 
-impl TableSink for Numbered<'_> {
+impl TableSink for NumberedTables<'_> {
     fn create(&mut self, name: &str, schema: SchemaRef, _: usize) -> io::Result<TableIndex> {
         self.sink.table(name, schema);
         self.count += 1;

@@ -126,9 +126,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         };
         let table = match &mut self.samples[sample] {
             Some(table) => table,
-            empty => {
-                empty.insert(ParquetTable::create(SampleColumns::default(), SAMPLES[sample], TIME, self.out)?)
-            }
+            empty => empty.insert(ParquetTable::create(SampleColumns::default(), SAMPLES[sample], TIME, self.out)?),
         };
         let decoded = record.decode(catalog);
         let bytes = table.columns.push(process, record, &decoded.thread, &decoded.content);

@@ -28,20 +28,20 @@ pub(super) const ALL_PER_MILLION: u32 = 1_000_000;
 /// The events that a forwarder sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
-pub struct EventFilter {
+pub struct BatchFilter {
     types: Vec<String>,
     level: CallSiteLevel,
     spans: Vec<String>,
     sampled_per_million: u32,
 }
 
-impl Default for EventFilter {
+impl Default for BatchFilter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl EventFilter {
+impl BatchFilter {
     /// Makes a filter that keeps all events.
     pub fn new() -> Self {
         let (types, spans) = (Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ impl EventFilter {
     }
 }
 
-impl std::fmt::Display for EventFilter {
+impl std::fmt::Display for BatchFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let types = self.types.iter().map(|name| format!("type={name}"));
         let spans = self.spans.iter().map(|name| format!("span={name}"));
@@ -94,9 +94,9 @@ impl std::fmt::Display for EventFilter {
     }
 }
 
-/// What is known of a span's tree.
+/// The verdict on a span, by its tree.
 #[derive(Clone, Copy)]
-struct Verdict {
+struct TreeVerdict {
     is_sampled: bool,
     /// True if the span or one above it has a wanted name.
     is_named: bool,
@@ -111,14 +111,14 @@ struct FoundSpan {
 
 /// A filter at work on the rings of one recorder.
 pub(super) struct RunningFilter {
-    filter: EventFilter,
+    filter: BatchFilter,
     /// The codes of the wanted types; `None` if all are wanted, or for a perf ring.
     types: Option<HashSet<u16>>,
     is_perf: bool,
     shard0: Option<Reader>,
     process_key: u64,
     catalog: Catalog,
-    spans: HashMap<u64, Verdict>,
+    spans: HashMap<u64, TreeVerdict>,
     /// Spans that were closed, with the pass in which they were.
     closed: VecDeque<(u64, u64)>,
     pass: u64,
@@ -128,7 +128,7 @@ pub(super) struct RunningFilter {
 
 impl RunningFilter {
     /// Makes a filter for the recorder of this ring.
-    pub(super) fn new(filter: &EventFilter, ring: &Reader) -> Self {
+    pub(super) fn new(filter: &BatchFilter, ring: &Reader) -> Self {
         let info = ring.info();
         let is_perf = info.content_type == CONTENT_TYPE_PERF;
         let text = ring.schema_text();
@@ -200,7 +200,7 @@ impl RunningFilter {
         }
     }
 
-    fn verdict_of_new(&mut self, ext: &PerfExt, rings: &[CopiedRing]) -> Verdict {
+    fn verdict_of_new(&mut self, ext: &PerfExt, rings: &[CopiedRing]) -> TreeVerdict {
         if let Some(known) = self.spans.get(&ext.span_id) {
             return *known;
         }
@@ -211,7 +211,7 @@ impl RunningFilter {
     }
 
     /// Returns the verdict of a span that an event is about. The event has the call site of the span.
-    fn verdict_of(&mut self, ext: &PerfExt, rings: &[CopiedRing]) -> Verdict {
+    fn verdict_of(&mut self, ext: &PerfExt, rings: &[CopiedRing]) -> TreeVerdict {
         let verdict = self.verdict_by_id(ext.span_id, rings);
         match self.spans.contains_key(&ext.span_id) {
             true => verdict,
@@ -220,7 +220,7 @@ impl RunningFilter {
         }
     }
 
-    fn verdict_by_id(&mut self, span: u64, rings: &[CopiedRing]) -> Verdict {
+    fn verdict_by_id(&mut self, span: u64, rings: &[CopiedRing]) -> TreeVerdict {
         if !self.spans.contains_key(&span) {
             self.scout(rings);
         }
@@ -228,17 +228,17 @@ impl RunningFilter {
     }
 
     /// Returns the verdict of a span of which nothing but the id is known.
-    fn as_root(&self, span: u64) -> Verdict {
+    fn as_root(&self, span: u64) -> TreeVerdict {
         let mut hasher = XxHash3_64::new();
         hasher.write(&self.process_key.to_le_bytes());
         hasher.write(&span.to_le_bytes());
         let place = (u128::from(hasher.finish()) * u128::from(ALL_PER_MILLION)) >> 64;
         let is_sampled = place < u128::from(self.filter.sampled_per_million);
-        Verdict { is_sampled, is_named: self.filter.spans.is_empty(), has_level: true }
+        TreeVerdict { is_sampled, is_named: self.filter.spans.is_empty(), has_level: true }
     }
 
     /// Judges a span by its parent and its call site, and remembers the verdict.
-    fn judge(&mut self, span: u64, parent: u64, call_site: u32) -> Verdict {
+    fn judge(&mut self, span: u64, parent: u64, call_site: u32) -> TreeVerdict {
         // The siblings of a span whose parent is not known get the same verdict.
         let above = match (parent, self.spans.get(&parent)) {
             (0, _) => self.as_root(span),
@@ -246,7 +246,7 @@ impl RunningFilter {
             (_, None) => self.as_root(parent),
         };
         let has_name = !self.filter.spans.is_empty() && self.has_wanted_name(call_site);
-        let verdict = Verdict {
+        let verdict = TreeVerdict {
             is_sampled: above.is_sampled,
             is_named: above.is_named || has_name,
             has_level: self.has_level(call_site),
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_filter_says_in_words_what_it_keeps() {
-        let filter = EventFilter::new();
+        let filter = BatchFilter::new();
         assert!(filter.keeps_all() && filter.to_string().is_empty());
         let filter = filter.event_type("A").level(CallSiteLevel::Info).span("request").sampled_per_million(10_000);
         assert_eq!(filter.to_string(), "type=A level=info span=request sample=10000/1000000");
