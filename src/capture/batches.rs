@@ -76,8 +76,19 @@ impl BatchStart {
         Self { host: Some(host.to_owned()), next_seqnos: HashMap::new(), part: 0, has_ended: false }
     }
 
-    /// Begins where a batch ends.
-    pub(crate) fn after(&mut self, batch: &CaptureFile) {
+    /// Returns true if the batch has any ring whose next seqno is known.
+    pub(crate) fn has_any(&self, batch: &CaptureFile) -> bool {
+        batch.rings().iter().any(|ring| self.next_seqnos.contains_key(&RingIdentity::of(ring)))
+    }
+
+    /// Returns the start of a capture on the same host that follows no other.
+    pub(crate) fn of_no_ring(&self) -> Self {
+        Self { host: self.host.clone(), ..Self::default() }
+    }
+
+    /// Begins where a batch ends. Returns true if a ring of the batch was known.
+    pub(crate) fn after(&mut self, batch: &CaptureFile) -> bool {
+        let is_known = self.has_any(batch);
         self.part = batch.part().saturating_add(1);
         self.has_ended = batch.end().is_some_and(|end| end.reason == EndReason::WritersEnded);
         for (index, ring) in batch.rings().iter().enumerate() {
@@ -87,6 +98,7 @@ impl BatchStart {
             let last_seqno = of_end.unwrap_or_else(of_blocks);
             self.next_seqnos.insert(RingIdentity::of(ring), last_seqno.saturating_add(1));
         }
+        is_known
     }
 
     /// Begins where a batch ends that was just sent.

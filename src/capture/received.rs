@@ -45,6 +45,8 @@ pub(crate) struct ReceivedCapture {
     entries: HashSet<Vec<u8>>,
     stream: String,
     place: u64,
+    /// The time at which the broker has stored the batch at this place, in nanoseconds since the epoch.
+    stored_epoch_nanos: u64,
 }
 
 /// A ring of the file.
@@ -69,6 +71,7 @@ pub(crate) enum Added {
 /// The place of a received batch in its stream, and the account of the file up to it.
 struct Place {
     sequence: u64,
+    stored_epoch_nanos: u64,
     stream: String,
     end: CaptureEnd,
 }
@@ -77,6 +80,7 @@ impl Place {
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_u64(&mut out, self.sequence);
+        put_u64(&mut out, self.stored_epoch_nanos);
         put_text(&mut out, &self.stream);
         out.extend(self.end.encode());
         out
@@ -84,8 +88,8 @@ impl Place {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
-        let (sequence, stream) = (bytes.u64()?, bytes.text()?);
-        Some(Self { sequence, stream, end: CaptureEnd::decode(bytes.rest())? })
+        let (sequence, stored_epoch_nanos, stream) = (bytes.u64()?, bytes.u64()?, bytes.text()?);
+        Some(Self { sequence, stored_epoch_nanos, stream, end: CaptureEnd::decode(bytes.rest())? })
     }
 }
 
@@ -131,6 +135,7 @@ impl ReceivedCapture {
             entries: HashSet::new(),
             stream: stream.to_owned(),
             place: 0,
+            stored_epoch_nanos: 0,
         })
     }
 
@@ -143,7 +148,7 @@ impl ReceivedCapture {
             return refuse(format!("it exists, and no receiver has written it; {REMEDY}"));
         };
         let place = Place::decode(&block::content(&known.file, &known.blocks[last])?);
-        let Some(Place { sequence, stream: its, end }) = place else {
+        let Some(Place { sequence, stored_epoch_nanos, stream: its, end }) = place else {
             let message = "its place in the stream is damaged; receive into a new file";
             return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
         };
@@ -157,7 +162,7 @@ impl ReceivedCapture {
         cut.map_err(|error| CaptureError::io_writing("go on with it", error))?;
         let out = Box::new(BufWriter::new(file));
         let mut received = Self::with(CaptureWriter::after(out, blocks.clone(), rings)?, stream)?;
-        received.place = sequence;
+        (received.place, received.stored_epoch_nanos) = (sequence, stored_epoch_nanos);
         for (ring, stats) in rings.iter().zip(end.stats.rings) {
             received.processes.insert((ring.host.clone(), ring.process_key), ring.process);
             received.by_identity.insert(RingIdentity::of(ring), received.rings.len() as u32);
@@ -182,6 +187,11 @@ impl ReceivedCapture {
         self.place
     }
 
+    /// Returns the time at which the broker has stored the last batch, in nanoseconds since the epoch.
+    pub(crate) fn stored_epoch_nanos(&self) -> u64 {
+        self.stored_epoch_nanos
+    }
+
     /// Returns the account so far.
     pub(crate) fn stats(&self) -> CaptureStats {
         CaptureStats { rings: self.rings.iter().map(|ring| ring.stats.clone()).collect() }
@@ -197,12 +207,18 @@ impl ReceivedCapture {
         !self.rings.is_empty() && self.rings.iter().all(|ring| ring.has_ended)
     }
 
-    /// Adds what a batch has and the file has not. `place` is its place in the stream. If seqnos before the batch are
+    /// Adds what a batch has and the file has not. `place` is its place in the stream, and the time at which
+    /// the broker has stored it. If seqnos before the batch are
     /// missing, they become a gap with `states_gaps`; without, the batch is not added.
     ///
     /// # Errors
     /// The batch is damaged, or the file cannot be written.
-    pub(crate) fn add(&mut self, batch: &CaptureFile, place: u64, states_gaps: bool) -> Result<Added, CaptureError> {
+    pub(crate) fn add(
+        &mut self,
+        batch: &CaptureFile,
+        place: (u64, u64),
+        states_gaps: bool,
+    ) -> Result<Added, CaptureError> {
         let end = batch.end().filter(|_| !batch.is_truncated()).ok_or_else(|| {
             CaptureError::new(CaptureErrorKind::Damaged, "the batch has no account, expected a whole capture file")
         })?;
@@ -243,10 +259,12 @@ impl ReceivedCapture {
             };
         }
         if self.writer.bytes() == bytes_before {
-            self.place = self.place.max(place);
+            if place.0 > self.place {
+                (self.place, self.stored_epoch_nanos) = place;
+            }
             return Ok(Added::Nothing);
         }
-        self.place = place;
+        (self.place, self.stored_epoch_nanos) = place;
         self.write_place()?;
         Ok(Added::All)
     }
@@ -268,7 +286,8 @@ impl ReceivedCapture {
     }
 
     fn write_place(&mut self) -> Result<(), CaptureError> {
-        let place = Place { sequence: self.place, stream: self.stream.clone(), end: self.end() };
+        let (sequence, stored_epoch_nanos) = (self.place, self.stored_epoch_nanos);
+        let place = Place { sequence, stored_epoch_nanos, stream: self.stream.clone(), end: self.end() };
         self.writer.place(&place.encode())
     }
 

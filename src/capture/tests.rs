@@ -206,7 +206,7 @@ fn files_of_another_kind_or_version_are_refused() {
     let open = |bytes: &[u8]| CaptureFile::from_file(file_of(bytes)).unwrap_err().kind();
     assert_eq!(open(&[0; 100]), CaptureErrorKind::NotACapture);
     let mut later = bytes;
-    later[8] = 5;
+    later[8] = 6;
     assert_eq!(open(&later), CaptureErrorKind::WrongVersion);
 }
 
@@ -229,7 +229,7 @@ proptest! {
 #[test]
 fn versions_of_earlier_and_later_programs_are_refused_with_a_reason() {
     let mut bytes = bytes_of(&five_blocks().file());
-    for (version, which) in [(3, "an earlier eventring"), (5, "a later eventring")] {
+    for (version, which) in [(4, "an earlier eventring"), (6, "a later eventring")] {
         bytes[8] = version;
         let error = CaptureFile::from_file(file_of(&bytes)).unwrap_err();
         assert_eq!(error.kind(), CaptureErrorKind::WrongVersion);

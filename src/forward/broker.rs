@@ -167,6 +167,10 @@ pub struct EventStream {
 pub(super) struct StoredBatch {
     pub(super) subject: String,
     pub(super) sequence: u64,
+    /// The id under which it was published; empty if it had none.
+    pub(super) id: String,
+    /// The time at which the broker has stored it, in nanoseconds since the epoch.
+    pub(super) stored_epoch_nanos: u64,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -240,6 +244,12 @@ impl EventStream {
         MESSAGE_BYTES_MAX.min(of_broker).saturating_sub(HEADERS_BYTES) as u64
     }
 
+    /// Returns the number of times that a connection was made. If it is another number than before, the broker may have
+    /// been started again, and may have lost its last batches.
+    pub(super) fn connections(&self) -> u64 {
+        self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// Returns the last batch of a subject.
     pub(super) fn last_of(&self, subject: &str) -> Result<Option<StoredBatch>, String> {
         let found = self.runtime.block_on(self.stream.get_last_raw_message_by_subject(subject));
@@ -247,8 +257,28 @@ impl EventStream {
             Ok(message) => Ok(Some(StoredBatch {
                 subject: message.subject.to_string(),
                 sequence: message.sequence,
+                id: id_in(Some(&message.headers)),
+                stored_epoch_nanos: epoch_nanos(message.time),
                 bytes: message.payload.to_vec(),
             })),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Returns the id of the message with this number.
+    pub(super) fn id_of(&self, sequence: u64) -> Result<Option<String>, String> {
+        match self.runtime.block_on(self.stream.get_raw_message(sequence)) {
+            Ok(message) => Ok(Some(id_in(Some(&message.headers)))),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Returns the time at which the broker has stored the message with this number, in nanoseconds since the epoch.
+    pub(super) fn stored_epoch_nanos(&self, sequence: u64) -> Result<Option<u64>, String> {
+        match self.runtime.block_on(self.stream.get_raw_message(sequence)) {
+            Ok(message) => Ok(Some(epoch_nanos(message.time))),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(error.to_string()),
         }
@@ -353,6 +383,8 @@ impl BatchesOfStream {
                 let batch = StoredBatch {
                     subject: message.subject.to_string(),
                     sequence: info.stream_sequence,
+                    id: id_in(message.headers.as_ref()),
+                    stored_epoch_nanos: epoch_nanos(info.published),
                     bytes: message.payload.to_vec(),
                 };
                 if let Err(error) = take(batch) {
@@ -361,6 +393,14 @@ impl BatchesOfStream {
             }
         })
     }
+}
+
+fn id_in(headers: Option<&async_nats::HeaderMap>) -> String {
+    headers.and_then(|headers| headers.get("Nats-Msg-Id")).map(ToString::to_string).unwrap_or_default()
+}
+
+fn epoch_nanos(time: async_nats::datetime::DateTime) -> u64 {
+    u64::try_from(time.unix_timestamp_nanos()).unwrap_or(0)
 }
 
 /// Connects for the first time. Tries again while no broker is there.

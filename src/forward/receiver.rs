@@ -201,12 +201,21 @@ impl Receiver {
             }
             // Another stream has the name of the earlier one, or the broker has lost batches that this file has.
             None if after_place > last + 1 => first,
+            // The broker has lost the batch at this place, and given its number to another one.
+            None if self.is_another_there(first)? => first,
             None => after_place,
         };
         if from <= first {
             self.trusted_from = self.trusted_from.min(first);
         }
         self.stream.read_from(from, &self.filter)
+    }
+
+    /// Returns true if the stream has another message at the place of the file than the file has.
+    fn is_another_there(&self, first: u64) -> Result<bool, String> {
+        let place = self.file.place();
+        let is_forgotten = place < first;
+        Ok(!is_forgotten && self.stream.stored_epoch_nanos(place)? != Some(self.file.stored_epoch_nanos()))
     }
 
     fn take(&mut self, batch: &StoredBatch, added: &mut dyn FnMut(&CaptureFile)) -> Result<(), CaptureError> {
@@ -219,7 +228,7 @@ impl Receiver {
             return Ok(());
         };
         let states_gaps = batch.sequence >= self.trusted_from;
-        match self.file.add(&capture, batch.sequence, states_gaps) {
+        match self.file.add(&capture, (batch.sequence, batch.stored_epoch_nanos), states_gaps) {
             Ok(Added::All) => {
                 added(&capture);
                 Ok(())

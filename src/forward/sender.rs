@@ -1,6 +1,6 @@
 //! Sending a batch exactly once: each batch names the one before it, and after any doubt the stream is asked.
 
-use super::broker::{EventStream, NewBatch, NotPublished};
+use super::broker::{EventStream, NewBatch, NotPublished, StoredBatch};
 use crate::capture::batches::{Batch, BatchStart, read_batch};
 use crate::capture::{CaptureError, CaptureErrorKind};
 use std::time::{Duration, Instant};
@@ -15,8 +15,12 @@ pub(super) struct Sender<'s> {
     subject: String,
     /// The sequence number of the subject's last batch; 0 if there is none.
     last_sequence: u64,
+    /// The last batch of this sender's rings: its sequence number and its id.
+    sent: Option<(u64, String)>,
     /// Where that batch ends.
     pub(super) start: BatchStart,
+    /// The connection over which the stream was asked last, or a batch was sent.
+    connection: u64,
     /// True if the stream went on without this forwarder, so that the capture must begin anew at `start`.
     pub(super) must_begin_anew: bool,
     pub(super) resent: u64,
@@ -34,8 +38,16 @@ impl<'s> Sender<'s> {
         is_given_up: &mut IsGivenUp<'_>,
     ) -> Result<Self, CaptureError> {
         let start = BatchStart::of_host(host);
-        let mut sender =
-            Self { stream, subject, last_sequence: 0, start: start.clone(), must_begin_anew: false, resent: 0 };
+        let mut sender = Self {
+            stream,
+            subject,
+            last_sequence: 0,
+            connection: 0,
+            sent: None,
+            start: start.clone(),
+            must_begin_anew: false,
+            resent: 0,
+        };
         sender.look(&start, is_given_up)?;
         Ok(sender)
     }
@@ -59,6 +71,13 @@ impl<'s> Sender<'s> {
         let Some(id) = batch.id() else { return Ok(false) };
         let mut may_be_ours = false;
         let mut pause = PAUSE_MIN;
+        // A broker that was started again may have lost the last batch, and have given its number to another one: that
+        // of a second forwarder. So the number alone does not show that nothing has changed.
+        if self.stream.connections() != self.connection {
+            let before = self.start.clone();
+            self.look(&before, is_given_up)?;
+            self.check_that_it_follows(&before, batch)?;
+        }
         loop {
             let new = NewBatch {
                 subject: &self.subject,
@@ -70,7 +89,7 @@ impl<'s> Sender<'s> {
             };
             let problem = match self.stream.publish(&new) {
                 Ok(sequence) => {
-                    self.last_sequence = sequence;
+                    (self.last_sequence, self.sent) = (sequence, Some((sequence, id)));
                     self.start.after_sent(batch);
                     is_given_up(None);
                     return Ok(true);
@@ -99,41 +118,73 @@ impl<'s> Sender<'s> {
                 is_given_up(None);
                 return Ok(may_be_ours);
             }
-            if !self.start.agrees(&before, batch) {
-                self.must_begin_anew = true;
-                let message = "another forwarder has sent events of this ring, or the broker has lost some";
-                return Err(CaptureError::new(CaptureErrorKind::Broker, message));
-            }
+            self.check_that_it_follows(&before, batch)?;
             self.resent += 1;
         }
     }
 
-    /// Asks for the last batch of the subject. If there is none, `known` stays where the next one begins: a stream may
-    /// forget old batches.
+    /// Checks that the stream ends where it ended before.
+    ///
+    /// # Errors
+    /// It does not: the capture must begin anew.
+    fn check_that_it_follows(&mut self, before: &BatchStart, batch: &Batch<'_>) -> Result<(), CaptureError> {
+        if self.start.agrees(before, batch) {
+            return Ok(());
+        }
+        self.must_begin_anew = true;
+        let message = "another forwarder has sent events of this ring, or the broker has lost some";
+        Err(CaptureError::new(CaptureErrorKind::Broker, message))
+    }
+
+    /// Asks for the last batch of the subject, until there is an answer. `known` is where the rings were believed to be.
     fn look(&mut self, known: &BatchStart, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
         let mut pause = PAUSE_MIN;
         loop {
-            match self.stream.last_of(&self.subject) {
-                Ok(None) => {
-                    (self.last_sequence, self.start) = (0, known.clone());
-                    return Ok(());
-                }
-                Ok(Some(last)) => {
-                    let batch = read_batch(&last.bytes).map_err(|error| {
-                        let message = format!(
-                            "the last message of {} is no batch: {error}; name another stream, or remove the message",
-                            last.subject
-                        );
-                        CaptureError::new(CaptureErrorKind::Damaged, message)
-                    })?;
-                    self.last_sequence = last.sequence;
-                    self.start = known.clone();
-                    self.start.after(&batch);
-                    return Ok(());
+            let connection = self.stream.connections();
+            match self.stream.last_of(&self.subject).and_then(|last| Ok((last, self.after_loss(known)?))) {
+                Ok((last, after_loss)) => {
+                    self.connection = connection;
+                    return self.take_last(last, known, after_loss);
                 }
                 Err(problem) => wait(&mut pause, &problem, is_given_up)?,
             }
         }
+    }
+
+    /// Takes the last batch of the subject. If it has none of the rings, they go on at `after_loss`.
+    fn take_last(
+        &mut self,
+        last: Option<StoredBatch>,
+        known: &BatchStart,
+        after_loss: BatchStart,
+    ) -> Result<(), CaptureError> {
+        let Some(last) = last else {
+            (self.last_sequence, self.start) = (0, after_loss);
+            return Ok(());
+        };
+        let batch = read_batch(&last.bytes).map_err(|error| {
+            let message = format!(
+                "the last message of {} is no batch: {error}; name another stream, or remove the message",
+                last.subject
+            );
+            CaptureError::new(CaptureErrorKind::Damaged, message)
+        })?;
+        self.last_sequence = last.sequence;
+        // Other rings may have had this subject before, or have it now.
+        self.start = if known.has_any(&batch) { known.clone() } else { after_loss };
+        if self.start.after(&batch) {
+            self.sent = Some((last.sequence, last.id));
+        }
+        Ok(())
+    }
+
+    /// Returns where the rings go on if the stream ends with no batch of them. This is `known`, if the stream has
+    /// forgotten their batches or has others after them; and the beginning, if the broker has lost them.
+    fn after_loss(&self, known: &BatchStart) -> Result<BatchStart, String> {
+        let Some((sequence, id)) = &self.sent else { return Ok(known.clone()) };
+        let is_forgotten = *sequence < self.stream.sequences()?.0;
+        let is_there = is_forgotten || self.stream.id_of(*sequence)?.as_ref() == Some(id);
+        Ok(if is_there { known.clone() } else { known.of_no_ring() })
     }
 }
 

@@ -241,7 +241,7 @@ def read_end(capture, _header, content):
 def read_place(capture, _header, content):
     """Read a place block."""
     cursor = Cursor(content)
-    number, = cursor.unpack("Q")
+    number, _time = cursor.unpack("2Q")
     stream = cursor.text()
     need(not capture.places or number > capture.places[-1][0], "places go back")
     capture.places.append((number, stream))

@@ -1,0 +1,182 @@
+//! A broker with one stream, as `nats-server` with JetStream keeps it.
+
+use super::random::Random;
+use super::{Batch, Counts, RingId};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// The number of batches that a stream keeps. The oldest go.
+const STREAM_BATCHES: usize = 6000;
+/// The number of the last batches that a crash may lose, although they were acknowledged.
+const UNSYNCED: u64 = 60;
+/// The number of steps for which message ids are remembered.
+const ID_STEPS: u64 = 20;
+
+#[derive(Default)]
+pub struct Broker {
+    stream: VecDeque<(u64, Batch)>,
+    /// For each message, a number that no other message has: the time at which it was stored.
+    stamps: HashMap<u64, u64>,
+    last_stamp: u64,
+    last_sequence: u64,
+    /// For each host, the sequence number of the last batch of its subject.
+    last_of_subject: HashMap<usize, u64>,
+    ids: HashSet<(RingId, u64)>,
+    old_ids: HashSet<(RingId, u64)>,
+    /// The last seqnos of batches that were lost in crashes.
+    lost: HashSet<(RingId, u64)>,
+    /// For each ring, the last seqno of the batches that were forgotten because there were too many.
+    forgotten: HashMap<RingId, u64>,
+    /// The batches that were stored when the stream had nothing of their subject. If it had forgotten what it had, a
+    /// forwarder that is new begins with what its ring still holds.
+    begun: HashSet<u64>,
+    now: u64,
+    down_until: u64,
+    /// Grows with each crash: connections and consumers of earlier lives are gone.
+    pub life: u64,
+}
+
+/// The answer to a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// It is there, under this number. `is_duplicate` says that its id was there before.
+    Stored { sequence: u64, is_duplicate: bool },
+    /// Another batch is the last one of the subject.
+    WrongLast,
+    /// No answer came.
+    None,
+}
+
+impl Broker {
+    pub fn step(&mut self, random: &mut Random, counts: &mut Counts) {
+        self.now += 1;
+        if self.now.is_multiple_of(ID_STEPS) {
+            self.old_ids = std::mem::take(&mut self.ids);
+        }
+        if self.is_up() && random.once_in(40) {
+            counts.crashes += 1;
+            self.life += 1;
+            self.down_until = self.now + random.below(12);
+            if random.once_in(2) {
+                for _ in 0..random.below(UNSYNCED) {
+                    if let Some((_, batch)) = self.stream.pop_back() {
+                        counts.lost_batches += 1;
+                        self.lost.insert((batch.ring, batch.last));
+                    }
+                }
+                self.last_sequence = self.stream.back().map_or(self.last_sequence, |(sequence, _)| *sequence);
+                self.read_again();
+            }
+        }
+        while self.stream.len() > STREAM_BATCHES {
+            counts.forgotten += 1;
+            if let Some((_, batch)) = self.stream.pop_front() {
+                let last = self.forgotten.entry(batch.ring).or_default();
+                *last = batch.last.max(*last);
+            }
+            self.read_again_if_forgotten();
+        }
+    }
+
+    /// Finds the last batches and the ids anew, as a broker does that reads its files.
+    fn read_again(&mut self) {
+        self.last_of_subject = self.stream.iter().map(|(sequence, batch)| (batch.ring.0, *sequence)).collect();
+        self.ids = self.stream.iter().rev().take(500).map(|(_, batch)| batch.id()).collect();
+        self.old_ids.clear();
+    }
+
+    fn read_again_if_forgotten(&mut self) {
+        let first = self.first_sequence();
+        self.last_of_subject.retain(|_, sequence| *sequence >= first);
+    }
+
+    /// Returns true if a batch that ends with this seqno was lost in a crash. If its forwarder learns of that only when
+    /// the stream has forgotten all batches of that time, too, it cannot know it, and the events are missing.
+    pub fn has_lost(&self, ring: RingId, seqno: u64) -> bool {
+        self.lost.contains(&(ring, seqno))
+    }
+
+    /// Returns true if the stream once had this seqno, and has forgotten it.
+    pub fn has_forgotten(&self, ring: RingId, seqno: u64) -> bool {
+        self.forgotten.get(&ring).is_some_and(|last| seqno <= *last)
+    }
+
+    /// Returns what is wrong with the stream: batches of a ring that do not follow each other.
+    pub fn violations(&self) -> Vec<String> {
+        let mut violations = Vec::new();
+        let mut next = self.forgotten.iter().map(|(ring, last)| (*ring, last + 1)).collect::<HashMap<RingId, u64>>();
+        for (sequence, batch) in &self.stream {
+            let expected = next.insert(batch.ring, batch.last + 1).unwrap_or(1);
+            // A forwarder may send again what the stream has forgotten.
+            let is_again = batch.first < expected && self.has_forgotten(batch.ring, expected - 1);
+            if batch.first != expected && !is_again && !self.begun.contains(sequence) {
+                violations.push(format!("message {sequence}: {batch:?} comes where {expected} is next"));
+            }
+        }
+        violations
+    }
+
+    pub fn stay_up(&mut self) {
+        self.down_until = 0;
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.now >= self.down_until
+    }
+
+    pub fn first_sequence(&self) -> u64 {
+        self.stream.front().map_or(self.last_sequence + 1, |(sequence, _)| *sequence)
+    }
+
+    pub fn last_sequence(&self) -> u64 {
+        self.last_sequence
+    }
+
+    /// Stores a batch, if `after` is the number of the last one of its subject. `None` expects nothing.
+    pub fn publish(&mut self, batch: &Batch, after: Option<u64>) -> Answer {
+        if !self.is_up() {
+            return Answer::None;
+        }
+        let last = self.last_of_subject.get(&batch.ring.0).copied().unwrap_or(0);
+        if self.ids.contains(&batch.id()) || self.old_ids.contains(&batch.id()) {
+            return Answer::Stored { sequence: last, is_duplicate: true };
+        }
+        if after.is_some_and(|after| after != last) {
+            return Answer::WrongLast;
+        }
+        self.last_sequence += 1;
+        self.last_stamp += 1;
+        self.stamps.insert(self.last_sequence, self.last_stamp);
+        if last == 0 {
+            self.begun.insert(self.last_sequence);
+        }
+        self.stream.push_back((self.last_sequence, batch.clone()));
+        self.last_of_subject.insert(batch.ring.0, self.last_sequence);
+        self.ids.insert(batch.id());
+        Answer::Stored { sequence: self.last_sequence, is_duplicate: false }
+    }
+
+    /// Returns the last batch of a host, or an error if the broker is down.
+    pub fn last_of(&self, host: usize) -> Result<Option<(u64, &Batch)>, ()> {
+        if !self.is_up() {
+            return Err(());
+        }
+        let Some(sequence) = self.last_of_subject.get(&host) else { return Ok(None) };
+        Ok(self.batch(*sequence).map(|batch| (*sequence, batch)))
+    }
+
+    /// Returns the first batch from a number on.
+    pub fn next_from(&self, sequence: u64) -> Option<(u64, &Batch)> {
+        let index = self.stream.partition_point(|(number, _)| *number < sequence);
+        self.stream.get(index).map(|(number, batch)| (*number, batch))
+    }
+
+    /// Returns the stamp of a message, if it is still there.
+    pub fn stamp_of(&self, sequence: u64) -> Option<u64> {
+        self.batch(sequence).and(self.stamps.get(&sequence).copied())
+    }
+
+    fn batch(&self, sequence: u64) -> Option<&Batch> {
+        let index = self.stream.binary_search_by_key(&sequence, |(number, _)| *number).ok()?;
+        self.stream.get(index).map(|(_, batch)| batch)
+    }
+}
