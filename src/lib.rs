@@ -60,6 +60,7 @@
 //! | `capture` | saved rings: `eventring::capture` | no |
 //! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
 //! | `live` | what a program does now, its open spans and rates: `eventring::live` | no |
+//! | `otlp` | spans to OpenTelemetry collectors: `eventring::otlp` | no |
 //! | `cli` | the program `eventring` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -105,6 +106,8 @@ mod layout;
 pub mod live;
 #[cfg(not(any(loom, shuttle)))]
 mod macros;
+#[cfg(all(feature = "otlp", not(any(loom, shuttle))))]
+pub mod otlp;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reader;
 #[cfg(not(any(loom, shuttle)))]

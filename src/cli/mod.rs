@@ -17,6 +17,7 @@ mod directories;
 mod exit;
 mod export;
 mod format;
+mod forward;
 mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod icount;
@@ -70,6 +71,7 @@ enum Verb {
     Snapshot(snapshot::Args),
     Capture(capture::Args),
     Export(export::Args),
+    Forward(forward::ForwardArgs),
     View(view::ViewArgs),
     Summary(summary::Args),
     Diff(diff::DiffArgs),
@@ -110,6 +112,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Snapshot(args) => snapshot::run(args),
         Verb::Capture(args) => capture::run(args),
         Verb::Export(args) => export::run(args),
+        Verb::Forward(args) => forward::run(args),
         Verb::View(args) => view::run(args),
         Verb::Summary(args) => summary::run(args),
         Verb::Diff(args) => diff::run(args),

@@ -28,6 +28,9 @@ pub(super) struct LiveCore {
     pub(super) known_since_nanos: Option<u64>,
     pub(super) counts: LiveCounts,
     lost_spans_nanos: u64,
+    /// The events of each ring that were overwritten before the engine began, until somebody takes them.
+    #[cfg(feature = "otlp")]
+    pub(super) lost_before: Vec<(u32, Gap)>,
 }
 
 /// Counts since the engine began.
@@ -71,6 +74,8 @@ impl LiveCore {
             known_since_nanos: None,
             counts: LiveCounts::default(),
             lost_spans_nanos: 0,
+            #[cfg(feature = "otlp")]
+            lost_before: Vec::new(),
         }
     }
 
@@ -178,7 +183,7 @@ impl LiveCore {
             }
             Some(PerfEvent::Marker) => {
                 let call_site = catalog.known_call_site(record.ext.call_site_id);
-                let seen = SeenMark { record, call_site, span: span(), program };
+                let seen = SeenMark { record, call_site, catalog, span: span(), program };
                 see(&Sight::Marker(seen), LiveState { tables, core: self });
             }
             _ => {}
@@ -221,6 +226,9 @@ impl LiveCore {
         self.processes[entry.process_index].replay.gap(tables.rings.losing_shard(entry.ring, gap.cause));
         if gap.cause == GapCause::OverwrittenBefore {
             self.has_lost_first[entry.ring as usize] = true;
+            // A ring has one such loss.
+            #[cfg(feature = "otlp")]
+            self.lost_before.push((entry.ring, gap));
             return;
         }
         self.counts.lost = self.counts.lost.saturating_add(gap.count);

@@ -39,7 +39,7 @@ pub struct ClosedSpan<'a> {
     pub(super) span: &'a Span,
     pub(super) self_nanos: Option<u64>,
     pub(super) program: &'a LiveProgram,
-    pub(super) process_index: usize,
+    pub(crate) process_index: usize,
 }
 
 impl<'a> ClosedSpan<'a> {
@@ -124,9 +124,9 @@ impl<'a> ClosedSpan<'a> {
 /// A log record.
 #[derive(Clone, Copy)]
 pub struct SeenRecord<'a> {
-    pub(super) record: &'a RawRecord<'a>,
+    pub(crate) record: &'a RawRecord<'a>,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
-    pub(super) catalog: &'a Catalog,
+    pub(crate) catalog: &'a Catalog,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
 }
@@ -205,7 +205,8 @@ impl<'a> SeenRecord<'a> {
 /// A mark in time.
 #[derive(Clone, Copy)]
 pub struct SeenMark<'a> {
-    pub(super) record: &'a RawRecord<'a>,
+    pub(crate) record: &'a RawRecord<'a>,
+    pub(crate) catalog: &'a Catalog,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
@@ -247,9 +248,9 @@ impl<'a> SeenMark<'a> {
 #[derive(Clone, Copy)]
 pub struct SeenEvent<'a> {
     pub(super) tables: &'a LiveTables,
-    pub(super) ring: u32,
+    pub(crate) ring: u32,
     pub(super) descriptor: &'a Descriptor,
-    pub(super) payload: PayloadRead<'a>,
+    pub(crate) payload: PayloadRead<'a>,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
 }

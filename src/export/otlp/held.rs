@@ -1,0 +1,91 @@
+//! What happened in spans that are still open. It leaves with its span, which is sent when it is over.
+//!
+//! The memory is bounded: what finds no room leaves as a log record with the ids of the span. So nothing is dropped.
+
+use super::happenings::Happening;
+use crate::tracing::SpanId;
+use std::collections::HashMap;
+
+/// The number of events that a span has at most. It is the limit of OpenTelemetry's own libraries.
+pub(super) const EVENTS_MAX: usize = 128;
+/// The bytes of everything that is held.
+const HELD_BYTES_MAX: u64 = 32 << 20;
+/// The number of spans for which something is held.
+const SPANS_MAX: usize = 1 << 16;
+/// The estimated size of an entry without its happenings, in bytes.
+const ENTRY_BYTES: u64 = 128;
+
+/// What happened in one open span.
+#[derive(Default)]
+pub(super) struct SpanHappenings {
+    pub(super) events: Vec<Happening>,
+    /// The number of those that have left as log records.
+    pub(super) as_logs: u64,
+    /// The text of the first log record of the level ERROR.
+    pub(super) error: Option<String>,
+    bytes: u64,
+}
+
+/// What happened in the open spans of all processes.
+#[derive(Default)]
+pub(super) struct HeldHappenings {
+    spans: HashMap<(usize, SpanId), SpanHappenings>,
+    bytes: u64,
+}
+
+impl HeldHappenings {
+    /// Keeps a happening until its span is over. Gives it back if there is no room.
+    pub(super) fn add(&mut self, process: usize, span: SpanId, happening: Happening) -> Option<Happening> {
+        let key = (process, span);
+        if !self.spans.contains_key(&key) && self.spans.len() >= SPANS_MAX {
+            return Some(happening);
+        }
+        let of_span = self.spans.entry(key).or_insert_with(|| {
+            self.bytes += ENTRY_BYTES;
+            SpanHappenings { bytes: ENTRY_BYTES, ..SpanHappenings::default() }
+        });
+        if of_span.error.is_none()
+            && let Some(error) = happening.error()
+        {
+            // The status is a sentence for people.
+            let error: String = error.chars().take(256).collect();
+            of_span.bytes += error.len() as u64;
+            self.bytes += error.len() as u64;
+            of_span.error = Some(error);
+        }
+        let bytes = happening.kept_bytes();
+        if of_span.events.len() >= EVENTS_MAX || self.bytes + bytes > HELD_BYTES_MAX {
+            of_span.as_logs += 1;
+            return Some(happening);
+        }
+        of_span.events.push(happening);
+        of_span.bytes += bytes;
+        self.bytes += bytes;
+        None
+    }
+
+    /// Takes what happened in a span that is over.
+    pub(super) fn take(&mut self, process: usize, span: SpanId) -> SpanHappenings {
+        let taken = self.spans.remove(&(process, span)).unwrap_or_default();
+        self.bytes -= taken.bytes;
+        taken
+    }
+
+    /// Returns true if there is little room, so that spans which are gone should be looked for.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.spans.len() >= SPANS_MAX / 2 || self.bytes >= HELD_BYTES_MAX / 2
+    }
+
+    /// Takes what happened in spans that nobody knows any more.
+    pub(super) fn take_gone(
+        &mut self,
+        is_known: impl Fn(usize, SpanId) -> bool,
+    ) -> Vec<((usize, SpanId), SpanHappenings)> {
+        let gone: Vec<_> = self.spans.keys().copied().filter(|(process, span)| !is_known(*process, *span)).collect();
+        gone.into_iter().map(|key| (key, self.take(key.0, key.1))).collect()
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.bytes
+    }
+}

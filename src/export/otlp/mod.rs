@@ -1,0 +1,27 @@
+//! OpenTelemetry: spans and log records as messages of OTLP, and files of such messages as JSON.
+//!
+//! `docs/OTLP.md` says what becomes what.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `ids` | ids of traces and spans |
+//! | `attributes` | named values |
+//! | `happenings` | what happens at one time: log records, typed events, marks, losses |
+//! | `held` | what happened in open spans |
+//! | `batch` | messages that leave together |
+//! | `mapper` | what is recorded, made into messages |
+//! | `of_capture` | the messages of a capture, as lines of JSON |
+//! | `of_live` | the messages of running programs |
+
+mod attributes;
+mod batch;
+mod happenings;
+mod held;
+mod ids;
+mod mapper;
+mod of_capture;
+mod of_live;
+
+pub(crate) use batch::OtlpRequests;
+pub(super) use of_capture::write;
+pub(crate) use of_live::LiveMapper;
