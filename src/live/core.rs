@@ -3,7 +3,7 @@
 use super::options::LiveOptions;
 use super::order::SpanOrder;
 use super::series::SeriesTable;
-use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
+use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRecord, Sight};
 use super::state::LiveState;
 use super::tables::LiveTables;
 use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
@@ -185,6 +185,10 @@ impl LiveCore {
                 let call_site = catalog.known_call_site(record.ext.call_site_id);
                 let seen = SeenMark { record, call_site, catalog, span: span(), program };
                 see(&Sight::Marker(seen), LiveState { tables, core: self });
+            }
+            Some(PerfEvent::SpanFollowsFrom | PerfEvent::RecordError) => {
+                let seen = SeenOther { record, catalog, span: span(), program };
+                see(&Sight::Other(seen), LiveState { tables, core: self });
             }
             _ => {}
         }

@@ -24,6 +24,8 @@ pub enum Sight<'a> {
     TypedEvent(SeenEvent<'a>),
     /// A mark in time.
     Marker(SeenMark<'a>),
+    /// A record of another kind: a span follows from another one, or an event could not be recorded.
+    Other(SeenOther<'a>),
     /// A loss of events.
     Lost(SeenLoss<'a>),
     /// The end of a program. All of its events were seen before.
@@ -206,6 +208,7 @@ impl<'a> SeenRecord<'a> {
 #[derive(Clone, Copy)]
 pub struct SeenMark<'a> {
     pub(crate) record: &'a RawRecord<'a>,
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only OTLP shows the threads of marks"))]
     pub(crate) catalog: &'a Catalog,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     pub(super) span: Option<&'a Span>,
@@ -229,6 +232,42 @@ impl<'a> SeenMark<'a> {
     #[must_use]
     pub fn span(&self) -> Option<&'a Span> {
         self.span
+    }
+
+    /// Returns the time in nanoseconds since the epoch.
+    #[must_use]
+    pub fn epoch_nanos(&self) -> u64 {
+        self.record.epoch_nanos()
+    }
+
+    /// Returns the program.
+    #[must_use]
+    pub fn program(&self) -> &'a LiveProgram {
+        self.program
+    }
+}
+
+/// A record that is none of the others: a span follows from another one, or an event could not be recorded.
+#[derive(Clone, Copy)]
+pub struct SeenOther<'a> {
+    pub(crate) record: &'a RawRecord<'a>,
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only OTLP shows these records"))]
+    pub(crate) catalog: &'a Catalog,
+    pub(super) span: Option<&'a Span>,
+    pub(super) program: &'a LiveProgram,
+}
+
+impl<'a> SeenOther<'a> {
+    /// Returns the span that it is about, or in which it was recorded, if the engine knows it. Its `fields` are empty.
+    #[must_use]
+    pub fn span(&self) -> Option<&'a Span> {
+        self.span
+    }
+
+    /// Returns the id of the span from which the span follows; `None` if an event could not be recorded.
+    #[must_use]
+    pub fn follows_from(&self) -> Option<SpanId> {
+        self.record.related()
     }
 
     /// Returns the time in nanoseconds since the epoch.
@@ -359,4 +398,4 @@ macro_rules! debug_by_name_and_time {
     };
 }
 
-debug_by_name_and_time!(ClosedSpan, SeenRecord, SeenMark, SeenEvent);
+debug_by_name_and_time!(ClosedSpan, SeenRecord, SeenMark, SeenOther, SeenEvent);

@@ -6,7 +6,7 @@ use super::post::Post;
 use super::sender::{GiveUp, send_all};
 use crate::export::otlp::{LiveMapper, OtlpRequests};
 use crate::live::{Live, LiveOptions, LiveProgress};
-use crate::reader::RingSet;
+use crate::reader::{RingSet, SetRing};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,6 +69,8 @@ pub struct OtlpSummary {
     pub unsent: u64,
     /// Bytes of the bodies of all requests, compressed.
     pub bytes: u64,
+    /// The reason why a part of a ring's file could not be read, if that happened.
+    pub unreadable: Option<String>,
     /// The last problem with the collector.
     pub last_error: Option<String>,
 }
@@ -96,6 +98,7 @@ pub fn forward_otlp(
         let read = read_all(rings, options.host.clone(), queue, &mut stops);
         let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
         summary.lost = read.lost;
+        summary.unreadable = read.unreadable;
         (summary.open_spans, summary.not_tracked) = (read.open_spans, read.not_tracked);
         Ok(())
     })?;
@@ -143,6 +146,7 @@ struct ReadCounts {
     lost: u64,
     open_spans: u64,
     not_tracked: u64,
+    unreadable: Option<String>,
 }
 
 fn read_all(
@@ -183,5 +187,9 @@ fn read_all(
     }
     counts.lost += live.state().lost();
     counts.not_tracked = live.state().not_tracked();
+    counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
+        let lost = ring.lost_pages()?;
+        Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))
+    });
     counts
 }

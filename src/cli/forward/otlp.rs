@@ -1,14 +1,16 @@
 //! `eventring forward --to otlp://…`.
 
 use super::ForwardArgs;
+use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{grouped, one_line};
 use crate::cli::interrupt::Interrupt;
-use crate::cli::open_spans::{check_whole, open_rings};
 use crate::cli::paint::WARNING;
 use eventring::otlp::{OtlpEndpoint, OtlpError, OtlpOptions, OtlpSummary, forward_otlp};
+use eventring::reader::{Reader, RingSet};
 use serde_json::json;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The options of a forwarding to an OpenTelemetry collector.
@@ -28,15 +30,28 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;
-    let rings = open_rings(&names)?;
+    let rings = open(&names)?;
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
     let to = endpoint.to_string();
     let options = OtlpOptions::new(endpoint).host(host).patience(Duration::from_secs(args.otlp.patience));
     let summary = forward_otlp(rings, &options, || interrupt.came()).map_err(failure)?;
     report(args, &to, &summary)?;
+    if let Some(problem) = summary.unreadable {
+        return Err(Failure::new(Exit::Unreadable, problem).into());
+    }
     let undelivered = summary.rejected.saturating_add(summary.unsent).saturating_add(summary.not_tracked);
     Ok(if undelivered > 0 { Exit::Failed } else { Exit::Done })
+}
+
+fn open(names: &[PathBuf]) -> anyhow::Result<RingSet> {
+    let mut rings = Vec::new();
+    for name in names {
+        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
+        advice::check_not_a_shard(name, &ring)?;
+        rings.push(ring);
+    }
+    Ok(RingSet::options().from_readers(rings))
 }
 
 fn failure(error: OtlpError) -> Failure {

@@ -6,7 +6,7 @@ use super::happenings::Happening;
 use crate::tracing::SpanId;
 use std::collections::HashMap;
 
-/// The number of events that a span has at most. It is the limit of OpenTelemetry's own libraries.
+/// The numbers of events and of links that a span has at most. They are the limits of OpenTelemetry's own libraries.
 pub(super) const EVENTS_MAX: usize = 128;
 /// The bytes of everything that is held.
 const HELD_BYTES_MAX: u64 = 32 << 20;
@@ -21,6 +21,10 @@ pub(super) struct SpanHappenings {
     pub(super) events: Vec<Happening>,
     /// The number of those that have left as log records.
     pub(super) as_logs: u64,
+    /// The spans from which the span follows, each with the root of its tree.
+    pub(super) links: Vec<(SpanId, SpanId)>,
+    /// The number of further ones.
+    pub(super) links_dropped: u32,
     /// The text of the first log record of the level ERROR.
     pub(super) error: Option<String>,
     bytes: u64,
@@ -36,14 +40,7 @@ pub(super) struct HeldHappenings {
 impl HeldHappenings {
     /// Keeps a happening until its span is over. Gives it back if there is no room.
     pub(super) fn add(&mut self, process: usize, span: SpanId, happening: Happening) -> Option<Happening> {
-        let key = (process, span);
-        if !self.spans.contains_key(&key) && self.spans.len() >= SPANS_MAX {
-            return Some(happening);
-        }
-        let of_span = self.spans.entry(key).or_insert_with(|| {
-            self.bytes += ENTRY_BYTES;
-            SpanHappenings { bytes: ENTRY_BYTES, ..SpanHappenings::default() }
-        });
+        let Some(of_span) = of_span(&mut self.spans, &mut self.bytes, (process, span)) else { return Some(happening) };
         if of_span.error.is_none()
             && let Some(error) = happening.error()
         {
@@ -62,6 +59,20 @@ impl HeldHappenings {
         of_span.bytes += bytes;
         self.bytes += bytes;
         None
+    }
+
+    /// Keeps the fact that a span follows from another one, whose tree has this root. Links beyond the limit are
+    /// counted.
+    pub(super) fn link(&mut self, process: usize, span: SpanId, link: (SpanId, SpanId)) {
+        let Some(of_span) = of_span(&mut self.spans, &mut self.bytes, (process, span)) else { return };
+        let bytes = size_of_val(&link) as u64;
+        if of_span.links.len() >= EVENTS_MAX || self.bytes + bytes > HELD_BYTES_MAX {
+            of_span.links_dropped += 1;
+            return;
+        }
+        of_span.links.push(link);
+        of_span.bytes += bytes;
+        self.bytes += bytes;
     }
 
     /// Takes what happened in a span that is over.
@@ -88,4 +99,19 @@ impl HeldHappenings {
     pub(super) fn kept_bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Returns the entry of a span. Returns `None` if there are too many.
+fn of_span<'s>(
+    spans: &'s mut HashMap<(usize, SpanId), SpanHappenings>,
+    bytes: &mut u64,
+    key: (usize, SpanId),
+) -> Option<&'s mut SpanHappenings> {
+    if !spans.contains_key(&key) && spans.len() >= SPANS_MAX {
+        return None;
+    }
+    Some(spans.entry(key).or_insert_with(|| {
+        *bytes += ENTRY_BYTES;
+        SpanHappenings { bytes: ENTRY_BYTES, ..SpanHappenings::default() }
+    }))
 }

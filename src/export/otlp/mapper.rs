@@ -62,16 +62,8 @@ impl OtlpProcess {
 }
 
 impl OtlpMapper {
-    /// Takes a span that is over. `attributes` are its fields. A span without an end ends at `end_nanos`. `known`
-    /// returns a span of the process that is not over.
-    pub(super) fn span<'s>(
-        &mut self,
-        process: usize,
-        span: &Span,
-        mut attributes: Attributes,
-        end_nanos: u64,
-        known: impl Fn(SpanId) -> Option<&'s Span>,
-    ) {
+    /// Takes a span that is over. `attributes` are its fields. A span without an end ends at `end_nanos`.
+    pub(super) fn span(&mut self, process: usize, span: &Span, mut attributes: Attributes, end_nanos: u64) {
         let key = &self.processes[process].key;
         let trace_id = key.trace_id(span.root);
         let start = span.start_epoch_nanos();
@@ -107,7 +99,8 @@ impl OtlpMapper {
         if happened.as_logs > 0 {
             attributes.push_count("eventring.events_as_logs", happened.as_logs);
         }
-        let links = span.follows_from.iter().map(|id| self.link(process, *id, known(*id))).collect();
+        let link = |(id, root)| Link { trace_id: key.trace_id(root), span_id: span_id(id), ..Link::default() };
+        let links = happened.links.into_iter().map(link).collect();
         let status = happened.error.map(|message| Status { message, code: StatusCode::Error.into() });
         let message = OtlpSpan {
             trace_id,
@@ -120,6 +113,7 @@ impl OtlpMapper {
             attributes: attributes.0,
             events: happened.events.into_iter().map(Happening::into_event).collect(),
             links,
+            dropped_links_count: happened.links_dropped,
             status,
             ..OtlpSpan::default()
         };
@@ -128,17 +122,11 @@ impl OtlpMapper {
         self.batch.span(process, scope, message);
     }
 
-    /// Returns the link to a span. If the span was closed long ago, nobody knows any more which tree it was in: then it
-    /// counts as a root.
-    fn link(&self, process: usize, id: SpanId, known: Option<&Span>) -> Link {
-        let root = known.map(|span| span.root).or_else(|| self.roots.get(process, id)).unwrap_or(id);
-        let trace_id = self.processes[process].key.trace_id(root);
-        Link { trace_id, span_id: span_id(id), ..Link::default() }
-    }
-
-    /// Notes the root of a span to which another span may have a link.
-    pub(super) fn note_root(&mut self, process: usize, span: &Span) {
-        self.roots.add(process, span.id, span.root);
+    /// Takes the fact that a span follows from another one. `known` is the other one, if it is not over. If it was closed
+    /// long ago, nobody knows any more which tree it was in: then it counts as a root.
+    pub(super) fn link(&mut self, process: usize, id: SpanId, to: SpanId, known: Option<&Span>) {
+        let root = known.map(|span| span.root).or_else(|| self.roots.get(process, to)).unwrap_or(to);
+        self.held.link(process, id, (to, root));
     }
 
     /// Takes what happened at one time, in no span or in a span with this id. `known` is the span, if it is not over.

@@ -24,16 +24,9 @@ pub(in crate::export) fn write(
         lines.mapper.processes.push(process_of(recording, *process));
     }
     let end = pass::run(recording, &mut lines)?;
-    for (process, replay) in end.replays.iter().enumerate() {
-        for id in replay.open_spans().flat_map(|span| &span.follows_from) {
-            if let Some(span) = replay.get(*id) {
-                lines.mapper.note_root(process, span);
-            }
-        }
-    }
     lines.last_nanos = end.last_nanos;
     let finished = end.finish(|process, span| {
-        lines.mapper.span(process, &span, of_decoded(&span.fields), lines.last_nanos, |_| None);
+        lines.mapper.span(process, &span, of_decoded(&span.fields), lines.last_nanos);
         lines.pass_on(false)
     });
     let counts = finished.map_err(pass::write_error)?;
@@ -71,9 +64,10 @@ impl Pass for OtlpLines<'_> {
         match &entry.content {
             EntryContent::Perf { record, catalog, .. } => {
                 self.last_nanos = self.last_nanos.max(record.epoch_nanos());
-                if record.event == Some(PerfEvent::SpanFollowsFrom) {
-                    let linked = record.related().and_then(|id| replay.get(id));
-                    linked.into_iter().for_each(|span| self.mapper.note_root(process, span));
+                if let (Some(PerfEvent::SpanFollowsFrom), Some(id), Some(to)) =
+                    (record.event, record.span(), record.related())
+                {
+                    self.mapper.link(process, id, to, replay.get(to));
                 }
                 if let Some(happening) = Happening::of_record(record, catalog) {
                     let known = record.span().and_then(|id| replay.get(id));
@@ -96,9 +90,9 @@ impl Pass for OtlpLines<'_> {
         self.pass_on(false)
     }
 
-    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
         let attributes = of_decoded(&span.fields);
-        self.mapper.span(process_index, span, attributes, self.last_nanos, |id| replay.get(id));
+        self.mapper.span(process_index, span, attributes, self.last_nanos);
         self.pass_on(false)
     }
 

@@ -28,7 +28,7 @@ impl LiveMapper {
         self.learn(state);
         match sight {
             Sight::SpanClosed(closed) => {
-                self.span(closed.process_index, closed.span(), closed.fields(), closed.epoch_nanos(), state);
+                self.span(closed.process_index, closed.span(), closed.fields(), closed.epoch_nanos());
             }
             Sight::LogRecord(seen) => {
                 let happening = Happening::of_record(seen.record, seen.catalog);
@@ -38,6 +38,15 @@ impl LiveMapper {
                 let happening = Happening::of_record(seen.record, seen.catalog);
                 self.happening(seen.program(), seen.record.span(), seen.span(), happening, state);
             }
+            Sight::Other(seen) => match (seen.record.span(), seen.follows_from(), state.process_of(seen.program())) {
+                (Some(id), Some(to), Some(process)) => {
+                    self.mapper.link(process, id, to, state.span_of(process, to));
+                }
+                (id, ..) => {
+                    let happening = Happening::of_record(seen.record, seen.catalog);
+                    self.happening(seen.program(), id, seen.span(), happening, state);
+                }
+            },
             Sight::TypedEvent(seen) => {
                 let (rings, ring) = (state.recorded_rings(), (seen.ring, seen.ring_name()));
                 let happening = Happening::of_typed_event(rings, ring, seen.descriptor(), seen.payload);
@@ -74,7 +83,7 @@ impl LiveMapper {
         self.learn(state);
         let open = state.open_spans().to_vec();
         for span in &open {
-            self.span(span.process_index, span.span(), span.fields(), state.now_epoch_nanos(), state);
+            self.span(span.process_index, span.span(), span.fields(), state.now_epoch_nanos());
             if self.batch().is_full() {
                 leave(self);
             }
@@ -107,7 +116,7 @@ impl LiveMapper {
         }
     }
 
-    fn span(&mut self, process: usize, span: &Span, fields: LiveFields<'_>, end_nanos: u64, state: LiveState<'_>) {
+    fn span(&mut self, process: usize, span: &Span, fields: LiveFields<'_>, end_nanos: u64) {
         let decoded = fields.iter().map(|(name, field)| Field {
             name: Arc::from(if name.is_empty() { format!("field {}", field.index) } else { name.to_owned() }),
             index: field.index,
@@ -115,7 +124,7 @@ impl LiveMapper {
             cut: field.cut,
         });
         let attributes: Attributes = of_fields(decoded, span.fields.missing, span.fields.problem);
-        self.mapper.span(process, span, attributes, end_nanos, |id| state.span_of(process, id));
+        self.mapper.span(process, span, attributes, end_nanos);
     }
 
     fn happening(
