@@ -22,6 +22,9 @@ mod mapper;
 mod of_capture;
 mod of_live;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use batch::OtlpRequests;
 pub(super) use of_capture::write;
 pub(crate) use of_live::LiveMapper;
