@@ -25,6 +25,7 @@ pub enum Sight<'a> {
     /// A mark in time.
     Marker(SeenMark<'a>),
     /// A record of another kind: a span follows from another one, or an event could not be recorded.
+    #[doc(hidden)]
     Other(SeenOther<'a>),
     /// A loss of events.
     Lost(SeenLoss<'a>),
@@ -249,6 +250,7 @@ impl<'a> SeenMark<'a> {
 
 /// A record that is none of the others: a span follows from another one, or an event could not be recorded.
 #[derive(Clone, Copy)]
+#[doc(hidden)]
 pub struct SeenOther<'a> {
     pub(crate) record: &'a RawRecord<'a>,
     #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only OTLP shows these records"))]

@@ -10,18 +10,18 @@ const PORT: u16 = 4318;
 
 /// The address of a collector, and the headers of each request.
 ///
-/// `otlp://HOST` and `otlps://HOST` mean HTTP and HTTPS, with the port 4318 if none is named. `http://…` and `https://…`
-/// mean the same, with their usual ports. `/v1/traces` and `/v1/logs` are appended to the path.
+/// `otlp://HOST` and `otlps://HOST` mean HTTP and HTTPS, with the port 4318 if none is named. `http://…` and
+/// `https://…` mean the same, with their usual ports. `/v1/traces` and `/v1/logs` are appended to the path.
 ///
 /// ```
-/// use eventring::otlp::OtlpEndpoint;
+/// use eventring::__internals::otlp::OtlpEndpoint;
 ///
 /// let endpoint: OtlpEndpoint = "otlp://localhost".parse()?;
 /// assert_eq!(endpoint.to_string(), "http://localhost:4318");
 /// let endpoint: OtlpEndpoint = "otlps://collector.example:443/tenant/".parse()?;
 /// assert_eq!(endpoint.to_string(), "https://collector.example:443/tenant");
 /// assert!("localhost:4318".parse::<OtlpEndpoint>().is_err());
-/// # Ok::<(), eventring::otlp::OtlpError>(())
+/// # Ok::<(), eventring::__internals::otlp::OtlpError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtlpEndpoint {

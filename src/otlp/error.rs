@@ -1,4 +1,4 @@
-//! What can be wrong with the settings.
+//! Problems with the settings.
 
 use std::fmt;
 

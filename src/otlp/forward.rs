@@ -76,8 +76,8 @@ pub struct OtlpSummary {
 }
 
 /// Reads rings until their programs have ended, or until `stops` returns true, and sends spans and log records to a
-/// collector. A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in memory;
-/// while the collector does not take them, nothing is read from the rings.
+/// collector. A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in
+/// memory; while the collector does not take them, nothing is read from the rings.
 ///
 /// # Errors
 /// The system gives no thread. Problems with the collector are no errors: they are counted in the summary.

@@ -12,7 +12,7 @@
 //! | `forward` | reading rings, and filling batches |
 //! | `sender` | sending batches, and sending them again |
 //! | `post` | one request |
-//! | `error` | what can be wrong with the settings |
+//! | `error` | problems with the settings |
 
 mod endpoint;
 mod error;

@@ -21,13 +21,13 @@ pub(super) struct Post {
     endpoint: OtlpEndpoint,
 }
 
-/// What a collector said.
-pub(super) enum Answer {
-    /// It took the request. The body may say that it rejected a part.
+/// The answer of a collector.
+pub(super) enum CollectorAnswer {
+    /// Success, with the body, which may say that a part was rejected.
     Taken(Vec<u8>),
-    /// It did not take the request, but may do so later: after this pause, if it said so.
+    /// A request to send it again: after this pause, if the collector said so. The text says why.
     Later(Option<Duration>, String),
-    /// It will never take the request.
+    /// A refusal for good, and why.
     Never(String),
 }
 
@@ -48,7 +48,7 @@ impl Post {
     }
 
     /// Sends a body that [`compress`] has made.
-    pub(super) fn send(&self, url: &str, body: &[u8]) -> Answer {
+    pub(super) fn send(&self, url: &str, body: &[u8]) -> CollectorAnswer {
         let mut request = self.agent.post(url);
         for (name, value) in self.endpoint.headers() {
             request = request.header(name, value);
@@ -56,16 +56,16 @@ impl Post {
         let request = request.header("content-type", "application/x-protobuf").header("content-encoding", "gzip");
         let mut response = match request.send(body) {
             Ok(response) => response,
-            Err(ureq::Error::BadUri(problem)) => return Answer::Never(format!("{url}: {problem}")),
-            Err(error) => return Answer::Later(None, format!("{url}: {error}")),
+            Err(ureq::Error::BadUri(problem)) => return CollectorAnswer::Never(format!("{url}: {problem}")),
+            Err(error) => return CollectorAnswer::Later(None, format!("{url}: {error}")),
         };
         let status = response.status();
         let pause = pause(&response);
         let answer = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec();
         match status.as_u16() {
-            200..=299 => Answer::Taken(answer.unwrap_or_default()),
-            429 | 502 | 503 | 504 => Answer::Later(pause, format!("{url}: {status}")),
-            _ => Answer::Never(format!("{url}: {status}{}", printable(&answer.unwrap_or_default()))),
+            200..=299 => CollectorAnswer::Taken(answer.unwrap_or_default()),
+            429 | 502 | 503 | 504 => CollectorAnswer::Later(pause, format!("{url}: {status}")),
+            _ => CollectorAnswer::Never(format!("{url}: {status}{}", printable(&answer.unwrap_or_default()))),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sending batches, and sending them again.
 
 use super::forward::OtlpSummary;
-use super::post::{Answer, Post, compress};
+use super::post::{CollectorAnswer, Post, compress};
 use crate::export::otlp::OtlpRequests;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
@@ -100,7 +100,7 @@ impl Sender<'_> {
                 summary.bytes += body.len() as u64;
             });
             match answer {
-                Answer::Taken(answer) => {
+                CollectorAnswer::Taken(answer) => {
                     let (count, why) = rejected(&answer).unwrap_or_default();
                     let count = u64::try_from(count).unwrap_or(0).min(messages);
                     self.count(|summary| {
@@ -111,14 +111,14 @@ impl Sender<'_> {
                     });
                     return messages - count;
                 }
-                Answer::Never(why) => {
+                CollectorAnswer::Never(why) => {
                     self.count(|summary| {
                         summary.rejected += messages;
                         summary.last_error = Some(why);
                     });
                     return 0;
                 }
-                Answer::Later(asked, why) => {
+                CollectorAnswer::Later(asked, why) => {
                     self.count(|summary| summary.last_error = Some(why));
                     if !self.give_up.pause(asked.unwrap_or(pause)) {
                         self.count(|summary| summary.unsent += messages);

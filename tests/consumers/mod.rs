@@ -33,8 +33,8 @@ pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Returns the command that runs a script of this folder. If Python or a module that the script needs is missing, prints
-/// a line that says so and returns `None`.
+/// Returns the command that runs a script of this folder. If Python or a module that the script needs is missing,
+/// prints a line that says so and returns `None`.
 pub fn script(script: &str) -> Option<Command> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let needed = match script {

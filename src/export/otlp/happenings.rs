@@ -1,5 +1,5 @@
-//! What happens at one time: log records, typed events, marks, losses. In a span it becomes an event of the span;
-//! elsewhere it becomes a log record.
+//! Happenings: log records, typed events, marks, losses. In a span each becomes an event of the span; elsewhere it
+//! becomes a log record.
 
 use super::attributes::Attributes;
 use crate::export::args::{ArgValue, Args};

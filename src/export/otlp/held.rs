@@ -1,4 +1,4 @@
-//! What happened in spans that are still open. It leaves with its span, which is sent when it is over.
+//! The happenings of spans that are still open. They leave with their span, which is sent when it is over.
 //!
 //! The memory is bounded: what finds no room leaves as a log record with the ids of the span. So nothing is dropped.
 
@@ -15,7 +15,7 @@ const SPANS_MAX: usize = 1 << 16;
 /// The estimated size of an entry without its happenings, in bytes.
 const ENTRY_BYTES: u64 = 128;
 
-/// What happened in one open span.
+/// The happenings and links of one open span.
 #[derive(Default)]
 pub(super) struct SpanHappenings {
     pub(super) events: Vec<Happening>,
@@ -30,7 +30,7 @@ pub(super) struct SpanHappenings {
     bytes: u64,
 }
 
-/// What happened in the open spans of all processes.
+/// The happenings and links of the open spans of all processes.
 #[derive(Default)]
 pub(super) struct HeldHappenings {
     spans: HashMap<(usize, SpanId), SpanHappenings>,

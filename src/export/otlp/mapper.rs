@@ -1,4 +1,4 @@
-//! What is recorded, made into messages of OTLP.
+//! Messages of OTLP, made of what is recorded.
 
 use super::attributes::Attributes;
 use super::batch::{OtlpBatch, OtlpRequests};
@@ -122,8 +122,8 @@ impl OtlpMapper {
         self.batch.span(process, scope, message);
     }
 
-    /// Takes the fact that a span follows from another one. `known` is the other one, if it is not over. If it was closed
-    /// long ago, nobody knows any more which tree it was in: then it counts as a root.
+    /// Takes the fact that a span follows from another one. `known` is the other one, if it is not over. If it was
+    /// closed long ago, nobody knows any more which tree it was in: then it counts as a root.
     pub(super) fn link(&mut self, process: usize, id: SpanId, to: SpanId, known: Option<&Span>) {
         let root = known.map(|span| span.root).or_else(|| self.roots.get(process, to)).unwrap_or(to);
         self.held.link(process, id, (to, root));

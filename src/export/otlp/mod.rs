@@ -6,10 +6,10 @@
 //! |---|---|
 //! | `ids` | ids of traces and spans |
 //! | `attributes` | named values |
-//! | `happenings` | what happens at one time: log records, typed events, marks, losses |
-//! | `held` | what happened in open spans |
+//! | `happenings` | log records, typed events, marks, losses |
+//! | `held` | the happenings of open spans |
 //! | `batch` | messages that leave together |
-//! | `mapper` | what is recorded, made into messages |
+//! | `mapper` | messages, made of what is recorded |
 //! | `of_capture` | the messages of a capture, as lines of JSON |
 //! | `of_live` | the messages of running programs |
 
