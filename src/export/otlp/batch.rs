@@ -102,8 +102,11 @@ fn scope(name: String) -> InstrumentationScope {
     InstrumentationScope { name, ..InstrumentationScope::default() }
 }
 
+/// The messages of each scope of one process.
+type Scopes<M> = Vec<(String, Vec<M>)>;
+
 /// Puts messages into groups by process, and within a process by scope. Groups and messages keep their order.
-fn grouped<M>(messages: Vec<(usize, String, M)>) -> Vec<(usize, Vec<(String, Vec<M>)>)> {
+fn grouped<M>(messages: Vec<(usize, String, M)>) -> Vec<(usize, Scopes<M>)> {
     let messages = messages.into_iter().map(|(process, scope, message)| (process, (scope, message)));
     by_key(messages).into_iter().map(|(process, of_process)| (process, by_key(of_process))).collect()
 }

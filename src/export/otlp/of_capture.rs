@@ -104,7 +104,8 @@ impl Pass for OtlpLines<'_> {
 impl OtlpLines<'_> {
     /// Writes the waiting messages if there are enough of them, or if these are the last.
     fn pass_on(&mut self, is_last: bool) -> io::Result<()> {
-        if !self.mapper.batch.is_full() && !(is_last && !self.mapper.batch.is_empty()) {
+        let batch = &self.mapper.batch;
+        if batch.is_empty() || !(is_last || batch.is_full()) {
             return Ok(());
         }
         let requests = self.mapper.take();
