@@ -60,6 +60,7 @@
 //! | `capture` | saved rings: `eventring::capture` | no |
 //! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
 //! | `live` | what a program does now, its open spans and rates: `eventring::live` | no |
+//! | `otlp` | OpenTelemetry: the format of `eventring::export`, and `eventring forward` | no |
 //! | `cli` | the program `eventring` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -107,6 +108,8 @@ mod layout;
 pub mod live;
 #[cfg(not(any(loom, shuttle)))]
 mod macros;
+#[cfg(all(feature = "otlp", not(any(loom, shuttle))))]
+mod otlp;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reader;
 #[cfg(not(any(loom, shuttle)))]
@@ -149,6 +152,11 @@ pub mod __internals {
     #[cfg(feature = "live")]
     pub mod report {
         pub use crate::report::*;
+    }
+    /// Forwarding to OpenTelemetry collectors.
+    #[cfg(feature = "otlp")]
+    pub mod otlp {
+        pub use crate::otlp::*;
     }
     /// Live control.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]

@@ -156,6 +156,26 @@ fn counts_and_durations_are_the_same_in_every_format() {
     let selves: u64 = folded.out.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(selves, of("task", "self_ns") + of("step", "self_ns"));
 
+    let otlp = run(&["export", text(&path("t.evc")), "--format", "otlp-json", "-o", "-"]);
+    assert_eq!(otlp.code, Some(0), "{}", otlp.err);
+    let (mut of_otlp, mut events, mut typed) = (BTreeMap::new(), 0, 0);
+    for request in otlp.json_lines() {
+        let scopes = request["resourceSpans"].as_array().unwrap().iter();
+        let scopes = scopes.flat_map(|of_process| of_process["scopeSpans"].as_array().unwrap());
+        for span in scopes.flat_map(|scope| scope["spans"].as_array().unwrap()) {
+            let nanos = |what: &str| span[what].as_str().unwrap().parse::<u64>().unwrap();
+            let id = u64::from_str_radix(span["spanId"].as_str().unwrap(), 16).unwrap();
+            of_otlp.insert(id, vec![nanos("endTimeUnixNano") - nanos("startTimeUnixNano")]);
+            for event in span["events"].as_array().unwrap() {
+                match event["name"].as_str() {
+                    Some("hi") => events += 1,
+                    other => typed += u64::from(other == Some("TXN_END")),
+                }
+            }
+        }
+    }
+    assert_eq!((of_otlp, events, typed), (walls.clone(), tasks, tasks));
+
     for (view, expected) in [("span", &walls), ("thread", &slices_of)] {
         let (file, capture) = (path(&format!("{view}.speedscope.json")), path("t.evc"));
         let exported = ["export", text(&capture), "--format", "speedscope", "--view", view, "-o", text(&file)];

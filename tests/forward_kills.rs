@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 /// The number of events that a thread of the program records.
 const EVENTS: u64 = 60_000;
 const THREADS: u64 = 2;
+/// The number of runs at a time. They wait most of the time.
+const AT_ONCE: u64 = 3;
 /// The stream of every such run is read by an independent reader, too.
 const READ_INDEPENDENTLY: u64 = 5;
 
@@ -234,7 +236,7 @@ fn after_any_kills_each_seqno_is_there_once_or_lies_in_a_stated_gap() {
     let (next, kills) = (AtomicU64::new(0), AtomicU64::new(0));
     let totals = std::sync::Mutex::new((0, 0, 0));
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Relaxed);

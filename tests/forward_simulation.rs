@@ -70,7 +70,10 @@ fn a_forwarder_that_takes_a_duplicate_for_its_own_is_noticed() {
 
 #[test]
 fn a_forwarder_that_does_not_ask_again_after_a_crash_is_noticed() {
-    violation_with(Fault::NumberIsEnough);
+    // With few hosts, a number is soon given to another batch of the same subject.
+    let violations = |fault| (1..=40).flat_map(move |seed| Course::new(seed, 10, fault).run(1000).violations).count();
+    assert!(violations(Some(Fault::NumberIsEnough)) > 0);
+    assert_eq!(violations(None), 0);
 }
 
 #[test]

@@ -134,6 +134,8 @@ fn export_alone(path: &Path) {
         ] {
             all.push(export(&capture, format, view, &mut std::io::sink()).map(|_| ()));
         }
+        #[cfg(feature = "otlp")]
+        all.push(export(&capture, Format::OtlpJson, View::Span, &mut std::io::sink()).map(|_| ()));
         all.push(export_files(&capture, Format::Ctf, &mut NoFiles).map(|_| ()));
         #[cfg(feature = "parquet")]
         all.push(export_files(&capture, Format::Parquet, &mut NoFiles).map(|_| ()));

@@ -32,6 +32,7 @@
 //! | `files` | the interface for the files of a format that is a directory |
 //! | `ctf/` | traces of the Common Trace Format |
 //! | `parquet/` | tables for SQL |
+//! | `otlp/` | OpenTelemetry's protocol |
 //! | `summary` | counts and percentiles |
 //! | `numbers` | numbers for people |
 
@@ -50,6 +51,8 @@ mod line_slices;
 mod losses;
 mod names;
 pub(crate) mod numbers;
+#[cfg(feature = "otlp")]
+pub(crate) mod otlp;
 mod outline;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -105,6 +108,9 @@ pub enum Format {
     /// Parquet files in a directory: a table of spans, of log records, of losses, of each type of typed events
     #[cfg(feature = "parquet")]
     Parquet,
+    /// OpenTelemetry's OTLP as JSON, a request a line: collectors and their back-ends
+    #[cfg(feature = "otlp")]
+    OtlpJson,
 }
 
 impl Format {
@@ -121,6 +127,8 @@ impl Format {
             Self::Ctf => ".ctf",
             #[cfg(feature = "parquet")]
             Self::Parquet => ".parquet",
+            #[cfg(feature = "otlp")]
+            Self::OtlpJson => ".otlp.json",
         }
     }
 
@@ -131,6 +139,8 @@ impl Format {
             Self::Perfetto | Self::Ctf => true,
             #[cfg(feature = "parquet")]
             Self::Parquet => true,
+            #[cfg(feature = "otlp")]
+            Self::OtlpJson => false,
             Self::Chrome | Self::Speedscope | Self::Html | Self::Folded | Self::Jsonl => false,
         }
     }
@@ -179,6 +189,8 @@ impl Format {
             Self::Perfetto | Self::Chrome | Self::Jsonl | Self::Ctf => false,
             #[cfg(feature = "parquet")]
             Self::Parquet => false,
+            #[cfg(feature = "otlp")]
+            Self::OtlpJson => false,
         }
     }
 }
@@ -291,7 +303,7 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// A capture is read once for lines and folded stacks, twice for a trace, and once or twice for a page. In memory
+/// A capture is read once for lines, OTLP and folded stacks, twice for a trace, and once or twice for a page. In memory
 /// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice; the
 /// profiles of speedscope take 24 bytes for each span slice. An export takes at most 384 MiB plus 192 bytes for each
 /// byte of the file. A capture that would take more is refused, because no program records such a capture.
@@ -315,6 +327,8 @@ pub fn export(
         Format::Html => html::write(capture, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
+        #[cfg(feature = "otlp")]
+        Format::OtlpJson => otlp::write(&recording, out)?,
         _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     };
     out.flush().map_err(pass::write_error)?;

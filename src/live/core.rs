@@ -3,7 +3,7 @@
 use super::options::LiveOptions;
 use super::order::SpanOrder;
 use super::series::SeriesTable;
-use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
+use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRecord, Sight};
 use super::state::LiveState;
 use super::tables::LiveTables;
 use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
@@ -28,6 +28,9 @@ pub(super) struct LiveCore {
     pub(super) known_since_nanos: Option<u64>,
     pub(super) counts: LiveCounts,
     lost_spans_nanos: u64,
+    /// The events of each ring that were overwritten before the engine began, until somebody takes them.
+    #[cfg(feature = "otlp")]
+    pub(super) lost_before: Vec<(u32, Gap)>,
 }
 
 /// Counts since the engine began.
@@ -71,6 +74,8 @@ impl LiveCore {
             known_since_nanos: None,
             counts: LiveCounts::default(),
             lost_spans_nanos: 0,
+            #[cfg(feature = "otlp")]
+            lost_before: Vec::new(),
         }
     }
 
@@ -178,8 +183,12 @@ impl LiveCore {
             }
             Some(PerfEvent::Marker) => {
                 let call_site = catalog.known_call_site(record.ext.call_site_id);
-                let seen = SeenMark { record, call_site, span: span(), program };
+                let seen = SeenMark { record, call_site, catalog, span: span(), program };
                 see(&Sight::Marker(seen), LiveState { tables, core: self });
+            }
+            Some(PerfEvent::SpanFollowsFrom | PerfEvent::RecordError) => {
+                let seen = SeenOther { record, catalog, span: span(), program };
+                see(&Sight::Other(seen), LiveState { tables, core: self });
             }
             _ => {}
         }
@@ -221,6 +230,9 @@ impl LiveCore {
         self.processes[entry.process_index].replay.gap(tables.rings.losing_shard(entry.ring, gap.cause));
         if gap.cause == GapCause::OverwrittenBefore {
             self.has_lost_first[entry.ring as usize] = true;
+            // A ring has one such loss.
+            #[cfg(feature = "otlp")]
+            self.lost_before.push((entry.ring, gap));
             return;
         }
         self.counts.lost = self.counts.lost.saturating_add(gap.count);

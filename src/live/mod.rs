@@ -89,7 +89,7 @@ pub use open::{OpenSpan, OpenSpans};
 pub use options::LiveOptions;
 pub use rings::{Live, LiveProgress};
 pub use series::{SeriesKind, SeriesView};
-pub use sight::{ClosedSpan, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
+pub use sight::{ClosedSpan, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRecord, Sight};
 pub use state::LiveState;
 pub use tables::LiveProgram;
 pub use threads::LiveThread;

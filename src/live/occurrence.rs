@@ -9,7 +9,7 @@ use super::state::LiveState;
 use super::tables::LiveProgram;
 use crate::schema::Value;
 use crate::schema::perf::{CallSiteLevel, FieldValue};
-use crate::tracing::{Span, SpanId, Thread};
+use crate::tracing::{Span, Thread};
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
@@ -141,7 +141,7 @@ impl<'a> Occurrence<'a> {
 
     /// Returns the parent of a span of the occurrence's program.
     fn parent(&self, span: &Span) -> Option<&'a Span> {
-        self.state.span_of(self.program()?, span.parent?)
+        self.state.span_of(self.state.process_of(self.program()?)?, span.parent?)
     }
 }
 
@@ -314,13 +314,5 @@ impl fmt::Display for Occurrence<'_> {
             What::Signal => f.write_str("a signal came"),
             What::Seen(_) => f.write_str("a rate or percentile passed its limit"),
         }
-    }
-}
-
-impl<'s> LiveState<'s> {
-    /// Returns a span of a program, if it is known.
-    fn span_of(self, program: &LiveProgram, id: SpanId) -> Option<&'s Span> {
-        let index = self.tables.programs.iter().position(|known| std::ptr::eq(known, program))?;
-        self.core.processes.get(index)?.replay.get(id)
     }
 }

@@ -63,7 +63,7 @@ impl<'s> OpenSpans<'s> {
 pub struct OpenSpan<'s> {
     state: LiveState<'s>,
     span: &'s Span,
-    process_index: usize,
+    pub(crate) process_index: usize,
     thread: Option<ThreadKey>,
 }
 

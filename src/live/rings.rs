@@ -90,6 +90,12 @@ impl Live {
         &self.set
     }
 
+    /// Takes the events of each ring that were overwritten before the engine began.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn take_lost_before(&mut self) -> Vec<(u32, Gap)> {
+        std::mem::take(&mut self.core.lost_before)
+    }
+
     /// Returns the time at which the engine began, in nanoseconds since the epoch. What it sees of earlier times is
     /// history.
     #[must_use]

@@ -24,6 +24,9 @@ pub enum Sight<'a> {
     TypedEvent(SeenEvent<'a>),
     /// A mark in time.
     Marker(SeenMark<'a>),
+    /// A record of another kind: a span follows from another one, or an event could not be recorded.
+    #[doc(hidden)]
+    Other(SeenOther<'a>),
     /// A loss of events.
     Lost(SeenLoss<'a>),
     /// The end of a program. All of its events were seen before.
@@ -39,7 +42,7 @@ pub struct ClosedSpan<'a> {
     pub(super) span: &'a Span,
     pub(super) self_nanos: Option<u64>,
     pub(super) program: &'a LiveProgram,
-    pub(super) process_index: usize,
+    pub(crate) process_index: usize,
 }
 
 impl<'a> ClosedSpan<'a> {
@@ -124,9 +127,9 @@ impl<'a> ClosedSpan<'a> {
 /// A log record.
 #[derive(Clone, Copy)]
 pub struct SeenRecord<'a> {
-    pub(super) record: &'a RawRecord<'a>,
+    pub(crate) record: &'a RawRecord<'a>,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
-    pub(super) catalog: &'a Catalog,
+    pub(crate) catalog: &'a Catalog,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
 }
@@ -205,7 +208,9 @@ impl<'a> SeenRecord<'a> {
 /// A mark in time.
 #[derive(Clone, Copy)]
 pub struct SeenMark<'a> {
-    pub(super) record: &'a RawRecord<'a>,
+    pub(crate) record: &'a RawRecord<'a>,
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only OTLP shows the threads of marks"))]
+    pub(crate) catalog: &'a Catalog,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
@@ -243,13 +248,50 @@ impl<'a> SeenMark<'a> {
     }
 }
 
+/// A record that is none of the others: a span follows from another one, or an event could not be recorded.
+#[derive(Clone, Copy)]
+#[doc(hidden)]
+pub struct SeenOther<'a> {
+    pub(crate) record: &'a RawRecord<'a>,
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only OTLP shows these records"))]
+    pub(crate) catalog: &'a Catalog,
+    pub(super) span: Option<&'a Span>,
+    pub(super) program: &'a LiveProgram,
+}
+
+impl<'a> SeenOther<'a> {
+    /// Returns the span that it is about, or in which it was recorded, if the engine knows it. Its `fields` are empty.
+    #[must_use]
+    pub fn span(&self) -> Option<&'a Span> {
+        self.span
+    }
+
+    /// Returns the id of the span from which the span follows; `None` if an event could not be recorded.
+    #[must_use]
+    pub fn follows_from(&self) -> Option<SpanId> {
+        self.record.related()
+    }
+
+    /// Returns the time in nanoseconds since the epoch.
+    #[must_use]
+    pub fn epoch_nanos(&self) -> u64 {
+        self.record.epoch_nanos()
+    }
+
+    /// Returns the program.
+    #[must_use]
+    pub fn program(&self) -> &'a LiveProgram {
+        self.program
+    }
+}
+
 /// A typed event.
 #[derive(Clone, Copy)]
 pub struct SeenEvent<'a> {
     pub(super) tables: &'a LiveTables,
-    pub(super) ring: u32,
+    pub(crate) ring: u32,
     pub(super) descriptor: &'a Descriptor,
-    pub(super) payload: PayloadRead<'a>,
+    pub(crate) payload: PayloadRead<'a>,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
 }
@@ -358,4 +400,4 @@ macro_rules! debug_by_name_and_time {
     };
 }
 
-debug_by_name_and_time!(ClosedSpan, SeenRecord, SeenMark, SeenEvent);
+debug_by_name_and_time!(ClosedSpan, SeenRecord, SeenMark, SeenOther, SeenEvent);

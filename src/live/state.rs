@@ -6,7 +6,9 @@ use super::series::{SeriesKind, SeriesView};
 use super::tables::{LiveProgram, LiveTables};
 use super::threads::LiveThread;
 use super::window::WindowStats;
-use crate::tracing::Catalog;
+#[cfg(feature = "otlp")]
+use crate::recording::RecordedRings;
+use crate::tracing::{Catalog, Span, SpanId};
 use std::time::Duration;
 
 /// The present of the programs, as far as their events show it.
@@ -35,6 +37,34 @@ impl<'s> LiveState<'s> {
     #[must_use]
     pub fn programs(&self) -> &'s [LiveProgram] {
         &self.tables.programs
+    }
+
+    /// Returns the index of a program's process.
+    pub(crate) fn process_of(self, program: &LiveProgram) -> Option<usize> {
+        self.tables.programs.iter().position(|known| std::ptr::eq(known, program))
+    }
+
+    /// Returns a span of a process, if it is known.
+    pub(crate) fn span_of(self, process_index: usize, id: SpanId) -> Option<&'s Span> {
+        self.core.processes.get(process_index)?.replay.get(id)
+    }
+
+    /// Returns the rings, by index.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn recorded_rings(self) -> &'s RecordedRings {
+        &self.tables.rings
+    }
+
+    /// Returns the name of a ring.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn ring_name(self, ring: u32) -> &'s str {
+        self.tables.ring_name(ring)
+    }
+
+    /// Returns the time at which a ring was created, in nanoseconds since the epoch; 0 if it is not known.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn ring_created_nanos(self, ring: u32) -> u64 {
+        self.tables.created_nanos[ring as usize]
     }
 
     /// Returns the open spans.

@@ -26,6 +26,9 @@ pub(super) struct LiveTables {
     /// The call sites and threads of each perf recorder.
     pub(super) catalogs: Vec<Catalog>,
     ring_names: Vec<String>,
+    /// The times at which the rings were created, in nanoseconds since the epoch, or 0.
+    #[cfg(feature = "otlp")]
+    pub(super) created_nanos: Vec<u64>,
     /// The programs, by the index of their process.
     pub(super) programs: Vec<LiveProgram>,
     /// The writers of the rings, by the number of their process. It is `None` for a writer that is not known.
@@ -42,6 +45,8 @@ impl LiveTables {
         Self {
             catalogs: rings.recorders().iter().map(|recorder| capture.catalog(*recorder)).collect(),
             ring_names: capture.rings().iter().map(|ring: &CapturedRing| ring.name.clone()).collect(),
+            #[cfg(feature = "otlp")]
+            created_nanos: capture.rings().iter().map(|ring| ring.created_epoch_nanos).collect(),
             programs: rings.processes().iter().map(program).collect(),
             writers: Vec::new(),
             rings,
@@ -57,6 +62,8 @@ impl LiveTables {
         let Some(reader) = ring.reader().or_else(|| all.get(recorder)?.reader()) else { return };
         let info = reader.info();
         let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
+        #[cfg(feature = "otlp")]
+        let created_nanos = info.extension.as_ref().map_or(0, |extension| extension.created_epoch_nanos);
         let writer = info.extension.map(|extension| extension.writer).filter(|writer| writer.pid != 0);
         let process = match ring.recorder() {
             Some(shard0) => self.rings.origin(shard0 as u32).process,
@@ -75,6 +82,8 @@ impl LiveTables {
         self.catalogs.resize_with(rings.recorders().len(), Catalog::live);
         let name = reader.path().and_then(Path::file_name).or(reader.name().map(Path::as_os_str));
         self.ring_names.push(name.unwrap_or("ring".as_ref()).to_string_lossy().into_owned());
+        #[cfg(feature = "otlp")]
+        self.created_nanos.push(created_nanos);
         self.learn(index as u32, all);
     }
 
@@ -136,6 +145,8 @@ impl LiveTables {
             rings: Arc::new(rings),
             catalogs: vec![Catalog::live()],
             ring_names: vec!["ring".to_owned()],
+            #[cfg(feature = "otlp")]
+            created_nanos: vec![0],
             programs: vec![LiveProgram { pid: 1, name: "program".to_owned() }],
             writers: vec![None],
         }

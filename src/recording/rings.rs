@@ -84,6 +84,12 @@ impl RecordedRings {
         &self.recorders
     }
 
+    /// Returns the number of rings.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn len(&self) -> usize {
+        self.rings.len()
+    }
+
     pub(crate) fn origin(&self, ring: u32) -> RingOrigin {
         self.rings[ring as usize].origin
     }

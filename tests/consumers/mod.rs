@@ -28,6 +28,14 @@ pub fn read(script: &str, file: &Path) -> Option<Value> {
 
 /// Runs a script on several files, as [`read`] does.
 pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
+    let output = self::script(script)?.args(files).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Returns the command that runs a script of this folder. If Python or a module that the script needs is missing,
+/// prints a line that says so and returns `None`.
+pub fn script(script: &str) -> Option<Command> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let needed = match script {
         "trace_processor.py" | "view_page.py" => {
@@ -38,6 +46,7 @@ pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
         }
         "span_figures.py" | "parquet_queries.py" => "import duckdb",
         "parquet_rows.py" => "import duckdb, polars, pyarrow",
+        "otlp_collector.py" => "import rotel, opentelemetry.proto.collector.logs.v1.logs_service_pb2",
         "speedscope_slices.py" => "import jsonschema",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
         _ => "import json",
@@ -48,9 +57,9 @@ pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
         return None;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/consumers").join(script);
-    let output = Command::new(&python).arg(script).args(files).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    let mut command = Command::new(&python);
+    command.arg(script);
+    Some(command)
 }
 
 /// Has the independent reader of batches read a stream. Returns what it has found, or what contradicts the documents.

@@ -26,9 +26,10 @@ pub struct Broker {
     lost: HashSet<(RingId, u64)>,
     /// For each ring, the last seqno of the batches that were forgotten because there were too many.
     forgotten: HashMap<RingId, u64>,
-    /// The batches that were stored when the stream had nothing of their subject. If it had forgotten what it had, a
-    /// forwarder that is new begins with what its ring still holds.
-    begun: HashSet<u64>,
+    /// For each ring with batches in the stream, the last seqno of the last of them.
+    ends: HashMap<RingId, u64>,
+    /// What is wrong with the stream: batches that do not follow the one before them.
+    pub violations: Vec<String>,
     now: u64,
     down_until: u64,
     /// Grows with each crash: connections and consumers of earlier lives are gone.
@@ -72,6 +73,9 @@ impl Broker {
             if let Some((_, batch)) = self.stream.pop_front() {
                 let last = self.forgotten.entry(batch.ring).or_default();
                 *last = batch.last.max(*last);
+                if self.ends.get(&batch.ring).is_some_and(|end| end <= last) {
+                    self.ends.remove(&batch.ring);
+                }
             }
             self.read_again_if_forgotten();
         }
@@ -80,6 +84,7 @@ impl Broker {
     /// Finds the last batches and the ids anew, as a broker does that reads its files.
     fn read_again(&mut self) {
         self.last_of_subject = self.stream.iter().map(|(sequence, batch)| (batch.ring.0, *sequence)).collect();
+        self.ends = self.stream.iter().map(|(_, batch)| (batch.ring, batch.last)).collect();
         self.ids = self.stream.iter().rev().take(500).map(|(_, batch)| batch.id()).collect();
         self.old_ids.clear();
     }
@@ -98,21 +103,6 @@ impl Broker {
     /// Returns true if the stream once had this seqno, and has forgotten it.
     pub fn has_forgotten(&self, ring: RingId, seqno: u64) -> bool {
         self.forgotten.get(&ring).is_some_and(|last| seqno <= *last)
-    }
-
-    /// Returns what is wrong with the stream: batches of a ring that do not follow each other.
-    pub fn violations(&self) -> Vec<String> {
-        let mut violations = Vec::new();
-        let mut next = self.forgotten.iter().map(|(ring, last)| (*ring, last + 1)).collect::<HashMap<RingId, u64>>();
-        for (sequence, batch) in &self.stream {
-            let expected = next.insert(batch.ring, batch.last + 1).unwrap_or(1);
-            // A forwarder may send again what the stream has forgotten.
-            let is_again = batch.first < expected && self.has_forgotten(batch.ring, expected - 1);
-            if batch.first != expected && !is_again && !self.begun.contains(sequence) {
-                violations.push(format!("message {sequence}: {batch:?} comes where {expected} is next"));
-            }
-        }
-        violations
     }
 
     pub fn stay_up(&mut self) {
@@ -146,13 +136,21 @@ impl Broker {
         self.last_sequence += 1;
         self.last_stamp += 1;
         self.stamps.insert(self.last_sequence, self.last_stamp);
-        if last == 0 {
-            self.begun.insert(self.last_sequence);
-        }
+        self.check(batch);
         self.stream.push_back((self.last_sequence, batch.clone()));
         self.last_of_subject.insert(batch.ring.0, self.last_sequence);
         self.ids.insert(batch.id());
         Answer::Stored { sequence: self.last_sequence, is_duplicate: false }
+    }
+
+    /// Checks that a batch follows what the stream has of its ring.
+    fn check(&mut self, batch: &Batch) {
+        let Some(end) = self.ends.insert(batch.ring, batch.last) else { return };
+        // A forwarder may send again what the stream has forgotten.
+        let is_again = batch.first <= end && self.has_forgotten(batch.ring, end);
+        if batch.first != end + 1 && !is_again {
+            self.violations.push(format!("{batch:?} comes where {} is next", end + 1));
+        }
     }
 
     /// Returns the last batch of a host, or an error if the broker is down.

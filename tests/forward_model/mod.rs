@@ -138,7 +138,7 @@ impl Course {
         for host in &self.hosts {
             handed_out.extend(host.handed_out());
         }
-        let mut violations: Vec<String> = self.brokers.iter().flat_map(Broker::violations).collect();
+        let mut violations: Vec<String> = self.brokers.iter().flat_map(|broker| broker.violations.clone()).collect();
         let mut seen: BTreeMap<RingId, u64> = BTreeMap::new();
         for receiver in &self.receivers {
             for (ring, ranges) in receiver.files() {

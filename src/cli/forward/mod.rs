@@ -4,6 +4,7 @@ mod broker;
 mod directory;
 mod filter;
 mod nats;
+mod otlp;
 mod receive;
 mod report;
 mod rings;
@@ -19,6 +20,7 @@ use broker::{BrokerArgs, RetentionArgs};
 use directory::DirectoryArgs;
 use eventring::capture::CaptureOptions;
 use filter::FilterArgs;
+use otlp::OtlpArgs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,9 +35,12 @@ pub(super) struct ForwardArgs {
     names: Vec<PathBuf>,
     #[command(flatten)]
     process: ProcessArgs,
-    /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas), or a directory
+    /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas); otlp://HOST[:PORT], or otlps:// for TLS,
+    /// an OpenTelemetry collector; or a directory
     #[arg(long, value_name = "ADDRESS")]
     to: String,
+    #[command(flatten)]
+    otlp: OtlpArgs,
     #[command(flatten)]
     directory: DirectoryArgs,
     #[command(flatten)]
@@ -68,9 +73,12 @@ pub(super) struct ForwardArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
+    if ["otlp://", "otlps://", "http://", "https://"].iter().any(|scheme| args.to.starts_with(scheme)) {
+        return otlp::run(args);
+    }
     let is_broker = broker::is_broker(&args.to);
     if !is_broker && args.to.contains("://") {
-        let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT or a directory";
+        let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT or a directory";
         return Err(Failure::new(Exit::Usage, message).into());
     }
     args.process.check_directive()?;

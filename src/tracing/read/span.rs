@@ -65,6 +65,10 @@ pub struct Span {
     /// The fields as they lie in the ring, if the replay keeps them undecoded. `fields` then has no values.
     #[cfg(feature = "live")]
     pub(super) raw_fields: Vec<u8>,
+    /// The root of the tree that the span is part of, as far as the replay knew the span's ancestors when it was
+    /// created.
+    #[cfg(feature = "otlp")]
+    pub(crate) root: SpanId,
 }
 
 /// The instructions that a program executed in a span: the sum over all slices that have ended, on all threads. The
@@ -163,6 +167,8 @@ impl Span {
             more_bytes: 0,
             #[cfg(feature = "live")]
             raw_fields: Vec::new(),
+            #[cfg(feature = "otlp")]
+            root: id,
         }
     }
 

@@ -251,7 +251,13 @@ impl SpanReplay {
         let (drops_fields, gaps, parent) = (self.drops_fields, self.gaps, record.related());
         #[cfg(feature = "live")]
         let drops_fields = drops_fields || self.live.is_some();
+        #[cfg(feature = "otlp")]
+        let root = parent.map_or(id, |parent| self.spans.get(&parent).map_or(parent, |parent| parent.root));
         let span = self.span(id, record.epoch_nanos(), || None);
+        #[cfg(feature = "otlp")]
+        {
+            span.root = root;
+        }
         span.parent = parent;
         span.call_site = record.call_site();
         span.created = Some(moment(record));

@@ -1,0 +1,142 @@
+//! The messages of running programs, from what the live engine sees.
+
+use super::attributes::Attributes;
+use super::batch::{OtlpBatch, OtlpRequests};
+use super::happenings::{Happening, of_fields};
+use super::ids::ProcessKey;
+use super::mapper::{OtlpMapper, OtlpProcess};
+use crate::live::{Live, LiveFields, LiveProgram, LiveState, Sight};
+use crate::reader::Gap;
+use crate::tracing::{Field, Span, SpanId};
+use std::sync::Arc;
+
+/// Makes messages of what the live engine sees.
+#[derive(Default)]
+pub(crate) struct LiveMapper {
+    mapper: OtlpMapper,
+    host: Option<String>,
+}
+
+impl LiveMapper {
+    /// `host` is the name of this host.
+    pub(crate) fn new(host: Option<String>) -> Self {
+        Self { host, ..Self::default() }
+    }
+
+    /// Takes what the engine has seen.
+    pub(crate) fn see(&mut self, sight: &Sight<'_>, state: LiveState<'_>) {
+        self.learn(state);
+        match sight {
+            Sight::SpanClosed(closed) => {
+                self.span(closed.process_index, closed.span(), closed.fields(), closed.epoch_nanos());
+            }
+            Sight::LogRecord(seen) => {
+                let happening = Happening::of_record(seen.record, seen.catalog);
+                self.happening(seen.program(), seen.span_id(), seen.span(), happening, state);
+            }
+            Sight::Marker(seen) => {
+                let happening = Happening::of_record(seen.record, seen.catalog);
+                self.happening(seen.program(), seen.record.span(), seen.span(), happening, state);
+            }
+            Sight::Other(seen) => match (seen.record.span(), seen.follows_from(), state.process_of(seen.program())) {
+                (Some(id), Some(to), Some(process)) => {
+                    self.mapper.link(process, id, to, state.span_of(process, to));
+                }
+                (id, ..) => {
+                    let happening = Happening::of_record(seen.record, seen.catalog);
+                    self.happening(seen.program(), id, seen.span(), happening, state);
+                }
+            },
+            Sight::TypedEvent(seen) => {
+                let (rings, ring) = (state.recorded_rings(), (seen.ring, seen.ring_name()));
+                let happening = Happening::of_typed_event(rings, ring, seen.descriptor(), seen.payload);
+                let id = rings.span(seen.ring, seen.descriptor());
+                self.happening(seen.program(), id, seen.span(), Some(happening), state);
+            }
+            Sight::Lost(lost) => {
+                if let Some(process) = state.process_of(lost.program) {
+                    self.mapper.loss(process, lost.ring_name, lost.gap, lost.epoch_nanos);
+                }
+            }
+            Sight::Tick => self.mapper.make_room(|process, id| state.span_of(process, id).is_some()),
+            Sight::ProgramEnded(_) => {}
+        }
+    }
+
+    /// Takes the events that were overwritten before the engine began. Returns their number.
+    pub(crate) fn lost_before(&mut self, live: &mut Live) -> u64 {
+        let mut count = 0;
+        for (ring, gap) in live.take_lost_before() {
+            let state = live.state();
+            self.learn(state);
+            let process = state.recorded_rings().origin(ring).process_index;
+            let Gap { count: lost, .. } = gap;
+            self.mapper.loss(process, state.ring_name(ring), gap, state.now_epoch_nanos());
+            count += lost;
+        }
+        count
+    }
+
+    /// Takes the spans that are open although their programs have ended. Calls `leave` whenever a batch is full.
+    /// Returns the number of the spans.
+    pub(crate) fn end(&mut self, state: LiveState<'_>, mut leave: impl FnMut(&mut Self)) -> u64 {
+        self.learn(state);
+        let open = state.open_spans().to_vec();
+        for span in &open {
+            self.span(span.process_index, span.span(), span.fields(), state.now_epoch_nanos());
+            if self.batch().is_full() {
+                leave(self);
+            }
+        }
+        self.mapper.let_go(|_, _| false);
+        open.len() as u64
+    }
+
+    /// Returns what waits to leave.
+    pub(crate) fn batch(&self) -> &OtlpBatch {
+        &self.mapper.batch
+    }
+
+    /// Takes the requests of everything that is ready to leave.
+    pub(crate) fn take(&mut self) -> OtlpRequests {
+        self.mapper.take()
+    }
+
+    /// Learns of processes that are new.
+    fn learn(&mut self, state: LiveState<'_>) {
+        let rings = state.recorded_rings();
+        for index in self.mapper.processes.len()..state.programs().len() {
+            let LiveProgram { pid, name, .. } = &state.programs()[index];
+            let first = (0..rings.len() as u32).find(|ring| rings.origin(*ring).process_index == index);
+            let recorders = rings.recorders().iter().filter(|ring| rings.origin(**ring).process_index == index);
+            let created = recorders.map(|ring| state.ring_created_nanos(*ring)).min();
+            let key = ProcessKey { pid: *pid, program: name.clone(), created_nanos: created.unwrap_or_default() };
+            let ring = first.map_or("", |ring| state.ring_name(ring)).to_owned();
+            self.mapper.processes.push(OtlpProcess::new(key, ring, self.host.clone()));
+        }
+    }
+
+    fn span(&mut self, process: usize, span: &Span, fields: LiveFields<'_>, end_nanos: u64) {
+        let decoded = fields.iter().map(|(name, field)| Field {
+            name: Arc::from(if name.is_empty() { format!("field {}", field.index) } else { name.to_owned() }),
+            index: field.index,
+            value: field.to_value(),
+            cut: field.cut,
+        });
+        let attributes: Attributes = of_fields(decoded, span.fields.missing, span.fields.problem);
+        self.mapper.span(process, span, attributes, end_nanos);
+    }
+
+    fn happening(
+        &mut self,
+        program: &LiveProgram,
+        id: Option<SpanId>,
+        known: Option<&Span>,
+        happening: Option<Happening>,
+        state: LiveState<'_>,
+    ) {
+        if let (Some(happening), Some(process)) = (happening, state.process_of(program)) {
+            self.mapper.happening(process, id, known, happening);
+        }
+    }
+}

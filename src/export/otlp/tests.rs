@@ -1,0 +1,154 @@
+//! Messages of small captures.
+
+use crate::capture::CaptureFile;
+use crate::capture::fixtures::{CaptureFixture, int, text};
+use crate::export::any_capture::{any_element, capture_of};
+use crate::export::{Format, View, export};
+use crate::reader::GapCause;
+use crate::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use proptest::prelude::*;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn lines_of(capture: &CaptureFile, format: Format) -> Vec<String> {
+    let mut text = Vec::new();
+    export(capture, format, View::Thread, &mut text).unwrap();
+    String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Exports a capture, and reads the lines as the crate that wrote them does.
+fn exported(capture: &CaptureFile) -> (Vec<Span>, Vec<LogRecord>) {
+    let (mut spans, mut logs) = (Vec::new(), Vec::new());
+    for line in lines_of(capture, Format::OtlpJson) {
+        if line.starts_with("{\"resourceSpans\"") {
+            let request: ExportTraceServiceRequest = serde_json::from_str(&line).unwrap();
+            let scopes = request.resource_spans.into_iter().flat_map(|of_process| of_process.scope_spans);
+            spans.extend(scopes.flat_map(|scope| scope.spans));
+        } else {
+            let request: ExportLogsServiceRequest = serde_json::from_str(&line).unwrap();
+            let scopes = request.resource_logs.into_iter().flat_map(|of_process| of_process.scope_logs);
+            logs.extend(scopes.flat_map(|scope| scope.log_records));
+        }
+    }
+    (spans, logs)
+}
+
+fn value(attributes: &[KeyValue], name: &str) -> Option<any_value::Value> {
+    let attribute = attributes.iter().find(|attribute| attribute.key == name)?;
+    attribute.value.clone()?.value
+}
+
+fn int_value(number: i64) -> Option<any_value::Value> {
+    Some(any_value::Value::IntValue(number))
+}
+
+fn text_value(text: &str) -> Option<any_value::Value> {
+    Some(any_value::Value::StringValue(text.to_owned()))
+}
+
+fn log_record(made: &mut CaptureFixture, nanos: u64, span_id: u64, call_site_id: u32, message: &str) {
+    let ext = PerfExt { span_id, call_site_id, thread_id: 1, field_count: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::Event, nanos, ext, &text(0, message));
+}
+
+fn span_of(spans: &[Span], id: u64) -> &Span {
+    spans.iter().find(|span| span.span_id == id.to_be_bytes()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn the_messages_of_any_capture_are_those_of_its_lines(elements in prop::collection::vec(any_element(), 0..60)) {
+        let capture = capture_of(&elements);
+        let (spans, logs) = exported(&capture);
+        let lines: Vec<Value> =
+            lines_of(&capture, Format::Jsonl).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of_type = |kinds: &[&str]| {
+            lines.iter().filter(|line| kinds.contains(&line["type"].as_str().unwrap())).count()
+        };
+        prop_assert_eq!(spans.len(), of_type(&["span"]));
+        let events: usize = spans.iter().map(|span| span.events.len()).sum();
+        prop_assert_eq!(events + logs.len(), of_type(&["event", "marker", "not_recorded", "typed_event", "loss"]));
+        for span in &spans {
+            prop_assert!(span.trace_id.len() == 16 && span.trace_id != [0; 16]);
+            prop_assert!(span.end_time_unix_nano >= span.start_time_unix_nano);
+            let names: BTreeSet<&str> = span.attributes.iter().map(|attribute| &*attribute.key).collect();
+            prop_assert_eq!(names.len(), span.attributes.len());
+        }
+        prop_assert_eq!(lines_of(&capture, Format::OtlpJson), lines_of(&capture, Format::OtlpJson));
+    }
+}
+
+#[test]
+fn a_tree_has_one_trace_although_its_middle_was_closed_first() {
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "s", &[]);
+    made.span_new(1000, 1, (1, 0), 1, &[]);
+    made.span_new(1010, 1, (2, 1), 1, &[]);
+    made.span_new(1020, 1, (3, 2), 1, &[]);
+    made.span(PerfEvent::SpanClose, 1030, 1, 2, 1);
+    // The child of an open span is made long after the middle of the tree was forgotten.
+    made.span_new(60_000_000, 1, (4, 3), 1, &[]);
+    made.span_new(60_000_010, 1, (5, 0), 1, &[]);
+    let link = PerfExt { span_id: 5, related: 2, thread_id: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::SpanFollowsFrom, 60_000_020, link, &[]);
+    for span in [1, 3, 4, 5] {
+        made.span(PerfEvent::SpanClose, 60_000_100, 1, span, 1);
+    }
+    let (spans, _) = exported(&made.open());
+    let trace = |id| &span_of(&spans, id).trace_id;
+    assert!([2, 3, 4].iter().all(|id| trace(*id) == trace(1)));
+    assert_ne!(trace(5), trace(1));
+    let links = &span_of(&spans, 5).links;
+    assert_eq!((&links[0].trace_id, &links[0].span_id[..]), (trace(1), &2_u64.to_be_bytes()[..]));
+    assert_eq!(span_of(&spans, 4).parent_span_id, 3_u64.to_be_bytes());
+}
+
+#[test]
+fn ends_and_beginnings_that_are_not_known_are_told_and_losses_have_their_range() {
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "s", &["n"]);
+    made.span_new(1000, 1, (1, 0), 1, &[int(0, -5)]);
+    made.gap(0, 42, GapCause::Overwritten);
+    made.span(PerfEvent::SpanClose, 1500, 1, 7, 1);
+    made.span_new(60_000_000, 1, (2, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 60_000_500, 1, 2, 1);
+    let (spans, logs) = exported(&made.open());
+    let yes = Some(any_value::Value::BoolValue(true));
+    let of = |id, name: &str| value(&span_of(&spans, id).attributes, name);
+    assert_eq!((of(1, "n"), of(1, "eventring.end_lost")), (int_value(-5), yes.clone()));
+    assert_eq!((of(7, "eventring.start_lost"), of(7, "eventring.open")), (yes.clone(), None));
+    assert_eq!((of(2, "eventring.open"), span_of(&spans, 2).end_time_unix_nano), (yes, 60_000_500));
+    let loss = &logs[0];
+    assert_eq!(loss.event_name, "eventring.lost");
+    assert_eq!(value(&loss.attributes, "eventring.lost.count"), int_value(42));
+    assert_eq!(value(&loss.attributes, "eventring.lost.cause"), text_value(GapCause::Overwritten.name()));
+    assert!(value(&loss.attributes, "eventring.lost.first_seqno").is_some());
+}
+
+#[test]
+fn what_finds_no_room_in_a_span_leaves_as_log_records() {
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "s", &[]);
+    made.call_site_of(1000, 2, (CallSiteKind::Event, CallSiteLevel::Error), "said", &["message"]);
+    made.span_new(1000, 1, (1, 0), 1, &[]);
+    (0..200).for_each(|number| log_record(&mut made, 1010 + number, 1, 2, &format!("record {number}")));
+    log_record(&mut made, 1500, 0, 2, "outside");
+    made.span(PerfEvent::SpanClose, 2000, 1, 1, 1);
+    let (spans, logs) = exported(&made.open());
+    let span = &spans[0];
+    assert_eq!((span.events.len(), logs.len()), (128, 73));
+    assert_eq!(value(&span.attributes, "eventring.events_as_logs"), int_value(72));
+    assert_eq!((span.events[0].name.as_str(), span.events[0].time_unix_nano), ("record 0", 1010));
+    assert_eq!(span.status.as_ref().map(|status| (status.code, status.message.as_str())), Some((2, "record 0")));
+    let inside = logs.iter().filter(|log| log.span_id == span.span_id && log.trace_id == span.trace_id).count();
+    assert_eq!(inside, 72);
+    let outside = logs.iter().find(|log| log.span_id.is_empty()).unwrap();
+    assert_eq!((outside.severity_text.as_str(), outside.trace_id.len()), ("ERROR", 0));
+}

@@ -1,0 +1,100 @@
+//! Where to send.
+
+use super::error::{OtlpError, OtlpErrorKind};
+use std::fmt;
+use std::str::FromStr;
+use ureq::http::{HeaderName, HeaderValue, Uri};
+
+/// The port that collectors listen on for OTLP over HTTP.
+const PORT: u16 = 4318;
+
+/// The address of a collector, and the headers of each request.
+///
+/// `otlp://HOST` and `otlps://HOST` mean HTTP and HTTPS, with the port 4318 if none is named. `http://…` and
+/// `https://…` mean the same, with their usual ports. `/v1/traces` and `/v1/logs` are appended to the path.
+///
+/// ```
+/// use eventring::__internals::otlp::OtlpEndpoint;
+///
+/// let endpoint: OtlpEndpoint = "otlp://localhost".parse()?;
+/// assert_eq!(endpoint.to_string(), "http://localhost:4318");
+/// let endpoint: OtlpEndpoint = "otlps://collector.example:443/tenant/".parse()?;
+/// assert_eq!(endpoint.to_string(), "https://collector.example:443/tenant");
+/// assert!("localhost:4318".parse::<OtlpEndpoint>().is_err());
+/// # Ok::<(), eventring::__internals::otlp::OtlpError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtlpEndpoint {
+    base: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl OtlpEndpoint {
+    /// Adds a header to each request, for authentication for example.
+    ///
+    /// # Errors
+    /// The name or the value has a character that a header cannot have.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, OtlpError> {
+        let bad = |what: &str| {
+            // A value may be a secret, so it is not repeated.
+            let message = format!("the {what} of the header `{name}` has a character that headers cannot have");
+            OtlpError::new(OtlpErrorKind::BadHeader, message)
+        };
+        let header = HeaderName::from_str(name).map_err(|_| bad("name"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad("value"))?;
+        value.set_sensitive(true);
+        self.headers.push((header, value));
+        Ok(self)
+    }
+
+    pub(super) fn traces(&self) -> String {
+        format!("{}/v1/traces", self.base)
+    }
+
+    pub(super) fn logs(&self) -> String {
+        format!("{}/v1/logs", self.base)
+    }
+
+    pub(super) fn headers(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
+        self.headers.iter()
+    }
+}
+
+impl FromStr for OtlpEndpoint {
+    type Err = OtlpError;
+
+    fn from_str(text: &str) -> Result<Self, OtlpError> {
+        let bad = |problem: &str| {
+            let message = format!(
+                "`{text}` is no address of a collector: {problem}, expected otlp://HOST[:PORT][/PATH], or otlps://… for TLS"
+            );
+            OtlpError::new(OtlpErrorKind::BadEndpoint, message)
+        };
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| bad("it has no scheme"))?;
+        let (scheme, port) = match scheme {
+            "otlp" => ("http", Some(PORT)),
+            "otlps" => ("https", Some(PORT)),
+            "http" | "https" => (scheme, None),
+            _ => return Err(bad("its scheme is another one")),
+        };
+        let uri: Uri =
+            format!("{scheme}://{rest}").parse().map_err(|error| bad(&format!("it cannot be read ({error})")))?;
+        let authority = uri.authority().filter(|authority| !authority.host().is_empty());
+        let authority = authority.ok_or_else(|| bad("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(bad("it has a user; name a header for authentication instead"));
+        }
+        if uri.query().is_some() {
+            return Err(bad("it has a query"));
+        }
+        let port = authority.port_u16().or(port).map_or_else(String::new, |port| format!(":{port}"));
+        let path = uri.path().trim_end_matches('/');
+        Ok(Self { base: format!("{scheme}://{}{port}{path}", authority.host()), headers: Vec::new() })
+    }
+}
+
+impl fmt::Display for OtlpEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.base)
+    }
+}

@@ -1,0 +1,195 @@
+//! Reading rings, and filling batches.
+
+use super::endpoint::OtlpEndpoint;
+use super::error::{OtlpError, OtlpErrorKind};
+use super::post::Post;
+use super::sender::{GiveUp, send_all};
+use crate::export::otlp::{LiveMapper, OtlpRequests};
+use crate::live::{Live, LiveOptions, LiveProgress};
+use crate::reader::{RingSet, SetRing};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The longest time that a message waits for others.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// The time between two looks at whether the user wants an end.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The batches that wait for the sender.
+const BATCHES: usize = 2;
+
+/// The settings of a forwarding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct OtlpOptions {
+    endpoint: OtlpEndpoint,
+    host: Option<String>,
+    patience: Duration,
+}
+
+impl OtlpOptions {
+    /// Makes settings for this collector.
+    pub fn new(endpoint: OtlpEndpoint) -> Self {
+        Self { endpoint, host: None, patience: Duration::from_secs(30) }
+    }
+
+    /// Sets the name of the host on which the programs run, which is sent as `host.name`. Default: none.
+    pub fn host(self, host: Option<String>) -> Self {
+        Self { host, ..self }
+    }
+
+    /// Sets how long, after the last event, the forwarding goes on trying to reach the collector. Default: 30 s.
+    /// Before the last event it never gives up.
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+}
+
+/// The counts of a forwarding.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct OtlpSummary {
+    /// Spans that the collector has taken.
+    pub spans: u64,
+    /// Spans, also those that the collector did not take, that were open when their programs ended.
+    pub open_spans: u64,
+    /// Log records that the collector has taken: log records outside of spans, typed events outside of spans, losses.
+    pub log_records: u64,
+    /// Events that were lost in the rings.
+    pub lost: u64,
+    /// Open spans that found no room in the engine, so that they were not sent.
+    pub not_tracked: u64,
+    /// Requests, with repetitions.
+    pub requests: u64,
+    /// Repetitions of requests that the collector could not take at first.
+    pub retries: u64,
+    /// Spans and log records that the collector has refused.
+    pub rejected: u64,
+    /// Spans and log records that could not be sent before the patience was over.
+    pub unsent: u64,
+    /// Bytes of the bodies of all requests, compressed.
+    pub bytes: u64,
+    /// The reason why a part of a ring's file could not be read, if that happened.
+    pub unreadable: Option<String>,
+    /// The last problem with the collector.
+    pub last_error: Option<String>,
+}
+
+/// Reads rings until their programs have ended, or until `stops` returns true, and sends spans and log records to a
+/// collector. A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in
+/// memory; while the collector does not take them, nothing is read from the rings.
+///
+/// # Errors
+/// The system gives no thread. Problems with the collector are no errors: they are counted in the summary.
+pub fn forward_otlp(
+    rings: RingSet,
+    options: &OtlpOptions,
+    mut stops: impl FnMut() -> bool,
+) -> Result<OtlpSummary, OtlpError> {
+    let (give_up, summary) = (GiveUp::default(), Mutex::new(OtlpSummary::default()));
+    let post = Post::new(options.endpoint.clone());
+    std::thread::scope(|scope| {
+        let (batches, to_send) = sync_channel(BATCHES);
+        let thread = std::thread::Builder::new().name("eventring-otlp".to_owned());
+        thread.spawn_scoped(scope, || send_all(&post, to_send, &give_up, &summary)).map_err(|error| {
+            OtlpError::new(OtlpErrorKind::NoThread, format!("cannot start the thread that sends: {error}"))
+        })?;
+        let queue = Queue { batches, give_up: &give_up, patience: options.patience, has_stopped: false };
+        let read = read_all(rings, options.host.clone(), queue, &mut stops);
+        let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+        summary.lost = read.lost;
+        summary.unreadable = read.unreadable;
+        (summary.open_spans, summary.not_tracked) = (read.open_spans, read.not_tracked);
+        Ok(())
+    })?;
+    Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The way to the sender.
+struct Queue<'q> {
+    batches: SyncSender<OtlpRequests>,
+    give_up: &'q GiveUp,
+    patience: Duration,
+    /// True if the user wants an end.
+    has_stopped: bool,
+}
+
+impl Queue<'_> {
+    /// Hands a batch over. Waits while the sender has enough to do; meanwhile the events wait in the rings.
+    fn leave(&mut self, mut requests: OtlpRequests, stops: &mut impl FnMut() -> bool) {
+        loop {
+            requests = match self.batches.try_send(requests) {
+                Ok(()) | Err(TrySendError::Disconnected(_)) => return,
+                Err(TrySendError::Full(requests)) => requests,
+            };
+            self.look(stops);
+            std::thread::sleep(LOOK_PAUSE / 10);
+        }
+    }
+
+    /// Looks whether the user wants an end.
+    fn look(&mut self, stops: &mut impl FnMut() -> bool) {
+        if !self.has_stopped && stops() {
+            self.has_stopped = true;
+            self.end();
+        }
+    }
+
+    fn end(&self) {
+        self.give_up.set(Instant::now() + self.patience);
+    }
+}
+
+/// The counts of the reading.
+#[derive(Default)]
+struct ReadCounts {
+    lost: u64,
+    open_spans: u64,
+    not_tracked: u64,
+    unreadable: Option<String>,
+}
+
+fn read_all(
+    rings: RingSet,
+    host: Option<String>,
+    mut queue: Queue<'_>,
+    stops: &mut impl FnMut() -> bool,
+) -> ReadCounts {
+    let mut live = Live::new(rings, &LiveOptions::new().without_self_times());
+    let (mut mapper, mut counts) = (LiveMapper::new(host), ReadCounts::default());
+    let mut has_left = Instant::now();
+    loop {
+        let progress = live.read(LOOK_PAUSE, |sight, state| {
+            mapper.see(sight, state);
+            if mapper.batch().is_full() {
+                queue.leave(mapper.take(), stops);
+                has_left = Instant::now();
+            }
+        });
+        counts.lost += mapper.lost_before(&mut live);
+        queue.look(stops);
+        let is_end = queue.has_stopped || progress == LiveProgress::Ended;
+        if is_end {
+            break;
+        }
+        if !mapper.batch().is_empty() && has_left.elapsed() >= WAIT_MAX {
+            queue.leave(mapper.take(), stops);
+            has_left = Instant::now();
+        }
+    }
+    // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
+    if !queue.has_stopped {
+        queue.end();
+        counts.open_spans = mapper.end(live.state(), |mapper| queue.leave(mapper.take(), stops));
+    }
+    if !mapper.batch().is_empty() {
+        queue.leave(mapper.take(), stops);
+    }
+    counts.lost += live.state().lost();
+    counts.not_tracked = live.state().not_tracked();
+    counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
+        let lost = ring.lost_pages()?;
+        Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))
+    });
+    counts
+}
