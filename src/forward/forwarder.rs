@@ -1,7 +1,7 @@
 //! A recorder's events, as batches, to their stream.
 
 use super::broker::EventStream;
-use super::sender::Sender;
+use super::sender::BatchSender;
 use super::subject::subject_of;
 use crate::capture::batches::{Batch, BatchOptions, BatchesInMemory, capture_batches, host_name};
 use crate::capture::{BatchFilter, CaptureError, CaptureOptions, EndReason, NextRing};
@@ -135,7 +135,7 @@ pub fn forward(
     let subject = subject_of(stream.name(), &host, &name, ring.info().content_type);
     let watched = RefCell::new(Watched { progress, state: ForwardProgress::default(), ended: None });
     let mut is_given_up = |problem: Option<&str>| watched.borrow_mut().is_given_up(problem);
-    let mut sender = Sender::new(stream, subject.clone(), &host, &mut is_given_up)?;
+    let mut sender = BatchSender::new(stream, subject.clone(), &host, &mut is_given_up)?;
     loop {
         let batches = BatchOptions {
             bytes_max: stream.batch_bytes_max(),

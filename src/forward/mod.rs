@@ -13,6 +13,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `connect` | connecting to a broker, and making the stream |
 //! | `broker` | a connection to a stream: its last batch, publishing, fetching |
 //! | `subject` | the subject of a recorder's batches |
 //! | `sender` | sending one batch exactly once |
@@ -21,13 +22,15 @@
 //! | `receiver` | a stream, as a capture file |
 
 mod broker;
+mod connect;
 mod directory;
 mod forwarder;
 mod receiver;
 mod sender;
 mod subject;
 
-pub use broker::{EventStream, StreamOptions};
+pub use broker::EventStream;
+pub use connect::StreamOptions;
 pub use directory::{DirectoryOptions, forward_to_directory};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
 pub use receiver::{ReceiveProgress, Receiver, ReceiverOptions, Share};

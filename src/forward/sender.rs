@@ -10,7 +10,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The sender of the batches of one subject.
-pub(super) struct Sender<'s> {
+pub(super) struct BatchSender<'s> {
     stream: &'s EventStream,
     subject: String,
     /// The sequence number of the subject's last batch; 0 if there is none.
@@ -29,7 +29,7 @@ pub(super) struct Sender<'s> {
 /// A function that learns what stands in the way of a batch, and returns true if the batch shall be given up.
 pub(super) type IsGivenUp<'g> = dyn FnMut(Option<&str>) -> bool + 'g;
 
-impl<'s> Sender<'s> {
+impl<'s> BatchSender<'s> {
     /// Asks the stream where its last batch of this subject ends.
     pub(super) fn new(
         stream: &'s EventStream,
@@ -136,7 +136,8 @@ impl<'s> Sender<'s> {
         Err(CaptureError::new(CaptureErrorKind::Broker, message))
     }
 
-    /// Asks for the last batch of the subject, until there is an answer. `known` is where the rings were believed to be.
+    /// Asks for the last batch of the subject, until there is an answer. `known` is where the rings were believed to
+    /// be.
     fn look(&mut self, known: &BatchStart, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
         let mut pause = PAUSE_MIN;
         loop {

@@ -28,7 +28,7 @@ pub struct Broker {
     forgotten: HashMap<RingId, u64>,
     /// For each ring with batches in the stream, the last seqno of the last of them.
     ends: HashMap<RingId, u64>,
-    /// What is wrong with the stream: batches that do not follow the one before them.
+    /// Faults of the stream: batches that do not follow the one before them.
     pub violations: Vec<String>,
     now: u64,
     down_until: u64,
@@ -39,7 +39,7 @@ pub struct Broker {
 /// The answer to a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// It is there, under this number. `is_duplicate` says that its id was there before.
+    /// The number under which it is there. `is_duplicate` says that its id was there before.
     Stored { sequence: u64, is_duplicate: bool },
     /// Another batch is the last one of the subject.
     WrongLast,

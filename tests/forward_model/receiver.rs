@@ -17,7 +17,7 @@ pub struct Range {
     pub is_gap_of_stream: bool,
 }
 
-/// What a file has. Everything else about a receiver is gone when it is killed.
+/// The content of a file. Everything else about a receiver is gone when it is killed.
 #[derive(Clone, Default)]
 struct File {
     rings: BTreeMap<RingId, Vec<Range>>,
