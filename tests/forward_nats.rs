@@ -328,7 +328,7 @@ fn what_is_wrong_with_an_address_or_a_stream_is_said() {
         (forward(&with_password, "a.b"), 2, "without dots"),
         (forward("nats://127.0.0.1:9", "S"), 1, "cannot connect to nats://127.0.0.1:9"),
         (forward(&with_password.replace("secret", "wrong"), "S"), 1, "cannot connect to nats://127.0.0.1"),
-        (forward("http://127.0.0.1", "S"), 2, "expected nats://HOST:PORT"),
+        (forward("ftp://127.0.0.1", "S"), 2, "expected nats://HOST:PORT"),
         (receive(&with_password, "NONE"), 3, "there is no stream NONE"),
         (run(&["forward", &ring, "--to", &with_password]), 2, "--stream"),
         (run(&["receive", &with_password, "--stream", "S", "-o", "-"]), 2, "stdout"),

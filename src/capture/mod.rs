@@ -130,6 +130,8 @@ pub(crate) use workers::worker_threads;
 
 #[cfg(test)]
 pub(crate) mod fixtures;
+#[cfg(all(test, feature = "forward"))]
+mod received_tests;
 #[cfg(test)]
 mod selection_tests;
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl BrokerArgs {
         }
         if let Some(file) = &self.nkey {
             let seed = std::fs::read_to_string(file)
-                .map_err(|error| Failure::io(&format!("{}: cannot read the seed", file.display()), &error))?;
+                .map_err(|error| Failure::io(format!("{}: cannot read the seed", file.display()), &error))?;
             options = options.nkey(seed.trim());
         }
         if let Some(file) = &self.tls_ca {
