@@ -167,6 +167,7 @@ pub mod __internals {
     #[cfg(feature = "forward")]
     pub mod forward {
         pub use crate::capture::BatchFilter;
+        pub use crate::capture::host_name;
         pub use crate::forward::*;
     }
     /// Numbers for people.

@@ -288,7 +288,8 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     let mut writer = child::Talk::with(child::play(TEST, "writer", place));
     assert_eq!(writer.hear(), "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
-    let mut forward = program::program(&["forward", rings[0], rings[1], rings[2], "--to", &to, "--json"]);
+    let mut forward =
+        program::program(&["forward", rings[0], rings[1], rings[2], "--to", &to, "--host", "shop-1", "--json"]);
     let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(writer.end().success());
     let forwarded = forward.wait_with_output().unwrap();
@@ -299,6 +300,8 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     assert_eq!((&counts["rejected"], &counts["unsent"]), (&json!(0), &json!(0)), "{counts}");
     let (spans, logs) = (counts["spans"].as_u64().unwrap(), counts["log_records"].as_u64().unwrap());
     let live = collector.passed_on(spans as usize, logs as usize);
+    let all_spans = live["spans"].as_array().unwrap();
+    assert!(all_spans.iter().all(|span| span["resource"]["host.name"] == "shop-1"), "{}", all_spans[0]);
 
     let capture = path("all.evc");
     let captured = run(&["capture", rings[0], rings[1], rings[2], "-o", argument(&capture), "--json"]).json();
@@ -352,9 +355,12 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
     assert_eq!((unsent.code, &counts["unsent"], &counts["log_records"]), (Some(1), &json!(5000), &json!(0)));
     assert!(counts["last_error"].as_str().unwrap().contains("/v1/logs"), "{counts}");
 
-    let mut forward = program::program(&["forward", argument(&ring), "--to", &to, "--header", "key=of all", "--json"]);
-    let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
+    // The ring comes later, too.
+    let later = directory.path().join("later");
+    let words = ["forward", argument(&later), "--to", &to, "--header", "key=of all", "--wait", "--json"];
+    let forward = program::program(&words).stdout(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
+    std::fs::rename(&ring, &later).unwrap();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     // It first says that it is busy, then that it rejects some, then it takes all.
     let partial = [0x0a, 0x02, 0x08, 0x03];

@@ -18,10 +18,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hasher as _;
 use twox_hash::XxHash3_64;
 
-/// The number of spans whose tree is remembered at most. Beyond it, a span is judged as if it were a root.
+/// The number of spans whose tree is remembered at most. Beyond it, all are forgotten, and those that are still open
+/// are judged as if they were roots.
 const SPANS_MAX: usize = 1 << 20;
-/// The number of passes over the rings for which a closed span is remembered: another shard may have its children.
-const PASSES_AFTER_CLOSE: u64 = 4;
 /// The sampling rate at which all trees are kept.
 pub(super) const ALL_PER_MILLION: u32 = 1_000_000;
 
@@ -103,10 +102,17 @@ struct TreeVerdict {
     has_level: bool,
 }
 
-/// A span that a scout has found.
+/// A span of which the beginning was read.
+#[derive(Clone, Copy)]
 struct FoundSpan {
     parent: u64,
     call_site: u32,
+}
+
+impl FoundSpan {
+    fn new(ext: &PerfExt) -> Self {
+        Self { parent: ext.related, call_site: ext.call_site_id }
+    }
 }
 
 /// A filter at work on the rings of one recorder.
@@ -119,9 +125,14 @@ pub(super) struct RunningFilter {
     process_key: u64,
     catalog: Catalog,
     spans: HashMap<u64, TreeVerdict>,
-    /// Spans that were closed, with the pass in which they were.
+    /// Spans that were read and not judged yet.
+    found: HashMap<u64, FoundSpan>,
+    /// Spans that were closed, with the pass in which they were. They are remembered until all other rings were copied,
+    /// too, because these may have children of them.
     closed: VecDeque<(u64, u64)>,
     pass: u64,
+    /// For each ring, the last pass in which everything that it had was copied.
+    copied_in: Vec<u64>,
     /// A cursor for each ring, ahead of the one that copies; `None` for a ring that could not be opened.
     scouts: Vec<Option<Cursor>>,
 }
@@ -144,26 +155,58 @@ impl RunningFilter {
             filter: filter.clone(),
             catalog: Catalog::new(),
             spans: HashMap::new(),
+            found: HashMap::new(),
             closed: VecDeque::new(),
             pass: 0,
+            copied_in: Vec::new(),
             scouts: Vec::new(),
         }
     }
 
-    /// Begins another pass over the rings.
-    pub(super) fn begin_pass(&mut self) {
-        self.pass += 1;
+    /// Begins another pass over the rings, of which there are so many. Forgets closed spans that can have no more
+    /// children.
+    pub(super) fn begin_pass(&mut self, rings: usize) {
+        let complete = self.copied_in.iter().copied().min().unwrap_or(0);
         while let Some((pass, span)) = self.closed.front().copied()
-            && pass + PASSES_AFTER_CLOSE < self.pass
+            && pass < complete
         {
             self.closed.pop_front();
             self.spans.remove(&span);
+        }
+        self.copied_in.resize(rings, self.pass);
+        self.pass += 1;
+    }
+
+    /// Takes note that everything was copied that this ring had at some time in this pass.
+    pub(super) fn see_copied(&mut self, ring: usize) {
+        if let Some(pass) = self.copied_in.get_mut(ring) {
+            *pass = self.pass;
         }
     }
 
     /// Removes the unwanted events of a block. `rings` are all rings of the capture.
     pub(super) fn apply(&mut self, records: &mut BlockRecords, rings: &[CopiedRing]) {
+        if self.is_perf {
+            self.judge_new_spans(records.events.descriptors(), rings);
+        }
         records.filter(|event| self.keeps(event, rings));
+    }
+
+    /// Judges the spans that begin in a block. After it, all spans are judged that began in a ring before its cursor,
+    /// so a scout that reads on from the cursors misses none.
+    fn judge_new_spans(&mut self, events: &[Descriptor], rings: &[CopiedRing]) {
+        let mut awaiting_parent = Vec::new();
+        for event in events.iter().filter(|event| event.event_type == PerfEvent::SpanNew.code()) {
+            let ext = PerfExt::from_words(event.content_ext);
+            if ext.related == 0 || self.spans.contains_key(&ext.related) {
+                self.found.remove(&ext.span_id);
+                self.judge(ext.span_id, ext.related, ext.call_site_id);
+            } else {
+                self.found.insert(ext.span_id, FoundSpan::new(&ext));
+                awaiting_parent.push(ext.span_id);
+            }
+        }
+        awaiting_parent.into_iter().for_each(|span| self.judge_found(span, rings));
     }
 
     fn keeps(&mut self, event: &Descriptor, rings: &[CopiedRing]) -> bool {
@@ -172,16 +215,18 @@ impl RunningFilter {
         }
         let ext = PerfExt::from_words(event.content_ext);
         match PerfEvent::from_code(event.event_type) {
-            Some(PerfEvent::SpanNew) => {
-                let verdict = self.verdict_of_new(&ext, rings);
-                verdict.is_sampled && verdict.is_named && verdict.has_level
-            }
             Some(PerfEvent::SpanClose) => {
                 let verdict = self.verdict_of(&ext, rings);
                 self.closed.push_back((self.pass, ext.span_id));
                 verdict.is_sampled && verdict.is_named && verdict.has_level
             }
-            Some(PerfEvent::SpanRecord | PerfEvent::SpanEnter | PerfEvent::SpanExit | PerfEvent::SpanFollowsFrom) => {
+            Some(
+                PerfEvent::SpanNew
+                | PerfEvent::SpanRecord
+                | PerfEvent::SpanEnter
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanFollowsFrom,
+            ) => {
                 let verdict = self.verdict_of(&ext, rings);
                 verdict.is_sampled && verdict.is_named && verdict.has_level
             }
@@ -200,16 +245,6 @@ impl RunningFilter {
         }
     }
 
-    fn verdict_of_new(&mut self, ext: &PerfExt, rings: &[CopiedRing]) -> TreeVerdict {
-        if let Some(known) = self.spans.get(&ext.span_id) {
-            return *known;
-        }
-        if ext.related != 0 && !self.spans.contains_key(&ext.related) {
-            self.scout(rings);
-        }
-        self.judge(ext.span_id, ext.related, ext.call_site_id)
-    }
-
     /// Returns the verdict of a span that an event is about. The event has the call site of the span.
     fn verdict_of(&mut self, ext: &PerfExt, rings: &[CopiedRing]) -> TreeVerdict {
         let verdict = self.verdict_by_id(ext.span_id, rings);
@@ -222,7 +257,7 @@ impl RunningFilter {
 
     fn verdict_by_id(&mut self, span: u64, rings: &[CopiedRing]) -> TreeVerdict {
         if !self.spans.contains_key(&span) {
-            self.scout(rings);
+            self.judge_found(span, rings);
         }
         self.spans.get(&span).copied().unwrap_or_else(|| self.as_root(span))
     }
@@ -251,9 +286,12 @@ impl RunningFilter {
             is_named: above.is_named || has_name,
             has_level: self.has_level(call_site),
         };
-        if self.spans.len() < SPANS_MAX {
-            self.spans.insert(span, verdict);
+        // After losses there are spans of which no end is seen.
+        if self.spans.len() >= SPANS_MAX {
+            self.spans.clear();
+            self.closed.clear();
         }
+        self.spans.insert(span, verdict);
         verdict
     }
 
@@ -277,9 +315,29 @@ impl RunningFilter {
         }
     }
 
-    /// Reads ahead in all shards, and judges the spans that are found.
+    /// Judges a span that was found, and the spans above it. A parent may have been recorded on another shard, behind
+    /// what was read so far of that shard; then a scout reads on.
+    fn judge_found(&mut self, span: u64, rings: &[CopiedRing]) {
+        let (mut path, mut next, mut may_scout) = (Vec::new(), span, true);
+        while next != 0 && !self.spans.contains_key(&next) {
+            // A span that names itself as its own ancestor is taken out of `found` at its first turn, so this ends.
+            match self.found.remove(&next) {
+                Some(found) => {
+                    path.push((next, found));
+                    next = found.parent;
+                }
+                None if std::mem::take(&mut may_scout) => self.scout(rings),
+                None => break,
+            }
+        }
+        while let Some((span, found)) = path.pop() {
+            self.judge(span, found.parent, found.call_site);
+        }
+    }
+
+    /// Reads ahead in all shards, up to their present ends. A span that has been read before has all its ancestors
+    /// before these ends.
     fn scout(&mut self, rings: &[CopiedRing]) {
-        let mut found: HashMap<u64, FoundSpan> = HashMap::new();
         for (index, ring) in rings.iter().enumerate() {
             let cursor = ring.input.as_ref().map(|input| &input.cursor);
             if self.scouts.len() <= index {
@@ -293,26 +351,14 @@ impl RunningFilter {
                 match scout.next() {
                     Next::Event(event) if event.event_type == PerfEvent::SpanNew.code() => {
                         let ext = PerfExt::from_words(event.content_ext);
-                        let span = FoundSpan { parent: ext.related, call_site: ext.call_site_id };
-                        found.insert(ext.span_id, span);
+                        // Spans that were overwritten before they were copied are never asked for.
+                        if self.found.len() >= SPANS_MAX {
+                            self.found.clear();
+                        }
+                        self.found.insert(ext.span_id, FoundSpan::new(&ext));
                     }
                     Next::Event(_) | Next::Gap(_) => {}
                     Next::NotReady => break,
-                }
-            }
-        }
-        let mut path = Vec::new();
-        while let Some(first) = found.keys().next().copied() {
-            // From the span up to one whose parent is known, and down again. A span that names itself as its own
-            // ancestor is taken out of `found` at its first turn, so this ends.
-            let mut next = first;
-            while let Some(span) = found.remove(&next) {
-                path.push((next, span.parent, span.call_site));
-                next = span.parent;
-            }
-            while let Some((span, parent, call_site)) = path.pop() {
-                if !self.spans.contains_key(&span) {
-                    self.judge(span, parent, call_site);
                 }
             }
         }

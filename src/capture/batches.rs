@@ -140,7 +140,7 @@ impl BatchStart {
 
 /// Returns the system's name of this host.
 #[cfg(feature = "forward")]
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     match shm::host_name() {
         name if name.is_empty() => "host".to_owned(),
         name => name,

@@ -193,13 +193,15 @@ impl CopyThread {
         let mut has_copied = false;
         let now = Instant::now();
         if let Some(filter) = &mut self.filter {
-            filter.begin_pass();
+            filter.begin_pass(self.sources.rings.len());
         }
         for index in 0..self.sources.rings.len() {
-            if self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+            let is_over = self.stop.as_ref().is_some_and(|stop| stop.is_over(index));
+            let input = self.sources.rings[index].input.as_mut().filter(|_| !is_over);
+            let Some(input) = input else {
+                self.see_copied(index);
                 continue;
-            }
-            let Some(input) = &mut self.sources.rings[index].input else { continue };
+            };
             let backlog = Backlog::of(input);
             let is_last = self.stop.is_some() || input.reader.is_finished();
             if self.pace.is_due(
@@ -208,9 +210,20 @@ impl CopyThread {
             ) {
                 has_copied |= self.copy_ring(index, &backlog)?;
             }
+            let cursor = self.sources.rings[index].input.as_ref().map(|input| &input.cursor);
+            if cursor.is_none_or(|cursor| cursor.next_seqno() >= backlog.end_seqno) {
+                self.see_copied(index);
+            }
         }
         self.pace.end_pass(self.sources.rings.iter().filter_map(|ring| ring.input.as_ref()));
         Ok(has_copied)
+    }
+
+    /// Tells the filter that everything was copied that this ring had in this pass.
+    fn see_copied(&mut self, ring: usize) {
+        if let Some(filter) = &mut self.filter {
+            filter.see_copied(ring);
+        }
     }
 
     /// Copies the events that a ring had when `backlog` was found. Returns true if there was any event or gap.

@@ -105,6 +105,9 @@ mod write;
 pub use batch_filter::BatchFilter;
 #[doc(hidden)]
 pub use batches::follow_rings;
+#[cfg(feature = "forward")]
+#[doc(hidden)]
+pub use batches::host_name;
 pub use cut::{CutSummary, Shortfall};
 pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};
@@ -128,6 +131,8 @@ pub use summary::{CaptureProgress, CaptureSummary, NextRing};
 #[cfg(feature = "export")]
 pub(crate) use workers::worker_threads;
 
+#[cfg(all(test, feature = "forward"))]
+mod batch_filter_tests;
 #[cfg(test)]
 pub(crate) mod fixtures;
 #[cfg(all(test, feature = "forward"))]

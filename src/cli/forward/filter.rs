@@ -21,6 +21,10 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
+    pub(super) fn is_any(&self) -> bool {
+        !self.types.is_empty() || !self.spans.is_empty() || self.max_level.is_some() || self.sample.is_some()
+    }
+
     pub(super) fn filter(&self) -> BatchFilter {
         let mut filter = BatchFilter::new();
         for name in &self.types {

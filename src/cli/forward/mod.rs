@@ -73,14 +73,8 @@ pub(super) struct ForwardArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
-    if ["otlp://", "otlps://", "http://", "https://"].iter().any(|scheme| args.to.starts_with(scheme)) {
-        return otlp::run(args);
-    }
-    let is_broker = broker::is_broker(&args.to);
-    if !is_broker && args.to.contains("://") {
-        let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT or a directory";
-        return Err(Failure::new(Exit::Usage, message).into());
-    }
+    let to = Destination::of(&args.to)?;
+    to.check_options(args)?;
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait)?;
     let interrupt = Interrupt::listen()?;
@@ -92,5 +86,64 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     }
     // What is switched on stays on as long as this value lives.
     let _enabled = args.process.enable(rings.names())?;
-    if is_broker { nats::run(args, rings, &interrupt) } else { directory::run(args, rings, &interrupt) }
+    match to {
+        Destination::Broker => nats::run(args, rings, &interrupt),
+        Destination::Collector => otlp::run(args, rings, &interrupt),
+        Destination::Directory => directory::run(args, rings, &interrupt),
+    }
+}
+
+/// What an address means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Destination {
+    Broker,
+    Collector,
+    Directory,
+}
+
+impl Destination {
+    fn of(address: &str) -> Result<Self, Failure> {
+        let has = |schemes: &[&str]| schemes.iter().any(|scheme| address.starts_with(scheme));
+        match () {
+            () if broker::is_broker(address) => Ok(Self::Broker),
+            () if has(&["otlp://", "otlps://", "http://", "https://"]) => Ok(Self::Collector),
+            () if address.contains("://") => {
+                let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT or a directory";
+                Err(Failure::new(Exit::Usage, message))
+            }
+            () => Ok(Self::Directory),
+        }
+    }
+
+    /// Returns an error if there are options which this destination cannot follow.
+    fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
+        let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
+        let given: &[(bool, &str)] = match self {
+            Self::Broker => &[(!args.otlp.headers.is_empty(), "--header")],
+            Self::Collector => &[
+                (args.broker.stream.is_some(), "--stream"),
+                (args.filter.is_any(), "--type, --max-level, --span or --sample"),
+                (is_limited, "--max-age or --max-bytes"),
+                (args.reopen, "--reopen"),
+            ],
+            Self::Directory => &[
+                (args.broker.stream.is_some(), "--stream"),
+                (!args.otlp.headers.is_empty(), "--header"),
+                (args.host.is_some(), "--host"),
+                (args.reopen, "--reopen"),
+            ],
+        };
+        let what = match self {
+            Self::Broker => "a broker",
+            Self::Collector => "an OpenTelemetry collector",
+            Self::Directory => "a directory",
+        };
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, option)) => {
+                let message = format!("--to {}: {what} has no {option}; leave the option out", args.to);
+                Err(Failure::new(Exit::Usage, message))
+            }
+            None => Ok(()),
+        }
+    }
 }

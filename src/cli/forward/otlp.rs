@@ -2,15 +2,19 @@
 
 use super::ForwardArgs;
 use crate::cli::advice;
+use crate::cli::capture::AwaitedRings;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{grouped, one_line};
 use crate::cli::interrupt::Interrupt;
+use crate::cli::open::LOOK_PAUSE;
 use crate::cli::paint::WARNING;
+use eventring::__internals::forward::host_name;
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError, OtlpOptions, OtlpSummary, forward_otlp};
-use eventring::reader::{Reader, RingSet};
+use eventring::capture::NextRing;
+use eventring::reader::RingSet;
+use percent_encoding::percent_decode_str;
 use serde_json::json;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The options of a forwarding to an OpenTelemetry collector.
@@ -19,22 +23,18 @@ pub(super) struct OtlpArgs {
     /// With otlp://: a header of each request, for authentication for example; may be repeated. Headers in
     /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too
     #[arg(long = "header", value_name = "NAME=VALUE")]
-    headers: Vec<String>,
+    pub(super) headers: Vec<String>,
     /// With otlp://: how long to go on trying to reach the collector after the last event, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     patience: u64,
 }
 
-pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let endpoint = endpoint(args)?;
-    let interrupt = Interrupt::listen()?;
-    let names = args.process.rings(&args.names)?;
-    let _enabled = args.process.enable(&names)?;
-    let rings = open(&names)?;
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
+    let rings = opened(rings, args.wait, interrupt)?;
+    let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
-    let options = OtlpOptions::new(endpoint).host(host).patience(Duration::from_secs(args.otlp.patience));
+    let options = OtlpOptions::new(endpoint).host(Some(host)).patience(Duration::from_secs(args.otlp.patience));
     let summary = forward_otlp(rings, &options, || interrupt.came()).map_err(failure)?;
     report(args, &to, &summary)?;
     if let Some(problem) = summary.unreadable {
@@ -44,14 +44,26 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     Ok(if undelivered > 0 { Exit::Failed } else { Exit::Done })
 }
 
-fn open(names: &[PathBuf]) -> anyhow::Result<RingSet> {
-    let mut rings = Vec::new();
-    for name in names {
-        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
-        advice::check_not_a_shard(name, &ring)?;
-        rings.push(ring);
+/// Returns all rings, and waits for those which are not there yet if `waits` is true.
+fn opened(mut rings: AwaitedRings, waits: bool, interrupt: &Interrupt) -> anyhow::Result<RingSet> {
+    let mut readers = Vec::new();
+    loop {
+        match rings.next() {
+            NextRing::Ring(ring) => {
+                advice::check_not_a_shard(ring.name().unwrap_or("ring".as_ref()), &ring)?;
+                readers.push(ring);
+            }
+            NextRing::NotYet if waits && !rings.missing().is_empty() && !interrupt.came() => {
+                rings.say_what_is_awaited();
+                std::thread::sleep(LOOK_PAUSE);
+            }
+            NextRing::NotYet | NextRing::NoMore => break,
+        }
     }
-    Ok(RingSet::options().from_readers(rings))
+    match rings.failure("nothing was sent") {
+        Some(error) => Err(error),
+        None => Ok(RingSet::options().from_readers(readers)),
+    }
 }
 
 fn failure(error: OtlpError) -> Failure {
@@ -72,22 +84,10 @@ fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
             let message = "an entry of OTEL_EXPORTER_OTLP_HEADERS has no `=`, expected NAME=VALUE,NAME=VALUE";
             Failure::new(Exit::Usage, message.to_owned())
         })?;
-        endpoint = endpoint.header(name.trim(), &percent_decoded(value.trim())).map_err(failure)?;
+        endpoint =
+            endpoint.header(name.trim(), &percent_decode_str(value.trim()).decode_utf8_lossy()).map_err(failure)?;
     }
     Ok(endpoint)
-}
-
-/// Decodes `%20` and the like, which the values of the variable may have.
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let decoded = hex.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(decoded.unwrap_or(*first));
-        rest = if decoded.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result<()> {

@@ -1,0 +1,117 @@
+//! Samples of the spans of several threads: each tree is kept as a whole, or left out as a whole.
+
+use super::CapturedContent;
+use super::batch_filter::BatchFilter;
+use super::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
+use super::summary::NextRing;
+use crate::reader::Reader;
+use crate::schema::EventType as _;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::{PerfRecorder, RecorderSubscriber};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tracing::{Dispatch, Span, dispatcher, info_span};
+
+const TREES: u64 = 4_000;
+
+/// Records trees of four spans, each span on another thread, in a shard of its own. The last one is in few trees, so
+/// its shard is copied seldom.
+fn record_trees(recorder: &PerfRecorder) {
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    std::thread::scope(|scope| {
+        let (roots, mut from) = channel::<(u64, Span)>();
+        for depth in 1..=3 {
+            let (to, below) = channel();
+            let above = std::mem::replace(&mut from, below);
+            let dispatch = dispatch.clone();
+            scope.spawn(move || {
+                dispatcher::with_default(&dispatch, || {
+                    for (tree, parent) in above {
+                        let span = info_span!(parent: &parent, "inner", depth);
+                        if depth < 2 || (depth == 2 && tree % 100 == 0) {
+                            let _ = to.send((tree, span));
+                        }
+                    }
+                });
+            });
+        }
+        dispatcher::with_default(&dispatch, || {
+            for tree in 0..TREES {
+                let root = info_span!("root", tree);
+                let _ = roots.send((tree, root));
+                if tree % 16 == 0 {
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+            }
+        });
+        // The first thread ends with this channel, and so all others.
+        drop(roots);
+    });
+}
+
+/// Captures a recorder into batches until it ends, and returns the parent of each span.
+fn parents(path: &Path, filter: BatchFilter) -> BTreeMap<u64, u64> {
+    let mut reader = Some(Reader::open(path).unwrap());
+    let mut next_ring = || reader.take().map_or(NextRing::NoMore, NextRing::Ring);
+    let mut parents = BTreeMap::new();
+    let mut lost = 0;
+    let mut send = |bytes: &[u8], batch: &Batch<'_>| {
+        lost += batch.lost();
+        let batch = read_batch(bytes).unwrap();
+        for record in batch.events() {
+            let CapturedContent::Event { descriptor, .. } = record.content else { continue };
+            if descriptor.event_type == PerfEvent::SpanNew.code() {
+                let ext = PerfExt::from_words(descriptor.content_ext);
+                parents.insert(ext.span_id, ext.related);
+            }
+        }
+        Ok(())
+    };
+    let (start, every) = (BatchStart::of_host("h"), Duration::from_millis(20));
+    let options = BatchOptions { bytes_max: 1 << 20, every, level: 1, start, filter, only_new: false };
+    let mut sink = BatchesInMemory::new(&mut send);
+    capture_batches(&mut next_ring, &mut sink, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(lost, 0);
+    parents
+}
+
+/// Returns the spans of each tree, by its root.
+fn trees(parents: &BTreeMap<u64, u64>, of: impl Iterator<Item = u64>) -> BTreeMap<u64, BTreeSet<u64>> {
+    let mut trees: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for span in of {
+        let mut root = span;
+        while let Some(parent) = parents.get(&root).filter(|parent| **parent != 0) {
+            root = *parent;
+        }
+        trees.entry(root).or_default().insert(span);
+    }
+    trees
+}
+
+#[test]
+fn trees_on_several_threads_are_sampled_as_wholes_while_they_are_recorded_and_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("spans");
+    let builder = PerfRecorder::builder().config(&path).shards(4).shifts(16, 22).prefault(false).keep(true);
+    let recorder = builder.build().unwrap();
+    let sample = || BatchFilter::new().sampled_per_million(250_000);
+    let live = std::thread::scope(|scope| {
+        let live = scope.spawn(|| parents(&path, sample()));
+        record_trees(&recorder);
+        drop(recorder);
+        live.join().unwrap()
+    });
+    let all = parents(&path, BatchFilter::new());
+    let all_trees = trees(&all, all.keys().copied());
+    assert_eq!(all_trees.len() as u64, TREES);
+    for kept in [live, parents(&path, sample())] {
+        let kept_trees = trees(&all, kept.keys().copied());
+        let share = kept_trees.len() as f64 / TREES as f64;
+        assert!((0.2..0.3).contains(&share), "{share}");
+        let broken: Vec<_> = kept_trees.iter().filter(|(root, spans)| all_trees[root] != **spans).collect();
+        assert!(broken.is_empty(), "{} of {} trees are broken", broken.len(), kept_trees.len());
+    }
+}
