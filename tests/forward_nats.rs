@@ -106,8 +106,11 @@ fn real_blocks_are_received_as_they_are_and_events_still_name_their_block() {
 #[test]
 fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
     let Some(place) = Place::new() else { return };
-    let [ring, beside, file] = ["shop", "beside.evc", "all.evc"].map(|name| place.path(name));
+    let [ring, beside, file, live] = ["shop", "beside.evc", "all.evc", "live.evc"].map(|name| place.path(name));
     let address = place.broker.address();
+    // The receiver waits for the stream, and the others for the ring.
+    let words = ["receive", &address, "--stream", "S", "-o", &live, "--wait", "--until-end", "--json"];
+    let receive = program(&words).stdout(Stdio::piped()).spawn().unwrap();
     let mut forward = program(&["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--json"]);
     let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
     let mut capture = program(&["capture", &ring, "--wait", "-o", &beside, "--json"]);
@@ -117,13 +120,15 @@ fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
     // The ring stays until both have read it.
     service.args(["--requests", "3000", "--ring", &ring, "--keep"]).stdout(Stdio::null());
     assert!(service.status().unwrap().success());
-    let [sent, captured] = [forward, capture].map(|child| {
+    let [sent, captured, received_live] = [forward, capture, receive].map(|child| {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success());
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     });
     let received = place.receive(&file, &[]).json();
     assert_eq!(received["events"], sent["events"]);
+    assert_eq!((&received_live["events"], &received_live["lost"]), (&received["events"], &received["lost"]));
+    assert_eq!(lines(&live), lines(&file));
     let of_capture =
         |name: &str| captured["rings"].as_array().unwrap().iter().map(|ring| ring[name].as_u64().unwrap()).sum::<u64>();
     assert_eq!(

@@ -73,7 +73,7 @@ pub(super) struct ForwardArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
-    let to = Destination::of(&args.to)?;
+    let to = AddressKind::of(&args.to)?;
     to.check_options(args)?;
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait)?;
@@ -87,21 +87,21 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     // What is switched on stays on as long as this value lives.
     let _enabled = args.process.enable(rings.names())?;
     match to {
-        Destination::Broker => nats::run(args, rings, &interrupt),
-        Destination::Collector => otlp::run(args, rings, &interrupt),
-        Destination::Directory => directory::run(args, rings, &interrupt),
+        AddressKind::Broker => nats::run(args, rings, &interrupt),
+        AddressKind::Collector => otlp::run(args, rings, &interrupt),
+        AddressKind::Directory => directory::run(args, rings, &interrupt),
     }
 }
 
-/// What an address means.
+/// The kinds of addresses to which events go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Destination {
+enum AddressKind {
     Broker,
     Collector,
     Directory,
 }
 
-impl Destination {
+impl AddressKind {
     fn of(address: &str) -> Result<Self, Failure> {
         let has = |schemes: &[&str]| schemes.iter().any(|scheme| address.starts_with(scheme));
         match () {
@@ -115,7 +115,7 @@ impl Destination {
         }
     }
 
-    /// Returns an error if there are options which this destination cannot follow.
+    /// Returns an error if there are options which such an address does not have.
     fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
         let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
         let given: &[(bool, &str)] = match self {

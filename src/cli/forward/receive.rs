@@ -11,13 +11,16 @@ use crate::cli::output_directory;
 use crate::cli::paint::WARNING;
 use crate::cli::saved::parse_duration;
 use eventring::__internals::forward::{EventStream, ReceiveProgress, Receiver, ReceiverOptions, Share};
-use eventring::capture::{CaptureFile, ReadFiles};
+use eventring::capture::{CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
 use serde_json::json;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The pause between two looks for a stream that does not exist yet.
+const STREAM_PAUSE: Duration = Duration::from_millis(200);
 
 /// Write what forwarders have sent to a stream into a capture, which every verb reads
 ///
@@ -35,6 +38,9 @@ pub(in crate::cli) struct ReceiveArgs {
     /// Replace a file that exists
     #[arg(short, long)]
     force: bool,
+    /// Wait for a stream that does not exist yet
+    #[arg(long)]
+    wait: bool,
     /// End when no batch has come for this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     until_idle: Option<Duration>,
@@ -74,7 +80,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let interrupt = Interrupt::listen()?;
-    let stream = EventStream::open(&args.broker.options(&args.from)?)?;
+    let stream = open(args, &interrupt)?;
     let mut options = ReceiverOptions::new().overwrite(args.force);
     if let Some(host) = &args.host {
         options = options.host(host);
@@ -155,6 +161,19 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         }
     }
     Ok(if args.strict && stats.lost() > 0 { Exit::Lost } else { Exit::Done })
+}
+
+/// Opens the stream, and waits for it if that is wanted.
+fn open(args: &ReceiveArgs, interrupt: &Interrupt) -> anyhow::Result<EventStream> {
+    let options = args.broker.options(&args.from)?;
+    loop {
+        match EventStream::open(&options) {
+            Err(error) if args.wait && error.kind() == CaptureErrorKind::NotFound && !interrupt.came() => {
+                std::thread::sleep(STREAM_PAUSE);
+            }
+            stream => return Ok(stream?),
+        }
+    }
 }
 
 fn parse_share(text: &str) -> Result<Share, &'static str> {
