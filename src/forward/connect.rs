@@ -3,8 +3,9 @@
 use crate::capture::{CaptureError, CaptureErrorKind};
 use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, StorageType};
-use async_nats::{Client, ConnectOptions, ServerAddr};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
 use percent_encoding::percent_decode_str;
+use std::error::Error as _;
 use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::time::{Duration, Instant};
@@ -151,7 +152,7 @@ pub(super) async fn first_connection(options: &StreamOptions) -> Result<(Client,
                 let context = ContextBuilder::new().timeout(ANSWER_TIME).ack_timeout(ANSWER_TIME).build(client.clone());
                 return Ok((client, context));
             }
-            Err(error) if Instant::now() >= deadline => {
+            Err(error) if Instant::now() >= deadline || (servers.len() == 1 && is_lasting(&error)) => {
                 let message = format!(
                     "cannot connect to {}: {error}; check the address, the credentials, and that nats-server runs there",
                     without_password(&options.servers)
@@ -160,6 +161,18 @@ pub(super) async fn first_connection(options: &StreamOptions) -> Result<(Client,
             }
             Err(_) => tokio::time::sleep(CONNECT_PAUSE).await,
         }
+    }
+}
+
+/// Returns true if the broker is there, and gives the same answer to the same credentials each time.
+fn is_lasting(error: &ConnectError) -> bool {
+    match error.kind() {
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Tls => true,
+        // What is wrong with a certificate.
+        _ => error
+            .source()
+            .and_then(|source| source.downcast_ref::<std::io::Error>())
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{parse_bytes, parse_duration};
 use eventring::__internals::forward::StreamOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The way to a stream of NATS JetStream.
@@ -45,14 +45,15 @@ impl BrokerArgs {
         let Some(stream) = &self.stream else {
             return Err(Failure::new(Exit::Usage, "a broker has many streams: name one with --stream"));
         };
+        for file in [&self.creds, &self.nkey, &self.tls_ca, &self.tls_cert, &self.tls_key].into_iter().flatten() {
+            read(file)?;
+        }
         let mut options = StreamOptions::new(servers, stream);
         if let Some(file) = &self.creds {
             options = options.credentials(file);
         }
         if let Some(file) = &self.nkey {
-            let seed = std::fs::read_to_string(file)
-                .map_err(|error| Failure::io(format!("{}: cannot read the seed", file.display()), &error))?;
-            options = options.nkey(seed.trim());
+            options = options.nkey(read(file)?.trim());
         }
         if let Some(file) = &self.tls_ca {
             options = options.root_certificates(file);
@@ -62,6 +63,11 @@ impl BrokerArgs {
         }
         Ok(options)
     }
+}
+
+/// Reads a file of keys or certificates.
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| Failure::io(format!("{}: cannot read it", file.display()), &error))
 }
 
 /// Returns true if the text is the address of a broker.

@@ -87,9 +87,9 @@ impl Reports {
             lost => format!(", {} lost", grouped(lost)),
         };
         self.bar.set_message(format!(
-            "{} in {} batches{lost}, {}; Ctrl-C ends it",
+            "{} in {}{lost}, {}; Ctrl-C ends it",
             events(sum(|state| state.events)),
-            grouped(sum(|state| state.batches)),
+            batches(sum(|state| state.batches)),
             bytes(sum(|state| state.bytes))
         ));
         self.bar.tick();
@@ -116,9 +116,9 @@ impl Reports {
             return Ok(());
         }
         anstream::eprintln!(
-            "{} in {} batches ({}) sent to the stream {stream}",
+            "{} in {} ({}) sent to the stream {stream}",
             events(all),
-            grouped(sum(|sent| sent.batches)),
+            batches(sum(|sent| sent.batches)),
             bytes(sum(|sent| sent.bytes))
         );
         if lost > 0 {
@@ -129,6 +129,11 @@ impl Reports {
         }
         Ok(())
     }
+}
+
+/// Returns `1 batch` or `1,203 batches`.
+fn batches(count: u64) -> String {
+    if count == 1 { "1 batch".into() } else { format!("{} batches", grouped(count)) }
 }
 
 fn object(sent: &ForwardProgress, subject: Option<&str>) -> Value {

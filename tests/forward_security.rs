@@ -1,0 +1,126 @@
+//! Credentials, NKeys and certificates: a broker that wants them gets them, and what is wrong with them is said.
+#![cfg(feature = "cli")]
+
+mod broker;
+mod program;
+
+use broker::Broker;
+use eventring::recorder::{ContentDescription, Recorder};
+use program::run;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Returns the path of a file of keys, which are only for tests.
+fn key(name: &str) -> String {
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broker/keys");
+    keys.join(name).to_str().unwrap().to_owned()
+}
+
+/// Makes a ring with one event, and returns its path.
+fn ring(dir: &Path) -> String {
+    let path = dir.join("orders");
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&path).prefault(false).keep(true);
+    builder.build().unwrap().record(7, [0; 4], b"an order");
+    path.to_str().unwrap().to_owned()
+}
+
+/// Forwards the ring and receives it again with these options, which the broker accepts.
+fn assert_accepted(dir: &Path, address: &str, options: &[&str]) {
+    let (ring, file) = (ring(dir), dir.join("all.evc"));
+    let sent = run(&[&["forward", &ring, "--to", address, "--stream", "S"], options].concat());
+    assert!(sent.code == Some(0) && sent.err.contains("1 event in 1 batch "), "{options:?}: {sent:?}");
+    let words = ["receive", address, "--stream", "S", "-o", file.to_str().unwrap(), "--force", "--until-end"];
+    let received = run(&[&words, options].concat());
+    assert!(received.code == Some(0) && received.err.contains("1 event of 1 ring"), "{options:?}: {received:?}");
+}
+
+/// Tries to forward with options that do not do, and checks what is said.
+fn assert_refused(dir: &Path, address: &str, options: &[&str], needed: &str) {
+    let sent = run(&[&["forward", &ring(dir), "--to", address, "--stream", "S"], options].concat());
+    assert!(sent.code.is_some_and(|code| code > 0) && sent.err.contains(needed), "{options:?}: {sent:?}");
+    // The seed of tests/broker/keys/user.nk.
+    assert!(!sent.err.contains("SU"), "{sent:?}");
+}
+
+#[test]
+fn credentials_and_nkeys_are_shown_to_a_broker_that_wants_them() {
+    if !broker::is_installed() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let start = |name: &str| Broker::start_with(&dir.path().join(name), &["-c", &key(name)]);
+    let (with_accounts, with_nkeys) = (start("accounts.conf"), start("nkey.conf"));
+    let (creds, nkey) = (key("user.creds"), key("user.nk"));
+    assert_accepted(dir.path(), &with_accounts.address(), &["--creds", &creds]);
+    assert_accepted(dir.path(), &with_nkeys.address(), &["--nkey", &nkey]);
+    for (broker, options, needed) in [
+        (&with_accounts, &[][..], "authorization violation"),
+        (&with_accounts, &["--nkey", &nkey], "authorization violation"),
+        (&with_nkeys, &["--creds", &creds], "authorization violation"),
+        (&with_nkeys, &["--nkey", &key("nkey.conf")], "cannot connect"),
+        (&with_nkeys, &["--nkey", "none.nk"], "none.nk: cannot read"),
+        (&with_accounts, &["--creds", "none.creds"], "none.creds: cannot read"),
+    ] {
+        assert_refused(dir.path(), &broker.address(), options, needed);
+    }
+}
+
+/// Certificates of two authorities, of a broker and of a client, made by `openssl`.
+struct Certificates(PathBuf);
+
+impl Certificates {
+    /// Returns `None`, and says so, if there is no `openssl`.
+    fn make(dir: &Path) -> Option<Self> {
+        let openssl = |words: &str| {
+            let mut command = Command::new("openssl");
+            command.args(words.split(' ')).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().map(|status| assert!(status.success(), "openssl {words}"))
+        };
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+        for authority in ["ours", "other"] {
+            let (files, ca) =
+                (format!("-keyout {authority}.key -out {authority}.pem"), "basicConstraints=critical,CA:TRUE");
+            if openssl(&format!("req -x509 {key} {files} -subj /CN={authority} -addext {ca}")).is_err() {
+                eprintln!("SKIPPED: there is no openssl (Debian: apt install openssl); .ci/run installs it");
+                return None;
+            }
+        }
+        let names = "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n";
+        std::fs::write(dir.join("names"), names).unwrap();
+        for name in ["broker", "client"] {
+            openssl(&format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}")).unwrap();
+            let ca = "-CA ours.pem -CAkey ours.key -CAcreateserial -extfile names";
+            openssl(&format!("x509 -req -in {name}.csr {ca} -out {name}.pem")).unwrap();
+        }
+        Some(Self(dir.to_path_buf()))
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_broker_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(made) = broker::is_installed().then(|| Certificates::make(dir.path())).flatten() else { return };
+    let file = |name: &str| made.file(name);
+    let [ours, other, certificate, key] = ["ours.pem", "other.pem", "client.pem", "client.key"].map(file);
+    let own = ["--tlscert", &file("broker.pem"), "--tlskey", &file("broker.key")].map(str::to_owned);
+    let own = own.each_ref().map(String::as_str);
+    let with_tls = Broker::start_with(&dir.path().join("tls"), &own);
+    let verify = [&own[..], &["--tlsverify", "--tlscacert", &ours]].concat();
+    let verifying = Broker::start_with(&dir.path().join("verify"), &verify);
+    let tls = |broker: &Broker| broker.address().replace("nats://", "tls://");
+    let client = ["--tls-ca", &ours, "--tls-cert", &certificate, "--tls-key", &key];
+    assert_accepted(dir.path(), &tls(&with_tls), &["--tls-ca", &ours]);
+    assert_accepted(dir.path(), &tls(&verifying), &client);
+    for (broker, options, needed) in [
+        (&with_tls, &[][..], "UnknownIssuer"),
+        (&with_tls, &["--tls-ca", &other], "UnknownIssuer"),
+        (&verifying, &["--tls-ca", &ours], "cannot connect to tls://"),
+        (&with_tls, &["--tls-ca", "none.pem"], "none.pem: cannot read"),
+    ] {
+        assert_refused(dir.path(), &tls(broker), options, needed);
+    }
+}
