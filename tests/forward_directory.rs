@@ -72,6 +72,38 @@ fn a_forwarder_that_was_killed_goes_on_after_its_newest_file() {
 }
 
 #[test]
+fn the_next_programs_under_the_same_name_are_forwarded_until_ctrl_c() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let words = ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--wait", "--reopen", "--json"];
+    let child = program(&words).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    for program in 1..=3_u64 {
+        let orders = recorder(&ring);
+        (0..program * 100).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
+        drop(orders);
+        let has_come = |program: u64| {
+            let events: u64 = files(&to, "evc")
+                .iter()
+                .filter_map(|file| CaptureFile::open(file).ok()?.end().map(|end| end.stats.events()))
+                .sum();
+            events == (1..=program).map(|program| program * 100).sum::<u64>()
+        };
+        let begin = std::time::Instant::now();
+        while !(to.exists() && has_come(program)) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "program {program}: {:?}", files(&to, "evc"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rings = summary["rings"].as_array().unwrap();
+    let events: Vec<u64> = rings.iter().map(|ring| ring["events"].as_u64().unwrap()).collect();
+    assert_eq!(events, [100, 200, 300], "{summary}");
+}
+
+#[test]
 fn the_oldest_files_go_when_there_is_too_much() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));

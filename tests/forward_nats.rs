@@ -344,6 +344,32 @@ fn what_is_wrong_with_an_address_or_a_stream_is_said() {
     }
 }
 
+#[test]
+fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
+    let Some(place) = Place::new() else { return };
+    let (ring, file) = (place.path("orders"), place.path("all.evc"));
+    let address = place.broker.address();
+    let words = ["forward", &ring, "--to", &address, "--stream", "S", "--wait", "--reopen", "--json"];
+    let forward = program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    for program in 1..=3_u64 {
+        let orders = recorder(&ring);
+        (0..program * 100).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
+        drop(orders);
+        let words = ["receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "100ms", "--json"];
+        let expected = (1..=program).map(|program| program * 100).sum::<u64>();
+        let begin = std::time::Instant::now();
+        while run(&words).json()["events"] != expected {
+            assert!(begin.elapsed().as_secs() < 30, "program {program}");
+        }
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&forward), rustix::process::Signal::INT).unwrap();
+    let output = forward.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of_rings = summary["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap());
+    assert_eq!(of_rings.collect::<Vec<_>>(), [100, 200, 300], "{summary}");
+}
+
 /// Makes a kept ring of the HTTP service, and returns its path.
 fn service_ring(place: &Place, requests: u32) -> String {
     let ring = place.path("shop");

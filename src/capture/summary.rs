@@ -71,3 +71,22 @@ pub struct CaptureSummary {
     /// truncated. The events in these pages are missing, and their number is not known.
     pub lost_pages: Vec<(String, LostPages)>,
 }
+
+impl CaptureSummary {
+    /// Adds what a capture has found that was taken after this one, into the same files.
+    #[doc(hidden)]
+    pub fn append(&mut self, later: Self) {
+        self.reason = later.reason;
+        self.elapsed = self.elapsed.saturating_add(later.elapsed);
+        self.rings.extend(later.rings);
+        self.first_seqnos.extend(later.first_seqnos);
+        self.stats.rings.extend(later.stats.rings);
+        self.hurried_events = self.hurried_events.saturating_add(later.hurried_events);
+        self.bytes = self.bytes.saturating_add(later.bytes);
+        self.removed_files = self.removed_files.saturating_add(later.removed_files);
+        self.removed_bytes = self.removed_bytes.saturating_add(later.removed_bytes);
+        self.files.extend(later.files);
+        self.problems.extend(later.problems);
+        self.lost_pages.extend(later.lost_pages);
+    }
+}

@@ -33,8 +33,10 @@ pub(in crate::cli) struct AwaitedRings {
     names: Vec<PathBuf>,
     /// Names of rings that do not exist yet.
     awaited: Vec<PathBuf>,
-    /// The latest ring of each name, if a program was started. While the program runs, it may make other rings under
-    /// these names.
+    /// True if each ring may be followed by another one of its name.
+    reopens: bool,
+    /// The latest ring of each name, if others may be made under these names: by the program that was started, or
+    /// because of `reopens`.
     latest: Vec<Reader>,
     /// Rings that were opened and that [`AwaitedRings::next`] has not returned yet.
     found: VecDeque<Reader>,
@@ -63,6 +65,7 @@ impl AwaitedRings {
             programs,
             names: names.to_vec(),
             awaited: names.to_vec(),
+            reopens: false,
             latest: Vec::new(),
             found: VecDeque::new(),
             opened: Vec::new(),
@@ -74,6 +77,30 @@ impl AwaitedRings {
             next_program_look: Instant::now(),
             silence: Silence::new(false),
         }
+    }
+
+    /// When a ring has ended, goes on with the next ring of its name, as long as another ring lives. When all have
+    /// ended, [`Self::wait_for_successors`] goes on.
+    pub(in crate::cli) fn reopening(self) -> Self {
+        Self { reopens: true, ..self }
+    }
+
+    /// Waits until a ring has been followed by another one of its name. From then on, only these are the rings of the
+    /// capture, so the memory of the others is free. Returns false if the user does not want to wait any longer, or if
+    /// rings are not reopened.
+    pub(in crate::cli) fn wait_for_successors(&mut self, interrupt: &Interrupt) -> bool {
+        if !self.reopens {
+            return false;
+        }
+        self.opened.clear();
+        while self.found.is_empty() && self.failed.is_none() {
+            if interrupt.came() {
+                return false;
+            }
+            std::thread::sleep(PROGRAM_INTERVAL);
+            self.look_for_successors();
+        }
+        true
     }
 
     /// Opens all rings, which must exist.
@@ -130,13 +157,18 @@ impl AwaitedRings {
     }
 
     fn interval(&self) -> Duration {
-        if self.program.is_some() { SHORT_INTERVAL } else { LOOK_PAUSE }
+        match () {
+            () if self.program.is_some() => SHORT_INTERVAL,
+            () if self.reopens && self.awaited.is_empty() => PROGRAM_INTERVAL,
+            () => LOOK_PAUSE,
+        }
     }
 
     /// Returns true if more rings may come. While a program runs that was started, it may always make another ring.
     fn may_come_more(&self) -> bool {
         let is_awaited = !self.awaited.is_empty() || !self.programs.awaited().is_empty();
-        !self.is_over && (self.program.is_some() || is_awaited || self.are_programs_live)
+        let may_follow = self.reopens && self.opened.iter().any(|ring| ring.state() == RingState::Live);
+        !self.is_over && (self.program.is_some() || may_follow || is_awaited || self.are_programs_live)
     }
 
     /// Returns the next ring for the capture. The capture calls this function often, so it searches for rings only
@@ -159,15 +191,7 @@ impl AwaitedRings {
         // This check comes before the search. If the program has ended by now, the search finds all rings that the
         // program has made, and no further search is needed.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
-        for ring in std::mem::take(&mut self.latest) {
-            match successor(&ring) {
-                Ok(Some(next)) => self.hold(next),
-                Ok(None) => self.latest.push(ring),
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
-            }
-        }
+        self.look_for_successors();
         self.look_at_programs();
         for name in std::mem::take(&mut self.awaited) {
             // A server has come to the path. All rings of its program are meant, and no ring of this name.
@@ -196,6 +220,19 @@ impl AwaitedRings {
             }
         }
         self.is_over = has_ended;
+    }
+
+    /// Opens the rings that were made under the names of others since the last search.
+    fn look_for_successors(&mut self) {
+        for ring in std::mem::take(&mut self.latest) {
+            match successor(&ring) {
+                Ok(Some(next)) => self.hold(next),
+                Ok(None) => self.latest.push(ring),
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                }
+            }
+        }
     }
 
     /// Opens the rings that running programs have made since the last search.
@@ -237,7 +274,7 @@ impl AwaitedRings {
     }
 
     fn hold(&mut self, reader: Reader) {
-        if self.program.is_some() {
+        if self.program.is_some() || self.reopens {
             self.latest.push(reader.clone());
         }
         self.opened.push(reader.clone());

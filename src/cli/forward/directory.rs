@@ -8,7 +8,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output_directory;
 use crate::cli::saved::{parse_bytes, parse_duration};
 use eventring::__internals::forward::{DirectoryOptions, forward_to_directory};
-use eventring::capture::{CaptureFile, ReadFiles};
+use eventring::capture::{CaptureFile, CaptureSummary, EndReason, ReadFiles};
 use eventring::export::{Format, export_files};
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -74,14 +74,27 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
             if interrupt.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let mut next_ring = || rings.borrow_mut().next();
-        let summary = forward_to_directory(&mut next_ring, directory, &options, &mut whole, &mut progress);
+        let mut all: Option<CaptureSummary> = None;
+        let summary = loop {
+            match forward_to_directory(&mut next_ring, directory, &options, &mut whole, &mut progress) {
+                Ok(summary) => match &mut all {
+                    Some(all) => all.append(summary),
+                    None => all = Some(summary),
+                },
+                Err(error) => break Err(error),
+            }
+            let may_go_on = all.as_ref().is_some_and(|all| all.reason != EndReason::Interrupted);
+            if !may_go_on || !rings.borrow_mut().wait_for_successors(interrupt) {
+                break Ok(all);
+            }
+        };
         drop(send);
         bar.finish_and_clear();
         let problems = converter.join().unwrap_or_default();
         problems.iter().for_each(|problem| report_problem(true, problem));
         summary.map(|summary| (summary, problems.is_empty()))
     });
-    let (summary, are_converted) = summary?;
+    let (Some(summary), are_converted) = summary? else { return Ok(Exit::Done) };
     let mut rings = rings.into_inner();
     if args.json {
         writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;

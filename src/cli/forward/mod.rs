@@ -79,6 +79,13 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     let (names, programs) = args.process.followed(&args.names, args.wait)?;
     let interrupt = Interrupt::listen()?;
     let mut rings = AwaitedRings::new(&names, None, programs);
+    if args.reopen {
+        ProcessArgs::check_lasting(&names)?;
+        // To a broker, a thread for each name goes on by itself.
+        if to == AddressKind::Directory {
+            rings = rings.reopening();
+        }
+    }
     if args.wait {
         rings.wait_for_first(None, &interrupt)?;
     } else {
@@ -130,7 +137,6 @@ impl AddressKind {
                 (args.broker.stream.is_some(), "--stream"),
                 (!args.otlp.headers.is_empty(), "--header"),
                 (args.host.is_some(), "--host"),
-                (args.reopen, "--reopen"),
             ],
         };
         let what = match self {
