@@ -8,63 +8,14 @@ mod every_kind;
 mod program;
 mod real_data;
 
-use broker::Broker;
+use broker::place::{Place, lines};
 use eventring::recorder::{ContentDescription, Recorder};
-use program::{PROGRAM, Run, program, run};
+use program::{PROGRAM, program, run};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
-
-/// A directory, and a broker that stores its streams there.
-struct Place {
-    dir: tempfile::TempDir,
-    broker: Broker,
-}
-
-impl Place {
-    /// Returns `None`, and says so, if there is no `nats-server`.
-    fn new() -> Option<Self> {
-        Self::with(&[])
-    }
-
-    fn with(more: &[&str]) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let broker = broker::is_installed().then(|| Broker::start_with(&dir.path().join("js"), more))?;
-        Some(Self { dir, broker })
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.dir.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    fn forward(&self, rings: &[&str]) -> Run {
-        self.forward_as("web-1", rings)
-    }
-
-    fn forward_as(&self, host: &str, rings: &[&str]) -> Run {
-        let address = self.broker.address();
-        run(&[&["forward"], rings, &["--to", &address, "--stream", "S", "--host", host, "--json"]].concat())
-    }
-
-    fn receive(&self, file: &str, more: &[&str]) -> Run {
-        let from = ["receive", &self.broker.address(), "--stream", "S", "-o", file, "--json"].map(str::to_owned);
-        let from: Vec<&str> = from.iter().map(String::as_str).collect();
-        run(&[&from[..], &["--until-idle", "300ms"], more].concat())
-    }
-}
-
-/// Returns the lines of a capture, in an order that does not depend on the order of its rings.
-fn lines(capture: &str) -> Vec<String> {
-    let exported = run(&["export", capture, "--format", "jsonl"]);
-    assert_eq!(exported.code, Some(0), "{exported:?}");
-    // The first line is about the file.
-    let mut lines: Vec<String> = exported.out.lines().skip(1).map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
 
 fn recorder(path: &str) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
@@ -296,7 +247,7 @@ fn publish(place: &Place, subject: &str, bodies: &[&[u8]]) {
 #[test]
 fn an_independent_reader_finds_the_same_account_and_notices_when_a_batch_is_missing() {
     let Some(place) = Place::new() else { return };
-    let ring = service_ring(&place, 800);
+    let ring = place.service_ring(800);
     let sent = place.forward(&[&ring]).json();
     let orders = recorder(&place.path("orders"));
     (0..600).for_each(|seed| _ = orders.record(7, [seed; 4], &noise(seed, 5_000)));
@@ -368,102 +319,6 @@ fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     let of_rings = summary["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap());
     assert_eq!(of_rings.collect::<Vec<_>>(), [100, 200, 300], "{summary}");
-}
-
-/// Makes a kept ring of the HTTP service, and returns its path.
-fn service_ring(place: &Place, requests: u32) -> String {
-    let ring = place.path("shop");
-    let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
-    let mut service = std::process::Command::new(service);
-    service.args(["--requests", &requests.to_string(), "--ring", &ring, "--keep"]).stdout(Stdio::null());
-    assert!(service.status().unwrap().success());
-    ring
-}
-
-/// Returns the spans of a capture with their ids, and the root of each.
-fn spans_and_roots(capture: &str) -> (Vec<Value>, BTreeMap<u64, u64>) {
-    let exported = run(&["export", capture, "--format", "jsonl"]).json_lines();
-    let spans: Vec<Value> = exported.into_iter().filter(|line| line["type"] == "span").collect();
-    let parents: BTreeMap<u64, Option<u64>> =
-        spans.iter().map(|span| (span["id"].as_u64().unwrap(), span["parent"].as_u64())).collect();
-    let root_of = |span: &u64| {
-        let mut root = *span;
-        while let Some(Some(parent)) = parents.get(&root) {
-            root = *parent;
-        }
-        (*span, root)
-    };
-    let roots = parents.keys().map(root_of).collect();
-    (spans, roots)
-}
-
-#[test]
-fn a_sample_has_whole_trees_and_says_how_many_events_it_leaves_out() {
-    let Some(place) = Place::new() else { return };
-    let ring = service_ring(&place, 1500);
-    let (beside, file) = (place.path("beside.evc"), place.path("all.evc"));
-    let whole = run(&["capture", &ring, "-o", &beside, "--json"]).json();
-    let to = ["--to", &place.broker.address(), "--stream", "S", "--host", "h", "--json"].map(str::to_owned);
-    let to: Vec<&str> = to.iter().map(String::as_str).collect();
-    let sent = run(&[&["forward", &ring, "--sample", "1/4"], &to[..]].concat()).json();
-    let received = place.receive(&file, &[]).json();
-    assert_eq!(
-        (&received["events"], &received["filtered"], &received["lost"]),
-        (&sent["events"], &sent["filtered"], &sent["lost"])
-    );
-    let all: u64 = whole["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap()).sum();
-    assert_eq!(received["events"].as_u64().unwrap() + received["filtered"].as_u64().unwrap(), all);
-
-    let (spans, roots) = spans_and_roots(&beside);
-    let (kept, kept_roots) = spans_and_roots(&file);
-    let trees: BTreeSet<u64> = kept_roots.values().copied().collect();
-    let all_trees: BTreeSet<u64> = roots.values().copied().collect();
-    let share = trees.len() as f64 / all_trees.len() as f64;
-    assert!((0.2..0.3).contains(&share), "{} of {}", trees.len(), all_trees.len());
-    // What is kept is exactly what the whole capture has of these trees.
-    let mut expected: Vec<&Value> =
-        spans.iter().filter(|span| trees.contains(&roots[&span["id"].as_u64().unwrap()])).collect();
-    let mut kept: Vec<&Value> = kept.iter().collect();
-    // Spans that begin or end in the same nanosecond have no order.
-    kept.sort_by_key(|span| span["id"].as_u64());
-    expected.sort_by_key(|span| span["id"].as_u64());
-    let missing: Vec<&&Value> = expected.iter().filter(|span| !kept.contains(span)).collect();
-    let added: Vec<&&Value> = kept.iter().filter(|span| !expected.contains(span)).collect();
-    assert!(missing.is_empty() && added.is_empty(), "missing: {missing:#?}\nadded: {added:#?}");
-    assert_eq!(kept.len(), expected.len());
-    let about = run(&["export", &file, "--format", "jsonl"]).json_lines().swap_remove(0);
-    assert_eq!((&about["rings"][0]["sampled_per_million"], &about["rings"][0]["host"]), (&250_000.into(), &"h".into()));
-}
-
-#[test]
-fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
-    let Some(place) = Place::new() else { return };
-    let capture = every_kind::capture_everything(place.dir.path());
-    let address = place.broker.address();
-    let kept = |ring: &str, host: &str, filter: &[&str]| {
-        let ring = place.path(ring);
-        let to = ["--to", &address, "--stream", "S", "--host", host];
-        assert_eq!(run(&[&["forward", &ring], &to[..], filter].concat()).code, Some(0));
-        let file = place.path(&format!("{host}.evc"));
-        let received = place.receive(&file, &["--host", host]).json();
-        assert_eq!(received["lost"], 0);
-        let kept = lines(&file);
-        // What is kept is as it was.
-        let all = lines(&capture);
-        let changed: Vec<&String> =
-            kept.iter().filter(|line| !line.contains(r#""type":"end""#) && !all.contains(line)).collect();
-        assert!(changed.is_empty(), "{changed:#?}");
-        kept
-    };
-    let count = |lines: &[String], what: &str| lines.iter().filter(|line| line.contains(what)).count();
-    let after = kept("shop", "a", &["--span", "after"]);
-    assert_eq!((count(&after, r#""type":"span""#), count(&after, r#""name":"after""#)), (2, 2), "{after:#?}");
-    let warnings = kept("shop", "b", &["--max-level", "warn"]);
-    assert_eq!((count(&warnings, r#""type":"span""#), count(&warnings, r#""level":"WARN""#)), (0, 2), "{warnings:#?}");
-    let parts = kept("sink", "c", &["--type", "PART"]);
-    assert_eq!((count(&parts, r#""type":"typed_event""#), count(&parts, "PART")), (24, 24), "{parts:#?}");
-    let refused = run(&["forward", "x", "--to", &address, "--stream", "S", "--sample", "2"]);
-    assert!(refused.code == Some(2) && refused.err.contains("like 0.01 or 1/100"), "{refused:?}");
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! A directory with a broker, and the verbs that talk to it.
+
+use super::Broker;
+use crate::program::{PROGRAM, Run, run};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A directory, and a broker that stores its streams there.
+pub struct Place {
+    pub dir: tempfile::TempDir,
+    pub broker: Broker,
+}
+
+impl Place {
+    /// Returns `None`, and says so, if there is no `nats-server`.
+    pub fn new() -> Option<Self> {
+        Self::with(&[])
+    }
+
+    pub fn with(more: &[&str]) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = super::is_installed().then(|| Broker::start_with(&dir.path().join("js"), more))?;
+        Some(Self { dir, broker })
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Makes a kept ring of the HTTP service, and returns its path.
+    pub fn service_ring(&self, requests: u32) -> String {
+        let ring = self.path("shop");
+        let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
+        let mut service = Command::new(service);
+        service.args(["--requests", &requests.to_string(), "--ring", &ring, "--keep"]).stdout(Stdio::null());
+        assert!(service.status().unwrap().success());
+        ring
+    }
+
+    pub fn forward(&self, rings: &[&str]) -> Run {
+        self.forward_as("web-1", rings)
+    }
+
+    pub fn forward_as(&self, host: &str, rings: &[&str]) -> Run {
+        let address = self.broker.address();
+        run(&[&["forward"], rings, &["--to", &address, "--stream", "S", "--host", host, "--json"]].concat())
+    }
+
+    pub fn receive(&self, file: &str, more: &[&str]) -> Run {
+        let from = ["receive", &self.broker.address(), "--stream", "S", "-o", file, "--json"].map(str::to_owned);
+        let from: Vec<&str> = from.iter().map(String::as_str).collect();
+        run(&[&from[..], &["--until-idle", "300ms"], more].concat())
+    }
+}
+
+/// Returns the lines of a capture, in an order that does not depend on the order of its rings.
+pub fn lines(capture: &str) -> Vec<String> {
+    let exported = run(&["export", capture, "--format", "jsonl"]);
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    // The first line is about the file.
+    let mut lines: Vec<String> = exported.out.lines().skip(1).map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
