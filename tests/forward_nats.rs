@@ -359,6 +359,8 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
     assert_eq!(shown(&live.out), shown(&expected.out));
     rustix::process::kill_process(rustix::process::Pid::from_child(&receiver), rustix::process::Signal::INT).unwrap();
     assert!(receiver.wait().unwrap().success());
+    // They stay.
+    assert_eq!(shown(&run(&["export", &shop, &sink, "--format", "jsonl"]).out), shown(&expected.out));
     let lines = place.path("lines");
     run(&["export", &file, "--format", "jsonl", "-o", &lines, "--json"]).json();
     let Some(found) = consumers::read_files("parquet_rows.py", &[tables.as_ref(), lines.as_ref()]) else { return };
