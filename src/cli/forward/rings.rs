@@ -68,7 +68,8 @@ impl LiveRings {
         let name = name.replace(['/', '\0', ':'], "_");
         let path = self.directory.join(name.trim_start_matches('.'));
         // Who receives a stream to its end wants to read the rings afterwards.
-        let builder = Recorder::builder(description).config(&path).shifts(SHIFTS.0, SHIFTS.1).prefault(false).keep(true);
+        let builder =
+            Recorder::builder(description).config(&path).shifts(SHIFTS.0, SHIFTS.1).prefault(false).keep(true);
         ReplayedRecorder::new(builder, ring.is_perf()).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into()
         })
