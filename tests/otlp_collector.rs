@@ -301,7 +301,7 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     let (spans, logs) = (counts["spans"].as_u64().unwrap(), counts["log_records"].as_u64().unwrap());
     let live = collector.passed_on(spans as usize, logs as usize);
     let all_spans = live["spans"].as_array().unwrap();
-    assert!(all_spans.iter().all(|span| span["resource"]["host.name"] == "shop-1"), "{}", all_spans[0]);
+    assert!(all_spans.iter().all(|span| span["resource"]["host.name"]["value"] == "shop-1"), "{}", all_spans[0]);
 
     let capture = path("all.evc");
     let captured = run(&["capture", rings[0], rings[1], rings[2], "-o", argument(&capture), "--json"]).json();
