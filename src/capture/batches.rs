@@ -7,7 +7,7 @@
 #![cfg_attr(not(feature = "forward"), allow(dead_code, reason = "the forwarders' business"))]
 
 use super::batch_filter::BatchFilter;
-use super::end::{CaptureEnd, EndReason};
+use super::end::CaptureEnd;
 use super::error::CaptureError;
 use super::format::PAYLOAD_BYTES_MAX;
 use super::options::CaptureOptions;
@@ -19,7 +19,7 @@ use super::run;
 use super::sources::SourceRing;
 use super::stats::RingStats;
 use super::summary::{CaptureProgress, CaptureSummary, NextRing};
-use crate::reader::Reader;
+use crate::reader::{OpenedShards, Reader};
 use crate::shm;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -50,6 +50,15 @@ impl RingIdentity {
             created_epoch_nanos: ring.created_epoch_nanos,
         }
     }
+
+    fn of_reader(host: &str, reader: &Reader) -> Self {
+        Self {
+            host: host.to_owned(),
+            name: name_of(reader),
+            process_key: process_key(reader),
+            created_epoch_nanos: reader.info().extension.map_or(0, |extension| extension.created_epoch_nanos),
+        }
+    }
 }
 
 impl std::fmt::Display for RingIdentity {
@@ -66,31 +75,42 @@ pub(crate) struct BatchStart {
     next_seqnos: HashMap<RingIdentity, u64>,
     /// The number of the first file; 0 for the usual one.
     pub(super) part: u32,
-    /// True if the last batch has said that the writers have ended.
+    /// True if the last batch has said that nothing follows it.
     pub(crate) has_ended: bool,
+    /// The only ring, or the shard 0 of the only recorder, that is captured; `None` if there may be several.
+    recorder: Option<RingIdentity>,
+    /// The shards of this recorder that earlier captures have opened.
+    pub(super) opened: Option<OpenedShards>,
 }
 
 impl BatchStart {
     /// Makes the start of a capture that follows no other.
     pub(crate) fn of_host(host: &str) -> Self {
-        Self { host: Some(host.to_owned()), next_seqnos: HashMap::new(), part: 0, has_ended: false }
+        Self { host: Some(host.to_owned()), ..Self::default() }
     }
 
-    /// Returns true if the batch has any ring whose next seqno is known.
-    pub(crate) fn has_any(&self, batch: &CaptureFile) -> bool {
-        batch.rings().iter().any(|ring| self.next_seqnos.contains_key(&RingIdentity::of(ring)))
+    /// Makes the start of the first of several captures of one recorder. `shard0` is its ring, or its shard 0. Shards
+    /// that one of these captures has opened stay open for the others.
+    pub(crate) fn of_recorder(host: &str, shard0: &Reader) -> Self {
+        let recorder = Some(RingIdentity::of_reader(host, shard0));
+        Self { recorder, opened: Some(OpenedShards::default()), ..Self::of_host(host) }
     }
 
-    /// Returns the start of a capture on the same host that follows no other.
+    /// Returns true if the batch is of the recorder of [`Self::of_recorder`]. Each batch describes its shard 0.
+    pub(crate) fn is_recorder_of(&self, batch: &CaptureFile) -> bool {
+        batch.rings().iter().any(|ring| self.recorder.as_ref() == Some(&RingIdentity::of(ring)))
+    }
+
+    /// Returns the start of a capture of the same recorder that follows no other.
     pub(crate) fn of_no_ring(&self) -> Self {
-        Self { host: self.host.clone(), ..Self::default() }
+        let Self { host, recorder, opened, .. } = self.clone();
+        Self { host, recorder, opened, ..Self::default() }
     }
 
-    /// Begins where a batch ends. Returns true if a ring of the batch was known.
-    pub(crate) fn after(&mut self, batch: &CaptureFile) -> bool {
-        let is_known = self.has_any(batch);
+    /// Begins where a batch ends.
+    pub(crate) fn after(&mut self, batch: &CaptureFile) {
         self.part = batch.part().saturating_add(1);
-        self.has_ended = batch.end().is_some_and(|end| end.reason == EndReason::WritersEnded);
+        self.has_ended = batch.end().is_some_and(|end| end.reason.is_final());
         for (index, ring) in batch.rings().iter().enumerate() {
             let of_end = batch.end().and_then(|end| end.stats.rings.get(index)).map(|stats| stats.last_seqno);
             // A file that nobody has ended says with its blocks how far it has come.
@@ -98,40 +118,47 @@ impl BatchStart {
             let last_seqno = of_end.unwrap_or_else(of_blocks);
             self.next_seqnos.insert(RingIdentity::of(ring), last_seqno.saturating_add(1));
         }
-        is_known
     }
 
     /// Begins where a batch ends that was just sent.
     pub(crate) fn after_sent(&mut self, batch: &Batch<'_>) {
-        self.has_ended = batch.end.reason == EndReason::WritersEnded;
+        self.has_ended = batch.end.reason.is_final();
         for ring in batch.rings {
             self.next_seqnos.insert(RingIdentity::of(&ring.described), ring.stats.last_seqno.saturating_add(1));
         }
     }
 
-    /// Returns true if both begin at the same seqnos in the rings of `batch`.
-    pub(crate) fn agrees(&self, other: &Self, batch: &Batch<'_>) -> bool {
-        batch.rings.iter().all(|ring| {
-            let identity = RingIdentity::of(&ring.described);
-            let next = |start: &Self| start.next_of(&identity).unwrap_or(1);
-            next(self) == next(other)
-        })
+    /// Returns true if both begin at the same seqnos in all rings.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        let next = |start: &Self, ring| start.next_of(ring).unwrap_or(1);
+        let mut rings = self.next_seqnos.keys().chain(other.next_seqnos.keys());
+        rings.all(|ring| next(self, ring) == next(other, ring))
     }
 
     /// Returns the next seqno of a ring, if it was captured before.
-    pub(super) fn next_of(&self, ring: &RingIdentity) -> Option<u64> {
+    fn next_of(&self, ring: &RingIdentity) -> Option<u64> {
         self.next_seqnos.get(ring).copied()
+    }
+
+    /// Returns the next seqno of the ring, or shard 0, of [`Self::of_recorder`], if it was captured before.
+    pub(crate) fn next_of_recorder(&self) -> Option<u64> {
+        self.recorder.as_ref().and_then(|recorder| self.next_of(recorder))
+    }
+
+    /// Returns the time at which a shard was made that cannot be opened now, and its next seqno, if the shard was
+    /// captured before. `described` has another time, because only the shard itself has its own.
+    pub(super) fn of_missed_shard(&self, described: &CapturedRing) -> Option<(u64, u64)> {
+        let is_it = |known: &RingIdentity| {
+            let RingIdentity { host, name, process_key, created_epoch_nanos: _ } = known;
+            (host, name, process_key) == (&described.host, &described.name, &described.process_key)
+        };
+        let known = self.next_seqnos.iter().filter(|(known, _)| is_it(known));
+        known.map(|(known, next)| (known.created_epoch_nanos, *next)).max()
     }
 
     /// Returns where the capture begins in a ring, if it was captured before.
     pub(super) fn next_seqno(&self, reader: &Reader, last_seqno: u64) -> Option<u64> {
-        let identity = RingIdentity {
-            host: self.host.clone()?,
-            name: name_of(reader),
-            process_key: process_key(reader),
-            created_epoch_nanos: reader.info().extension.map_or(0, |extension| extension.created_epoch_nanos),
-        };
-        let next = self.next_of(&identity)?;
+        let next = self.next_of(&RingIdentity::of_reader(self.host.as_ref()?, reader))?;
         // A ring of the published system does not say when it was made. If it has handed out fewer seqnos, it is
         // another ring under the same name.
         (next <= last_seqno.saturating_add(1)).then_some(next)
@@ -158,7 +185,7 @@ pub(crate) fn read_batch(bytes: &[u8]) -> Result<CaptureFile, CaptureError> {
 }
 
 /// Returns the name of the file of a ring.
-pub(super) fn name_of(reader: &Reader) -> String {
+pub(crate) fn name_of(reader: &Reader) -> String {
     let name = reader.path().and_then(Path::file_name).unwrap_or("ring".as_ref());
     name.to_string_lossy().into_owned()
 }
@@ -250,17 +277,18 @@ impl<'o> BatchParts<'o> {
     }
 }
 
-/// Batches in memory, each of which `send` gets when it is whole. One that says nothing new is not sent.
+/// Batches in memory, each of which `send` gets when it is whole. One that says nothing new is not sent; the end of all
+/// rings is new.
 pub(crate) struct BatchesInMemory<'s> {
     bytes: Rc<RefCell<Vec<u8>>>,
-    send: Send<'s>,
+    send: SendBatch<'s>,
 }
 
 /// A function that sends the bytes of a batch.
-type Send<'s> = &'s mut dyn FnMut(&[u8], &Batch<'_>) -> Result<(), CaptureError>;
+type SendBatch<'s> = &'s mut dyn FnMut(&[u8], &Batch<'_>) -> Result<(), CaptureError>;
 
 impl<'s> BatchesInMemory<'s> {
-    pub(crate) fn new(send: Send<'s>) -> Self {
+    pub(crate) fn new(send: SendBatch<'s>) -> Self {
         Self { bytes: Rc::default(), send }
     }
 }
@@ -272,7 +300,7 @@ impl BatchSink for BatchesInMemory<'_> {
     }
 
     fn end(&mut self, batch: &Batch<'_>) -> Result<(), CaptureError> {
-        if batch.is_empty() && batch.end.reason != EndReason::WritersEnded {
+        if batch.is_empty() && !batch.end.reason.is_final() {
             return Ok(());
         }
         (self.send)(&self.bytes.borrow(), batch)

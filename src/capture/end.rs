@@ -36,6 +36,11 @@ impl EndReason {
         Self::Truncated,
         Self::Unreadable,
     ];
+
+    /// Returns true if nothing more comes from any of the rings.
+    pub(crate) fn is_final(self) -> bool {
+        matches!(self, Self::WritersEnded | Self::Truncated | Self::Unreadable)
+    }
 }
 
 /// Number of words that a ring's counts take in a file.

@@ -98,7 +98,7 @@ impl CapturedRing {
     }
 
     /// Makes the description of a shard that could not be opened. `self` describes shard 0 of the same recorder, and
-    /// most fields are copied from it.
+    /// most fields are copied from it, also the time at which it was made: only the shard itself has its own.
     pub(super) fn missed_shard(&self, recorder: u32, shard: u32) -> Self {
         Self {
             name: format!("{}.{shard}", self.name),

@@ -1,7 +1,7 @@
 //! The rings that a capture reads.
 
 use super::batch_filter::BatchFilter;
-use super::batches::{self, BatchStart, RingIdentity};
+use super::batches::{self, BatchStart};
 use super::columns::RingLayout;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::RINGS_MAX;
@@ -98,8 +98,12 @@ impl Sources {
     /// Makes an empty set of rings. With `only_new`, the capture leaves out the events that the rings hold at the
     /// start.
     pub(super) fn new(only_new: bool, start: BatchStart, filter: BatchFilter) -> Self {
+        let mut set = RingSet::options().from_readers([]);
+        if let Some(opened) = &start.opened {
+            set.keep_shards(opened);
+        }
         Self {
-            set: RingSet::options().from_readers([]),
+            set,
             rings: Vec::new(),
             first_shards: BTreeMap::new(),
             writers: Vec::new(),
@@ -249,28 +253,34 @@ impl Sources {
     fn describe_missed(&mut self, index: usize, recorder: u32) -> SourceRing {
         let ring = &self.set.rings()[index];
         let mut described = self.first_shards[&recorder].missed_shard(recorder, ring.shard());
-        let next_seqno = self.start.next_of(&RingIdentity::of(&described));
-        described.first_seqno = next_seqno.unwrap_or(1);
+        let known = self.start.of_missed_shard(&described);
+        if let Some((created_epoch_nanos, next_seqno)) = known {
+            (described.created_epoch_nanos, described.first_seqno) = (created_epoch_nanos, next_seqno);
+        }
+        let first_seqno = described.first_seqno;
+        let missing = match (known, ring.missed_seqnos()) {
+            (None, _) => ring.stats().lost,
+            // An earlier capture into batches has taken the seqnos before.
+            (Some(_), handed_out) => handed_out.unwrap_or(0).saturating_add(1).saturating_sub(first_seqno),
+        };
         if ring.missed_seqnos().is_none() {
             let name = &described.name;
+            let those = match known {
+                Some(_) => format!("nobody knows how many events it held from seqno {first_seqno} on; they are not counted"),
+                None => "nobody knows how many events it held; they count as 1".into(),
+            };
             self.found.problems.push(format!(
-                "{name}: the shard could not be opened, and nobody knows how many events it held; they count as 1. A program that keeps its rings \
-                 (EVENTRING_KEEP=1), or ends in good order, says how many"
+                "{name}: the shard could not be opened, and {those}. A program that keeps its rings (EVENTRING_KEEP=1), or ends in good order, says how many"
             ));
         }
         let layout = self.layout_of(recorder, index, &described);
         self.rings.push(CopiedRing { input: None, layout: layout.clone() });
         SourceRing {
             reader: None,
-            first_seqno: described.first_seqno,
-            // An earlier capture into batches has written the gap already.
-            missing: next_seqno.is_none().then_some(Gap {
-                first_seqno: 1,
-                count: ring.stats().lost,
-                cause: GapCause::NeverOpened,
-            }),
+            first_seqno,
+            missing: (missing > 0).then_some(Gap { first_seqno, count: missing, cause: GapCause::NeverOpened }),
             key: SortKey::default(),
-            stats: RingStats { last_seqno: described.first_seqno.saturating_sub(1), ..RingStats::default() },
+            stats: RingStats { last_seqno: first_seqno.saturating_sub(1), ..RingStats::default() },
             described,
             layout,
             blocks: CapturedBlocks::default(),

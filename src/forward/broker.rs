@@ -10,6 +10,7 @@ use async_nats::jetstream::context::{Context, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{self, LastRawMessageErrorKind};
 use futures_util::StreamExt as _;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -20,6 +21,10 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const HEADERS_BYTES: usize = 4 << 10;
 /// The time after which the broker forgets a consumer that nobody asks.
 const CONSUMER_TIME: Duration = Duration::from_secs(60);
+/// The pause between two questions whether an answer is still awaited.
+const ASK_PAUSE: Duration = Duration::from_millis(100);
+/// The problem with a broker that is silent.
+const NO_ANSWER: &str = "no answer came";
 
 /// A stream of a broker. Clones share one connection.
 #[derive(Clone)]
@@ -82,9 +87,10 @@ impl EventStream {
     }
 
     fn connect(options: &StreamOptions, makes: bool) -> Result<Self, CaptureError> {
-        if options.name.is_empty() || options.name.contains(['.', '*', '>', ' ', '\t', '/', '\\']) {
+        let is_bad = |c: char| ".*>/\\".contains(c) || c.is_whitespace() || c.is_control();
+        if options.name.is_empty() || options.name.contains(is_bad) {
             let message = format!(
-                "the name of the stream is {:?}, expected one without dots, spaces, slashes, `*` and `>`",
+                "the name of the stream is {:?}, expected one without dots, spaces, slashes, `*`, `>` and control characters",
                 options.name
             );
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
@@ -118,10 +124,28 @@ impl EventStream {
         self.client.statistics().connects.load(Ordering::Relaxed)
     }
 
+    /// Waits for the answer to a request. Asks several times a second whether it is given up. Returns `None` if it is.
+    fn answer<T>(&self, request: impl Future<Output = T>, is_given_up: &mut dyn FnMut() -> bool) -> Option<T> {
+        self.runtime.block_on(async {
+            let mut request = pin!(request);
+            loop {
+                match tokio::time::timeout(ASK_PAUSE, request.as_mut()).await {
+                    Ok(answer) => return Some(answer),
+                    Err(_) if is_given_up() => return None,
+                    Err(_) => {}
+                }
+            }
+        })
+    }
+
     /// Returns the last batch of a subject.
-    pub(super) fn last_of(&self, subject: &str) -> Result<Option<StoredBatch>, String> {
-        let found = self.runtime.block_on(self.stream.get_last_raw_message_by_subject(subject));
-        match found {
+    pub(super) fn last_of(
+        &self,
+        subject: &str,
+        is_given_up: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<StoredBatch>, String> {
+        let found = self.answer(self.stream.get_last_raw_message_by_subject(subject), is_given_up);
+        match found.ok_or(NO_ANSWER)? {
             Ok(message) => Ok(Some(StoredBatch {
                 subject: message.subject.to_string(),
                 sequence: message.sequence,
@@ -152,19 +176,24 @@ impl EventStream {
         }
     }
 
-    /// Publishes a batch, and waits until the broker has stored it. Returns its sequence number.
-    pub(super) fn publish(&self, batch: &NewBatch<'_>) -> Result<u64, NotPublished> {
+    /// Publishes a batch, and waits until the broker has stored it or the batch is given up. Returns its sequence
+    /// number.
+    pub(super) fn publish(
+        &self,
+        batch: &NewBatch<'_>,
+        is_given_up: &mut dyn FnMut() -> bool,
+    ) -> Result<u64, NotPublished> {
         let message = PublishMessage::build()
             .payload(batch.bytes.to_vec().into())
             .message_id(batch.id)
             .expected_last_subject_sequence(batch.after)
             .header("Eventring-Events", batch.events.to_string())
             .header("Eventring-Lost", batch.lost.to_string());
-        let published = self.runtime.block_on(async {
+        let publish = async {
             let ack = self.context.send_publish(batch.subject.to_owned(), message).await?;
             ack.await
-        });
-        match published {
+        };
+        match self.answer(publish, is_given_up).ok_or_else(|| NotPublished::NotNow(NO_ANSWER.into()))? {
             // The id is taken. What is stored under it may be another forwarder's, and end elsewhere.
             Ok(ack) if ack.duplicate => Err(NotPublished::AnotherIsLast),
             Ok(ack) => Ok(ack.sequence),
@@ -234,7 +263,7 @@ impl BatchesOfStream {
             let mut count = 0;
             loop {
                 let next = tokio::time::timeout_at(deadline, messages.next()).await;
-                let Some(message) = next.map_err(|_| "no answer came".to_owned())? else {
+                let Some(message) = next.map_err(|_| NO_ANSWER.to_owned())? else {
                     if count == 0 {
                         // A broker that was started again does not know the consumer, and says nothing of it.
                         self.consumer.info().await.map_err(|error| error.to_string())?;

@@ -2,17 +2,14 @@
 
 use super::broker::EventStream;
 use super::sender::BatchSender;
-use super::subject::subject_of;
-use crate::capture::batches::{Batch, BatchOptions, BatchesInMemory, capture_batches, host_name};
-use crate::capture::{BatchFilter, CaptureError, CaptureOptions, EndReason, NextRing};
-use crate::reader::Reader;
+use super::subject::{check_name, subject_of};
+use super::watched::Watched;
+use crate::capture::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, host_name, name_of};
+use crate::capture::{BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, EndReason, NextRing};
+use crate::reader::{LostPages, Reader};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
-use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// The time for which batches are still sent after the caller has ended the forwarding.
-const TIME_AT_END: Duration = Duration::from_secs(5);
+use std::time::Duration;
 
 /// The settings of [`forward`].
 #[derive(Clone, Debug)]
@@ -62,6 +59,16 @@ impl ForwardOptions {
     /// Sets the level of compression, as [`CaptureOptions::compression_level`] does.
     pub fn compression_level(self, level: i32) -> Self {
         Self { level, ..self }
+    }
+
+    /// Returns the name of this host in subjects and batches.
+    ///
+    /// # Errors
+    /// The name is empty, too long, or has control characters, so it can be in no message.
+    pub fn host_name(&self) -> Result<String, CaptureError> {
+        let host = self.host.clone().unwrap_or_else(host_name);
+        check_name("the name of the host", "name it with --host (`ForwardOptions::host`)", &host)?;
+        Ok(host)
     }
 }
 
@@ -113,6 +120,8 @@ pub struct ForwardSummary {
     pub reason: EndReason,
     /// Problems that did not end the forwarding, a line each.
     pub problems: Vec<String>,
+    /// The rings whose later events cannot be read, with the reason. Their advice is among the problems.
+    pub lost_pages: Vec<(String, LostPages)>,
 }
 
 /// Sends the events of a ring to a stream until its writer has ended, or until `progress` returns
@@ -120,22 +129,25 @@ pub struct ForwardSummary {
 /// stream has of this ring; if there is none, with the oldest event in the ring.
 ///
 /// `progress` is called several times a second, also while the broker cannot be reached. After it has returned `Break`,
-/// what was recorded until then is still sent, for up to 5 seconds.
+/// what was recorded until then is still sent, as long as the broker takes it. A batch that the broker does not take is
+/// given up 5 seconds after the `Break`.
 ///
 /// # Errors
-/// The ring cannot be read, the broker refuses a batch, or the end came before all batches were sent.
+/// The ring cannot be read; a name can be in no message; the stream has later events of a ring of this identity; the
+/// broker takes no batches of this size; or a batch was given up.
 pub fn forward(
     ring: &Reader,
     stream: &EventStream,
     options: &ForwardOptions,
     progress: &mut dyn FnMut(&ForwardProgress) -> ControlFlow<()>,
 ) -> Result<ForwardSummary, CaptureError> {
-    let host = options.host.clone().unwrap_or_else(host_name);
-    let name = ring.path().and_then(Path::file_name).unwrap_or("ring".as_ref()).to_string_lossy().into_owned();
+    let (host, name) = (options.host_name()?, name_of(ring));
+    check_name("the name of the ring", "record under another name", &name)?;
     let subject = subject_of(stream.name(), &host, &name, ring.info().content_type);
-    let watched = RefCell::new(Watched { progress, state: ForwardProgress::default(), ended: None });
-    let mut is_given_up = |problem: Option<&str>| watched.borrow_mut().is_given_up(problem);
-    let mut sender = BatchSender::new(stream, subject.clone(), &host, &mut is_given_up)?;
+    let watched = RefCell::new(Watched::new(progress));
+    let start = BatchStart::of_recorder(&host, ring);
+    let mut sender = BatchSender::new(stream, subject.clone(), start, &watched)?;
+    check_that_it_goes_on(ring, &sender.start, &subject)?;
     loop {
         let batches = BatchOptions {
             bytes_max: stream.batch_bytes_max(),
@@ -148,7 +160,7 @@ pub fn forward(
         let mut next = Some(ring.clone());
         let mut next_ring = || next.take().map_or(NextRing::NoMore, NextRing::Ring);
         let mut send = |bytes: &[u8], batch: &Batch<'_>| {
-            if sender.send(bytes, batch, &mut is_given_up)? {
+            if sender.send(bytes, batch, &watched)? {
                 watched.borrow_mut().count(bytes, batch);
             }
             watched.borrow_mut().state.resent = sender.resent;
@@ -160,46 +172,25 @@ pub fn forward(
             Err(_) if std::mem::take(&mut sender.must_begin_anew) => watched.borrow_mut().state.restarts += 1,
             Err(error) => return Err(error),
             Ok(summary) => {
-                let (reason, problems) = (summary.reason, summary.problems);
-                return Ok(ForwardSummary { subject, sent: watched.into_inner().state, reason, problems });
+                let (reason, problems, lost_pages) = (summary.reason, summary.problems, summary.lost_pages);
+                return Ok(ForwardSummary { subject, sent: watched.into_inner().state, reason, problems, lost_pages });
             }
         }
     }
 }
 
-/// The state of a forwarder, and the caller who watches it.
-struct Watched<'p> {
-    progress: &'p mut dyn FnMut(&ForwardProgress) -> ControlFlow<()>,
-    state: ForwardProgress,
-    /// The time at which the caller ended the forwarding.
-    ended: Option<Instant>,
-}
-
-impl Watched<'_> {
-    fn ask(&mut self) -> ControlFlow<()> {
-        let asked = (self.progress)(&self.state);
-        if asked.is_break() {
-            self.ended.get_or_insert_with(Instant::now);
-        }
-        asked
+/// Checks that the stream has no later events of the ring than the ring itself. Rings of the published system do not say
+/// when they were made, so two of them may have the same identity.
+fn check_that_it_goes_on(ring: &Reader, start: &BatchStart, subject: &str) -> Result<(), CaptureError> {
+    let Some(next) = start.next_of_recorder() else { return Ok(()) };
+    let handed_out = ring.info().last_seqno;
+    if next <= handed_out.saturating_add(1) {
+        return Ok(());
     }
-
-    /// Notes the problem of a batch that waits. Returns true if it need not wait any longer.
-    fn is_given_up(&mut self, problem: Option<&str>) -> bool {
-        if self.state.problem.as_deref() != problem {
-            self.state.problem = problem.map(str::to_owned);
-        }
-        if problem.is_some() {
-            let _ = self.ask();
-        }
-        self.ended.is_some_and(|ended| ended.elapsed() > TIME_AT_END)
-    }
-
-    fn count(&mut self, bytes: &[u8], batch: &Batch<'_>) {
-        self.state.batches += 1;
-        self.state.events += batch.events();
-        self.state.lost += batch.lost();
-        self.state.filtered += batch.filtered();
-        self.state.bytes += bytes.len() as u64;
-    }
+    let message = format!(
+        "{subject} has events of this ring up to seqno {}, but the ring has handed out {handed_out} only: it is another ring that looks the same, or an \
+         older copy; choose another --host or --stream for it",
+        next - 1
+    );
+    Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
 }

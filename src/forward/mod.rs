@@ -18,6 +18,7 @@
 //! | `subject` | the subject of a recorder's batches |
 //! | `sender` | sending one batch exactly once |
 //! | `forwarder` | a recorder's events, as batches, to their stream |
+//! | `watched` | the caller of a forwarder, who learns its progress and may end it |
 //! | `directory` | files of a directory instead of a stream |
 //! | `receiver` | a stream, as a capture file |
 
@@ -28,6 +29,7 @@ mod forwarder;
 mod receiver;
 mod sender;
 mod subject;
+mod watched;
 
 pub use broker::EventStream;
 pub use connect::StreamOptions;

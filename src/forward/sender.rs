@@ -1,13 +1,18 @@
 //! Sending a batch exactly once: each batch names the one before it, and after any doubt the stream is asked.
 
 use super::broker::{EventStream, NewBatch, NotPublished, StoredBatch};
+use super::watched::Watched;
 use crate::capture::batches::{Batch, BatchStart, read_batch};
 use crate::capture::{CaptureError, CaptureErrorKind};
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// The shortest and the longest pause before a batch is sent again.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The problem if the stream ends where it ended before, and the broker refuses what follows.
+const REFUSED: &str = "the broker knows the id of the batch, and has the batch no more: somebody has removed it from the \
+                       stream; the broker forgets the id after a while, 2 minutes by default";
 
 /// The sender of the batches of one subject.
 pub(super) struct BatchSender<'s> {
@@ -17,7 +22,7 @@ pub(super) struct BatchSender<'s> {
     last_sequence: u64,
     /// The last batch of this sender's rings: its sequence number and its id.
     sent: Option<(u64, String)>,
-    /// Where that batch ends.
+    /// Where the subject's last batch of these rings ends.
     pub(super) start: BatchStart,
     /// The connection over which the stream was asked last, or a batch was sent.
     connection: u64,
@@ -26,18 +31,14 @@ pub(super) struct BatchSender<'s> {
     pub(super) resent: u64,
 }
 
-/// A function that learns what stands in the way of a batch, and returns true if the batch shall be given up.
-pub(super) type IsGivenUp<'g> = dyn FnMut(Option<&str>) -> bool + 'g;
-
 impl<'s> BatchSender<'s> {
-    /// Asks the stream where its last batch of this subject ends.
+    /// Asks the stream where its last batch of this subject ends. `start` is of the recorder, and follows no batch.
     pub(super) fn new(
         stream: &'s EventStream,
         subject: String,
-        host: &str,
-        is_given_up: &mut IsGivenUp<'_>,
+        start: BatchStart,
+        watched: &RefCell<Watched<'_>>,
     ) -> Result<Self, CaptureError> {
-        let start = BatchStart::of_host(host);
         let mut sender = Self {
             stream,
             subject,
@@ -48,7 +49,7 @@ impl<'s> BatchSender<'s> {
             must_begin_anew: false,
             resent: 0,
         };
-        sender.look(&start, is_given_up)?;
+        sender.look(&start, watched)?;
         Ok(sender)
     }
 
@@ -62,21 +63,23 @@ impl<'s> BatchSender<'s> {
         &mut self,
         bytes: &[u8],
         batch: &Batch<'_>,
-        is_given_up: &mut IsGivenUp<'_>,
+        watched: &RefCell<Watched<'_>>,
     ) -> Result<bool, CaptureError> {
         // An earlier forwarder may have said already that nothing follows.
         if batch.is_empty() && self.start.has_ended {
             return Ok(false);
         }
         let Some(id) = batch.id() else { return Ok(false) };
+        let before = self.start.clone();
+        let mut after = before.clone();
+        after.after_sent(batch);
         let mut may_be_ours = false;
         let mut pause = PAUSE_MIN;
         // A broker that was started again may have lost the last batch, and have given its number to another one: that
         // of a second forwarder. So the number alone does not show that nothing has changed.
         if self.stream.connections() != self.connection {
-            let before = self.start.clone();
-            self.look(&before, is_given_up)?;
-            self.check_that_it_follows(&before, batch)?;
+            self.look(&before, watched)?;
+            self.check_that_it_follows(&before)?;
         }
         loop {
             let new = NewBatch {
@@ -87,11 +90,11 @@ impl<'s> BatchSender<'s> {
                 lost: batch.lost(),
                 bytes,
             };
-            let problem = match self.stream.publish(&new) {
+            let problem = match self.stream.publish(&new, &mut || watched.borrow_mut().is_given_up()) {
                 Ok(sequence) => {
                     (self.last_sequence, self.sent) = (sequence, Some((sequence, id)));
-                    self.start.after_sent(batch);
-                    is_given_up(None);
+                    self.start = after;
+                    watched.borrow_mut().note(None);
                     return Ok(true);
                 }
                 Err(NotPublished::TooLarge(problem)) => {
@@ -104,21 +107,23 @@ impl<'s> BatchSender<'s> {
                 Err(NotPublished::AnotherIsLast) => None,
                 Err(NotPublished::NotNow(problem)) => Some(problem),
             };
-            // A refused batch is there already, or another one is.
-            let is_refused = problem.is_none();
-            if let Some(problem) = problem {
+            if let Some(problem) = &problem {
                 may_be_ours = true;
-                wait(&mut pause, &problem, is_given_up)?;
+                wait(&mut pause, problem, watched)?;
             }
-            let (before, last_sequence) = (self.start.clone(), self.last_sequence);
-            self.look(&before, is_given_up)?;
-            let mut after = before.clone();
-            after.after_sent(batch);
-            if (is_refused || self.last_sequence > last_sequence) && self.start.agrees(&after, batch) {
-                is_given_up(None);
+            // A refused batch is there already, or another one is. One without an answer may be there.
+            let last_sequence = self.last_sequence;
+            self.look(&before, watched)?;
+            // A batch without seqnos only says that nothing follows.
+            let is_there = self.start.agrees(&after) && (self.start.has_ended || !after.has_ended);
+            if is_there {
+                watched.borrow_mut().note(None);
                 return Ok(may_be_ours);
             }
-            self.check_that_it_follows(&before, batch)?;
+            self.check_that_it_follows(&before)?;
+            if problem.is_none() && self.last_sequence == last_sequence {
+                wait(&mut pause, REFUSED, watched)?;
+            }
             self.resent += 1;
         }
     }
@@ -127,8 +132,8 @@ impl<'s> BatchSender<'s> {
     ///
     /// # Errors
     /// It does not: the capture must begin anew.
-    fn check_that_it_follows(&mut self, before: &BatchStart, batch: &Batch<'_>) -> Result<(), CaptureError> {
-        if self.start.agrees(before, batch) {
+    fn check_that_it_follows(&mut self, before: &BatchStart) -> Result<(), CaptureError> {
+        if self.start.agrees(before) {
             return Ok(());
         }
         self.must_begin_anew = true;
@@ -138,21 +143,22 @@ impl<'s> BatchSender<'s> {
 
     /// Asks for the last batch of the subject, until there is an answer. `known` is where the rings were believed to
     /// be.
-    fn look(&mut self, known: &BatchStart, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
+    fn look(&mut self, known: &BatchStart, watched: &RefCell<Watched<'_>>) -> Result<(), CaptureError> {
         let mut pause = PAUSE_MIN;
         loop {
             let connection = self.stream.connections();
-            match self.stream.last_of(&self.subject).and_then(|last| Ok((last, self.after_loss(known)?))) {
+            let last = self.stream.last_of(&self.subject, &mut || watched.borrow_mut().is_given_up());
+            match last.and_then(|last| Ok((last, self.after_loss(known)?))) {
                 Ok((last, after_loss)) => {
                     self.connection = connection;
                     return self.take_last(last, known, after_loss);
                 }
-                Err(problem) => wait(&mut pause, &problem, is_given_up)?,
+                Err(problem) => wait(&mut pause, &problem, watched)?,
             }
         }
     }
 
-    /// Takes the last batch of the subject. If it has none of the rings, they go on at `after_loss`.
+    /// Takes the last batch of the subject. If it is of another recorder, the rings go on at `after_loss`.
     fn take_last(
         &mut self,
         last: Option<StoredBatch>,
@@ -171,11 +177,16 @@ impl<'s> BatchSender<'s> {
             CaptureError::new(CaptureErrorKind::Damaged, message)
         })?;
         self.last_sequence = last.sequence;
-        // Other rings may have had this subject before, or have it now.
-        self.start = if known.has_any(&batch) { known.clone() } else { after_loss };
-        if self.start.after(&batch) {
-            self.sent = Some((last.sequence, last.id));
+        // Other recorders may have had this subject before, or have it now.
+        if !known.is_recorder_of(&batch) {
+            self.start = after_loss;
+            return Ok(());
         }
+        // The batch describes all rings of the recorder that the stream has had until now. If the broker has lost later
+        // batches, shards that only these had are sent from the beginning.
+        self.start = known.of_no_ring();
+        self.start.after(&batch);
+        self.sent = Some((last.sequence, last.id));
         Ok(())
     }
 
@@ -190,11 +201,12 @@ impl<'s> BatchSender<'s> {
 }
 
 /// Waits before the next attempt, longer each time.
-fn wait(pause: &mut Duration, problem: &str, is_given_up: &mut IsGivenUp<'_>) -> Result<(), CaptureError> {
+fn wait(pause: &mut Duration, problem: &str, watched: &RefCell<Watched<'_>>) -> Result<(), CaptureError> {
     const STEP: Duration = Duration::from_millis(20);
     let until = Instant::now() + *pause;
+    watched.borrow_mut().note(Some(problem));
     loop {
-        if is_given_up(Some(problem)) {
+        if watched.borrow_mut().is_given_up() {
             return Err(CaptureError::new(CaptureErrorKind::Broker, format!("a batch was not sent: {problem}")));
         }
         let left = until.saturating_duration_since(Instant::now());

@@ -48,6 +48,8 @@ pub use known_blocks::KnownBlocks;
 pub(crate) use known_blocks::SavedBlocks;
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;
+#[cfg(feature = "capture")]
+pub(crate) use ring_set::OpenedShards;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};

@@ -6,6 +6,8 @@ use super::super::gap::Gap;
 use super::super::handle::Reader;
 use super::super::wait::{WaitStrategy, Waiter};
 use super::ring::SetRing;
+#[cfg(feature = "capture")]
+use super::shards::OpenedShards;
 use super::shards::{FoundShard, ShardFinder};
 use super::{MERGE_PAUSE, RingItem, RingSet};
 
@@ -48,7 +50,7 @@ impl RingSet {
             SetRing::read(reader, recorder, shard as u32, start)
         }));
         if let Some(shard0) = self.rings.get(ring).and_then(SetRing::reader) {
-            let finder = ShardFinder::new(shard0, (self.rings.len() - ring) as u32);
+            let finder = ShardFinder::new(shard0, (self.rings.len() - ring) as u32, self.opened.clone());
             if finder.can_find() {
                 self.recorders.push(ShardedRecorder { ring, finder, shard_start: start });
             }
@@ -56,6 +58,13 @@ impl RingSet {
         let strategy = if self.is_single() { WaitStrategy::Adaptive } else { WaitStrategy::Sleep(MERGE_PAUSE) };
         self.waiter = Waiter::new(strategy);
         ring
+    }
+
+    /// Takes shards from `opened` before it opens them, and adds those that it opens. This is for recorders that are
+    /// added after this call.
+    #[cfg(feature = "capture")]
+    pub(crate) fn keep_shards(&mut self, opened: &OpenedShards) {
+        self.opened = Some(opened.clone());
     }
 
     /// Opens the shards that recorders have made since the last call, and adds them to the set. [`Self::next`] does

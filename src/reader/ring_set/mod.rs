@@ -21,6 +21,8 @@ mod shards;
 pub use grow::ShardError;
 pub use options::RingSetOptions;
 pub use ring::SetRing;
+#[cfg(feature = "capture")]
+pub(crate) use shards::OpenedShards;
 pub use shards::shard_path;
 
 use super::cursor::{Next, Seek};
@@ -86,6 +88,8 @@ pub struct RingSet {
     shard_errors: Vec<ShardError>,
     /// Gaps of missed shards that were not handed out yet.
     missed: VecDeque<RingItem>,
+    /// The shards that were opened, if they are kept for a later set.
+    opened: Option<shards::OpenedShards>,
     slack_nanos: u64,
     /// The last event that was handed out: the index of its ring, and its descriptor.
     last_event: (usize, Descriptor),
@@ -132,6 +136,7 @@ impl RingSet {
             recorders: Vec::new(),
             shard_errors: Vec::new(),
             missed: VecDeque::new(),
+            opened: None,
             slack_nanos: u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX),
             last_event: (0, Descriptor::default()),
             waiter: Waiter::new(WaitStrategy::Adaptive),

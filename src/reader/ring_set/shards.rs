@@ -5,6 +5,7 @@ use super::super::handle::Reader;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
 /// recorder makes while the finder is in use.
@@ -23,6 +24,25 @@ pub(super) struct ShardFinder {
     /// The shards that could not be opened. A shard is removed from this list when the number of its events is known
     /// or the recorder has ended.
     unopened: VecDeque<u32>,
+    /// The shards that this finder and earlier ones have opened, if they are kept.
+    opened: Option<OpenedShards>,
+}
+
+/// Shards that were opened. They stay open as long as this value lives, so a later finder of the same recorder has them
+/// even if their files are gone by then. Clones are the same list.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "the captures' business"))]
+pub(crate) struct OpenedShards(Arc<Mutex<Vec<Reader>>>);
+
+impl OpenedShards {
+    fn find(&self, shard0: &Reader, index: u32) -> Option<Reader> {
+        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.iter().find(|reader| is_shard_of(shard0, index, reader)).cloned()
+    }
+
+    fn keep(&self, reader: &Reader) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(reader.clone());
+    }
 }
 
 /// Place of the shards of a recorder.
@@ -53,9 +73,9 @@ pub(super) enum FoundShard {
 impl ShardFinder {
     /// Makes a finder for the recorder whose shard 0 is `shard0`. It returns the shards from index `first` (at least
     /// 1) on; the caller has the others already.
-    pub(super) fn new(shard0: &Reader, first: u32) -> Self {
+    pub(super) fn new(shard0: &Reader, first: u32, opened: Option<OpenedShards>) -> Self {
         let source = ShardSource::of(shard0).filter(|_| shard0.is_shard_0());
-        Self { shard0: shard0.clone(), source, next: first.max(1), unopened: VecDeque::new() }
+        Self { shard0: shard0.clone(), source, next: first.max(1), unopened: VecDeque::new(), opened }
     }
 
     /// Returns true if this finder can find shards, now or later. This needs a shard 0 that has a path or a server.
@@ -104,6 +124,9 @@ impl ShardFinder {
 
     /// Opens the shard, and checks that the shard belongs to the same recorder as shard 0.
     fn open(&self, index: u32) -> Result<Reader, ReaderError> {
+        if let Some(reader) = self.opened.as_ref().and_then(|opened| opened.find(&self.shard0, index)) {
+            return Ok(reader);
+        }
         let (reader, path) = match &self.source {
             Some(ShardSource::Files(path)) => {
                 let path = shard_path(path, index.into());
@@ -123,15 +146,10 @@ impl ShardFinder {
             );
             return Err(ReaderError::new(ReaderErrorKind::PermissionDenied, message).at(&path));
         }
-        let (ours, its) = (self.shard0.info(), reader.info());
-        let is_ours = match (&ours.extension, &its.extension) {
-            (Some(ours), Some(its)) => {
-                (its.shard_index, its.shard_group) == (index.into(), ours.shard_group)
-                    && its.writer.identity == ours.writer.identity
+        if is_shard_of(&self.shard0, index, &reader) {
+            if let Some(opened) = &self.opened {
+                opened.keep(&reader);
             }
-            _ => false,
-        };
-        if is_ours && (its.content_type, its.schema_hash) == (ours.content_type, ours.schema_hash) {
             return Ok(reader);
         }
         let message = format!(
@@ -159,6 +177,19 @@ impl ShardSource {
         }
         shard0.path().map(|path| Self::Files(path.to_path_buf()))
     }
+}
+
+/// Returns true if a ring is the shard `index` of the recorder whose shard 0 is `shard0`.
+fn is_shard_of(shard0: &Reader, index: u32, ring: &Reader) -> bool {
+    let (ours, its) = (shard0.info(), ring.info());
+    let is_ours = match (&ours.extension, &its.extension) {
+        (Some(ours), Some(its)) => {
+            (its.shard_index, its.shard_group) == (index.into(), ours.shard_group)
+                && its.writer.identity == ours.writer.identity
+        }
+        _ => false,
+    };
+    is_ours && (its.content_type, its.schema_hash) == (ours.content_type, ours.schema_hash)
 }
 
 /// Returns the path of shard `index` (from 1) of the recorder whose shard 0 has the path `path`.
