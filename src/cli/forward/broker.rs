@@ -41,6 +41,20 @@ pub(super) struct RetentionArgs {
 }
 
 impl BrokerArgs {
+    /// Returns which of these options are given, with their names. What the environment says is for all brokers, and is
+    /// not given.
+    pub(super) fn given(&self) -> [(bool, &'static str); 6] {
+        let creds_of_environment = std::env::var_os("NATS_CREDS").map(PathBuf::from);
+        [
+            (self.stream.is_some(), "--stream"),
+            (self.creds.is_some() && self.creds != creds_of_environment, "--creds"),
+            (self.nkey.is_some(), "--nkey"),
+            (self.tls_ca.is_some(), "--tls-ca"),
+            (self.tls_cert.is_some(), "--tls-cert"),
+            (self.tls_key.is_some(), "--tls-key"),
+        ]
+    }
+
     pub(super) fn options(&self, servers: &str) -> Result<StreamOptions, Failure> {
         let Some(stream) = &self.stream else {
             return Err(Failure::new(Exit::Usage, "a broker has many streams: name one with --stream"));

@@ -31,6 +31,17 @@ pub(super) struct DirectoryArgs {
     rotate_size: u64,
 }
 
+impl DirectoryArgs {
+    /// Returns which of these options are given and are not the default, with their names.
+    pub(super) fn given(&self) -> [(bool, &'static str); 3] {
+        [
+            (self.format != FileFormat::Evc, "--format parquet"),
+            (self.rotate_every != Duration::from_secs(300), "--rotate-every"),
+            (self.rotate_size != 256 << 20, "--rotate-size"),
+        ]
+    }
+}
+
 /// The format of the files of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FileFormat {

@@ -50,9 +50,9 @@ pub(super) struct ForwardArgs {
     /// The name of this host in subjects and batches [default: the system's]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// The longest time from the recording of an event to the sending of its batch
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
-    every: Duration,
+    /// The longest time from the recording of an event to the sending of its batch [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    every: Option<Duration>,
     /// Compression level of zstd, 1 to 22; 0 for none
     #[arg(
         long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
@@ -124,20 +124,22 @@ impl AddressKind {
 
     /// Returns an error if there are options which such an address does not have.
     fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
+        let (of_broker, of_directory, of_collector) = (args.broker.given(), args.directory.given(), args.otlp.given());
         let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
-        let given: &[(bool, &str)] = match self {
-            Self::Broker => &[(!args.otlp.headers.is_empty(), "--header")],
-            Self::Collector => &[
-                (args.broker.stream.is_some(), "--stream"),
-                (args.filter.is_any(), "--type, --max-level, --span or --sample"),
-                (is_limited, "--max-age or --max-bytes"),
-                (args.reopen, "--reopen"),
-            ],
-            Self::Directory => &[
-                (args.broker.stream.is_some(), "--stream"),
-                (!args.otlp.headers.is_empty(), "--header"),
-                (args.host.is_some(), "--host"),
-            ],
+        let every = (args.every.is_some(), "--every");
+        let given: Vec<(bool, &str)> = match self {
+            Self::Broker => [&of_collector[..], &of_directory].concat(),
+            Self::Collector => {
+                let more = [
+                    every,
+                    (args.level != CaptureOptions::DEFAULT_LEVEL, "--level"),
+                    (args.filter.is_any(), "--type, --max-level, --span or --sample"),
+                    (is_limited, "--max-age or --max-bytes"),
+                    (args.reopen, "--reopen"),
+                ];
+                [&of_broker[..], &of_directory, &more].concat()
+            }
+            Self::Directory => [&of_broker[..], &of_collector, &[every, (args.host.is_some(), "--host")]].concat(),
         };
         let what = match self {
             Self::Broker => "a broker",

@@ -6,10 +6,12 @@ use crate::cli::capture::{AwaitedRings, report_problem};
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
 use eventring::__internals::forward::{EventStream, ForwardOptions, ForwardSummary, forward};
-use eventring::capture::{CaptureError, EndReason, NextRing};
+use eventring::capture::{EndReason, NextRing};
 use eventring::reader::Reader;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 /// The pause between two looks at the rings and the threads.
@@ -25,17 +27,21 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
     if let Some(bytes) = args.retention.max_bytes {
         stream = stream.max_bytes(bytes);
     }
-    let stream = EventStream::open_or_make(&stream)?;
-    let mut options =
-        ForwardOptions::new().every(args.every).compression_level(args.level).filter(args.filter.filter());
+    let mut options = ForwardOptions::new().compression_level(args.level).filter(args.filter.filter());
+    if let Some(time) = args.every {
+        options = options.every(time);
+    }
     if let Some(host) = &args.host {
         options = options.host(host);
     }
+    options.host_name()?;
+    let stream = EventStream::open_or_make(&stream)?;
     let shall_end = AtomicBool::new(false);
     let reports = Reports::default();
     let forwarding = Forwarding { args, stream: &stream, options: &options, shall_end: &shall_end, reports: &reports };
-    let results = std::thread::scope(|scope| {
+    let outcomes = thread::scope(|scope| {
         let mut threads = Vec::new();
+        let mut outcomes = Outcomes::default();
         let mut may_come_more = true;
         loop {
             if interrupt.came() {
@@ -44,38 +50,81 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
             while may_come_more && !shall_end.load(Relaxed) {
                 match rings.next() {
                     NextRing::Ring(ring) => {
-                        let forwarding = &forwarding;
-                        threads.push(scope.spawn(move || forwarding.all_of_name(ring)));
+                        let (forwarding, number) = (&forwarding, outcomes.begin(&ring));
+                        threads.push((number, scope.spawn(move || forwarding.all_of_name(ring))));
                     }
                     NextRing::NotYet => break,
                     NextRing::NoMore => may_come_more = false,
                 }
             }
-            if (!may_come_more || shall_end.load(Relaxed)) && threads.iter().all(|thread| thread.is_finished()) {
-                break;
+            for (number, thread) in threads.extract_if(.., |(_, thread)| thread.is_finished()) {
+                if let Some(problem) = outcomes.end(number, thread.join()) {
+                    reports.problem(&problem);
+                }
+            }
+            if (!may_come_more || shall_end.load(Relaxed)) && threads.is_empty() {
+                break outcomes;
             }
             rings.say_what_is_awaited();
             reports.show();
-            std::thread::sleep(PAUSE);
+            thread::sleep(PAUSE);
         }
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
     });
     reports.finish();
-    let mut summaries = Vec::new();
-    let mut failure = None;
-    for result in results {
-        match result {
-            Ok(of_name) => summaries.extend(of_name),
-            Err(error) => drop(failure.get_or_insert(error)),
-        }
-    }
+    let Outcomes { of_names, exit } = outcomes;
+    let summaries: Vec<ForwardSummary> = of_names.into_iter().flat_map(|(_, summaries)| summaries).collect();
     reports.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries)?;
     summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
-    match (failure, rings.failure("the others were forwarded")) {
-        (Some(error), _) => Err(error.into()),
+    let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
+    let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::of_lost_pages(*lost)));
+    match (exit, rings.failure("the others were forwarded")) {
+        (Some(exit), missing) => {
+            missing.iter().for_each(|error| report_problem(true, &error.to_string()));
+            Ok(exit)
+        }
         (None, Some(error)) => Err(error),
         (None, None) => Ok(Exit::Done),
     }
+}
+
+/// What has become of the rings of each name.
+#[derive(Debug, Default)]
+struct Outcomes {
+    /// The names, in the order in which their first rings came, with what was sent.
+    of_names: Vec<(String, Vec<ForwardSummary>)>,
+    /// The exit code of the first failure.
+    exit: Option<Exit>,
+}
+
+impl Outcomes {
+    /// Takes note of a forwarding that begins. Returns its number.
+    fn begin(&mut self, ring: &Reader) -> usize {
+        let name = ring.path().unwrap_or(Path::new("a ring")).display().to_string();
+        self.of_names.push((name, Vec::new()));
+        self.of_names.len() - 1
+    }
+
+    /// Takes the end of a forwarding. Returns what went wrong.
+    fn end(&mut self, number: usize, joined: thread::Result<OfName>) -> Option<String> {
+        let (name, summaries) = self.of_names.get_mut(number)?;
+        let (exit, problem) = match joined {
+            Ok(OfName { sent, failure }) => {
+                *summaries = sent;
+                let failure = failure?;
+                (Exit::of(&failure), failure.to_string())
+            }
+            Err(_) => (Exit::Failed, "its forwarder has failed, which is a fault of this program; start it again".into()),
+        };
+        self.exit.get_or_insert(exit);
+        Some(format!("{name}: {problem}"))
+    }
+}
+
+/// What was sent of all rings of a name, and why there is no more.
+#[derive(Debug, Default)]
+struct OfName {
+    sent: Vec<ForwardSummary>,
+    failure: Option<anyhow::Error>,
 }
 
 struct Forwarding<'f> {
@@ -88,8 +137,13 @@ struct Forwarding<'f> {
 
 impl Forwarding<'_> {
     /// Forwards a ring, and then the next ones of its name, if that is wanted.
-    fn all_of_name(&self, mut ring: Reader) -> Result<Vec<ForwardSummary>, CaptureError> {
-        let mut summaries = Vec::new();
+    fn all_of_name(&self, ring: Reader) -> OfName {
+        let mut sent = Vec::new();
+        let failure = self.send_all_of_name(ring, &mut sent).err();
+        OfName { sent, failure }
+    }
+
+    fn send_all_of_name(&self, mut ring: Reader, summaries: &mut Vec<ForwardSummary>) -> anyhow::Result<()> {
         loop {
             let report = self.reports.begin();
             let summary = forward(&ring, self.stream, self.options, &mut |progress| {
@@ -100,17 +154,36 @@ impl Forwarding<'_> {
             let has_ended = summary.reason != EndReason::Interrupted;
             summaries.push(summary);
             if !self.args.reopen || !has_ended {
-                return Ok(summaries);
+                return Ok(());
             }
             ring = loop {
                 if self.shall_end.load(Relaxed) {
-                    return Ok(summaries);
+                    return Ok(());
                 }
-                match ring.reopen() {
-                    Ok(Some(next)) => break next,
-                    Ok(None) | Err(_) => std::thread::sleep(REOPEN_PAUSE),
+                match ring.reopen()? {
+                    Some(next) => break next,
+                    None => thread::sleep(REOPEN_PAUSE),
                 }
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarder_that_panics_is_a_failure_and_the_first_failure_decides() {
+        let mut outcomes = Outcomes::default();
+        outcomes.of_names = ["a", "b", "c"].map(|name| (name.to_owned(), Vec::new())).into();
+        assert_eq!(outcomes.end(0, Ok(OfName::default())), None);
+        assert_eq!(outcomes.exit, None);
+        let problem = outcomes.end(1, Err(Box::new("a panic"))).unwrap();
+        assert!(problem.starts_with("b: its forwarder has failed"), "{problem}");
+        let failure = Some(crate::cli::exit::Failure::new(Exit::Damaged, "it is damaged").into());
+        let problem = outcomes.end(2, Ok(OfName { failure, ..OfName::default() }));
+        assert_eq!(problem.as_deref(), Some("c: it is damaged"));
+        assert_eq!(outcomes.exit, Some(Exit::Failed));
     }
 }

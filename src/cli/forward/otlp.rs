@@ -23,10 +23,17 @@ pub(super) struct OtlpArgs {
     /// With otlp://: a header of each request, for authentication for example; may be repeated. Headers in
     /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too
     #[arg(long = "header", value_name = "NAME=VALUE")]
-    pub(super) headers: Vec<String>,
+    headers: Vec<String>,
     /// With otlp://: how long to go on trying to reach the collector after the last event, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     patience: u64,
+}
+
+impl OtlpArgs {
+    /// Returns which of these options are given and are not the default, with their names.
+    pub(super) fn given(&self) -> [(bool, &'static str); 2] {
+        [(!self.headers.is_empty(), "--header"), (self.patience != 30, "--patience")]
+    }
 }
 
 pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {

@@ -97,6 +97,11 @@ impl Reports {
         problems.note(&self.bar, problem.as_deref());
     }
 
+    /// Prints on stderr why events of a ring are not forwarded any more.
+    pub(super) fn problem(&self, problem: &str) {
+        self.bar.suspend(|| report_problem(true, problem));
+    }
+
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
