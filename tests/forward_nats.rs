@@ -8,12 +8,10 @@ mod every_kind;
 mod program;
 mod real_data;
 
-use broker::place::{Place, lines};
+use broker::place::{Place, lines, publish};
 use eventring::recorder::{ContentDescription, Recorder};
 use program::{PROGRAM, program, run};
 use serde_json::Value;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -113,9 +111,10 @@ fn a_receiver_goes_on_with_its_file_and_adds_only_what_is_new() {
     assert_eq!(forward_now()["events"], 100);
     assert_eq!(place.receive(&file, &[]).json()["events"], 100);
     record(50);
-    assert_eq!(forward_now()["events"], 50);
+    let sent = forward_now();
+    assert_eq!(sent["events"], 50);
     let second = place.receive(&file, &[]).json();
-    assert_eq!((&second["events"], &second["lost"], &second["batches"]), (&150.into(), &0.into(), &second["batches"]));
+    assert_eq!((&second["events"], &second["lost"], &second["batches"]), (&150.into(), &0.into(), &sent["batches"]));
     let expected: Vec<u64> = (1..=150).collect();
     let exported = run(&["export", &file, "--format", "jsonl"]).json_lines();
     let seqnos: Vec<u64> = exported.iter().filter_map(|line| line["seqno"].as_u64()).collect();
@@ -204,15 +203,16 @@ fn messages_that_are_no_batches_are_left_out_and_counted() {
     drop(orders);
     assert_eq!(place.forward(&[&ring]).code, Some(0));
     let forged = [b"EVRCAPT1\x05\0\0\0".to_vec(), vec![7; 500]].concat();
-    publish(&place, "S.web-2.shop.spans", &[b"hello", &forged]);
+    publish(&place, "S.web-2.shop.events", &[b"hello", &forged]);
     let received = place.receive(&file, &[]).json();
     assert_eq!((&received["events"], &received["refused"]), (&1.into(), &2.into()), "{received}");
     // A forwarder does not go on after what it does not understand.
     let orders = recorder(&place.path("shop"));
     orders.record(7, [0; 4], b"an order");
     drop(orders);
-    let subject_taken = place.forward_as("web-2", &[&place.path("shop")]);
-    assert_eq!(subject_taken.code, Some(0), "the kind is another one: {subject_taken:?}");
+    let refused = place.forward_as("web-2", &[&place.path("shop")]);
+    assert!(refused.code == Some(7), "{refused:?}");
+    assert!(refused.err.contains("the last message of S.web-2.shop.events is no batch"), "{refused:?}");
 }
 
 /// Returns bytes that cannot be compressed, always the same for one seed.
@@ -225,23 +225,6 @@ fn noise(seed: u64, count: usize) -> Vec<u8> {
         (state >> 24) as u8
     };
     (0..count).map(|_| next()).collect()
-}
-
-/// Publishes messages as any program may.
-fn publish(place: &Place, subject: &str, bodies: &[&[u8]]) {
-    let mut raw = TcpStream::connect(place.broker.address().trim_start_matches("nats://")).unwrap();
-    let mut message = b"CONNECT {\"verbose\":false}\r\n".to_vec();
-    for body in bodies {
-        message.extend(format!("PUB {subject} {}\r\n", body.len()).as_bytes());
-        message.extend([body, &b"\r\n"[..]].concat());
-    }
-    raw.write_all(&[&message[..], b"PING\r\n"].concat()).unwrap();
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"PONG\r\n") {
-        let mut byte = [0];
-        raw.read_exact(&mut byte).unwrap();
-        answer.push(byte[0]);
-    }
 }
 
 #[test]

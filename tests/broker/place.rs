@@ -2,6 +2,8 @@
 
 use super::Broker;
 use crate::program::{PROGRAM, Run, run};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -61,4 +63,21 @@ pub fn lines(capture: &str) -> Vec<String> {
     let mut lines: Vec<String> = exported.out.lines().skip(1).map(str::to_owned).collect();
     lines.sort();
     lines
+}
+
+/// Publishes messages as any program may.
+pub fn publish(place: &Place, subject: &str, bodies: &[&[u8]]) {
+    let mut raw = TcpStream::connect(place.broker.address().trim_start_matches("nats://")).unwrap();
+    let mut message = b"CONNECT {\"verbose\":false}\r\n".to_vec();
+    for body in bodies {
+        message.extend(format!("PUB {subject} {}\r\n", body.len()).as_bytes());
+        message.extend([body, &b"\r\n"[..]].concat());
+    }
+    raw.write_all(&[&message[..], b"PING\r\n"].concat()).unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"PONG\r\n") {
+        let mut byte = [0];
+        raw.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
 }

@@ -1,7 +1,7 @@
 //! A broker with one stream, as `nats-server` with JetStream keeps it.
 
 use super::random::Random;
-use super::{Batch, Counts, RingId};
+use super::{Batch, BatchId, Counts, RingId};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The number of batches that a stream keeps. The oldest go.
@@ -20,10 +20,10 @@ pub struct Broker {
     last_sequence: u64,
     /// For each host, the sequence number of the last batch of its subject.
     last_of_subject: HashMap<usize, u64>,
-    ids: HashSet<(RingId, u64)>,
-    old_ids: HashSet<(RingId, u64)>,
-    /// The last seqnos of batches that were lost in crashes.
-    lost: HashSet<(RingId, u64)>,
+    ids: HashSet<BatchId>,
+    old_ids: HashSet<BatchId>,
+    /// The last seqnos of batches that were lost in crashes, with the sequence numbers of these batches.
+    lost: HashMap<(RingId, u64), u64>,
     /// For each ring, the last seqno of the batches that were forgotten because there were too many.
     forgotten: HashMap<RingId, u64>,
     /// For each ring with batches in the stream, the last seqno of the last of them.
@@ -59,9 +59,9 @@ impl Broker {
             self.down_until = self.now + random.below(12);
             if random.once_in(2) {
                 for _ in 0..random.below(UNSYNCED) {
-                    if let Some((_, batch)) = self.stream.pop_back() {
+                    if let Some((sequence, batch)) = self.stream.pop_back() {
                         counts.lost_batches += 1;
-                        self.lost.insert((batch.ring, batch.last));
+                        self.lost.extend(batch.rows().map(|(ring, row)| ((ring, row.last), sequence)));
                     }
                 }
                 self.last_sequence = self.stream.back().map_or(self.last_sequence, |(sequence, _)| *sequence);
@@ -71,10 +71,12 @@ impl Broker {
         while self.stream.len() > STREAM_BATCHES {
             counts.forgotten += 1;
             if let Some((_, batch)) = self.stream.pop_front() {
-                let last = self.forgotten.entry(batch.ring).or_default();
-                *last = batch.last.max(*last);
-                if self.ends.get(&batch.ring).is_some_and(|end| end <= last) {
-                    self.ends.remove(&batch.ring);
+                for (ring, row) in batch.rows() {
+                    let last = self.forgotten.entry(ring).or_default();
+                    *last = row.last.max(*last);
+                    if self.ends.get(&ring).is_some_and(|end| end <= last) {
+                        self.ends.remove(&ring);
+                    }
                 }
             }
             self.read_again_if_forgotten();
@@ -83,8 +85,9 @@ impl Broker {
 
     /// Finds the last batches and the ids anew, as a broker does that reads its files.
     fn read_again(&mut self) {
-        self.last_of_subject = self.stream.iter().map(|(sequence, batch)| (batch.ring.0, *sequence)).collect();
-        self.ends = self.stream.iter().map(|(_, batch)| (batch.ring, batch.last)).collect();
+        self.last_of_subject = self.stream.iter().map(|(sequence, batch)| (batch.recorder.0, *sequence)).collect();
+        let rows = self.stream.iter().flat_map(|(_, batch)| batch.rows());
+        self.ends = rows.map(|(ring, row)| (ring, row.last)).collect();
         self.ids = self.stream.iter().rev().take(500).map(|(_, batch)| batch.id()).collect();
         self.old_ids.clear();
     }
@@ -94,10 +97,11 @@ impl Broker {
         self.last_of_subject.retain(|_, sequence| *sequence >= first);
     }
 
-    /// Returns true if a batch that ends with this seqno was lost in a crash. If its forwarder learns of that only when
-    /// the stream has forgotten all batches of that time, too, it cannot know it, and the events are missing.
+    /// Returns true if a batch that ends with this seqno was lost in a crash, and the stream has forgotten all batches of
+    /// that time since then. A forwarder that learns of the crash only then cannot know that its batch was lost, and
+    /// the events are missing.
     pub fn has_lost(&self, ring: RingId, seqno: u64) -> bool {
-        self.lost.contains(&(ring, seqno))
+        self.lost.get(&(ring, seqno)).is_some_and(|sequence| *sequence < self.first_sequence())
     }
 
     /// Returns true if the stream once had this seqno, and has forgotten it.
@@ -126,7 +130,7 @@ impl Broker {
         if !self.is_up() {
             return Answer::None;
         }
-        let last = self.last_of_subject.get(&batch.ring.0).copied().unwrap_or(0);
+        let last = self.last_of_subject.get(&batch.recorder.0).copied().unwrap_or(0);
         if self.ids.contains(&batch.id()) || self.old_ids.contains(&batch.id()) {
             return Answer::Stored { sequence: last, is_duplicate: true };
         }
@@ -138,18 +142,20 @@ impl Broker {
         self.stamps.insert(self.last_sequence, self.last_stamp);
         self.check(batch);
         self.stream.push_back((self.last_sequence, batch.clone()));
-        self.last_of_subject.insert(batch.ring.0, self.last_sequence);
+        self.last_of_subject.insert(batch.recorder.0, self.last_sequence);
         self.ids.insert(batch.id());
         Answer::Stored { sequence: self.last_sequence, is_duplicate: false }
     }
 
     /// Checks that a batch follows what the stream has of its ring.
     fn check(&mut self, batch: &Batch) {
-        let Some(end) = self.ends.insert(batch.ring, batch.last) else { return };
-        // A forwarder may send again what the stream has forgotten.
-        let is_again = batch.first <= end && self.has_forgotten(batch.ring, end);
-        if batch.first != end + 1 && !is_again {
-            self.violations.push(format!("{batch:?} comes where {} is next", end + 1));
+        for (ring, row) in batch.rows() {
+            let Some(end) = self.ends.insert(ring, row.last) else { continue };
+            // A forwarder may send again what the stream has forgotten.
+            let is_again = row.first <= end && self.has_forgotten(ring, end);
+            if row.first != end + 1 && !is_again {
+                self.violations.push(format!("{ring:?}: {batch:?} comes where {} is next", end + 1));
+            }
         }
     }
 
@@ -171,6 +177,11 @@ impl Broker {
     /// Returns the stamp of a message, if it is still there.
     pub fn stamp_of(&self, sequence: u64) -> Option<u64> {
         self.batch(sequence).and(self.stamps.get(&sequence).copied())
+    }
+
+    /// Returns the id of a message, if it is still there.
+    pub fn id_of(&self, sequence: u64) -> Option<BatchId> {
+        self.batch(sequence).map(Batch::id)
     }
 
     fn batch(&self, sequence: u64) -> Option<&Batch> {

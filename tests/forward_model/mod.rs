@@ -4,6 +4,7 @@ mod broker;
 mod host;
 mod random;
 mod receiver;
+mod sender;
 
 use broker::Broker;
 use host::Host;
@@ -23,6 +24,14 @@ pub enum Fault {
     NothingExpected,
     /// A forwarder believes that a batch is there if its id is.
     DuplicateIsSuccess,
+    /// A forwarder believes that the last batch is there if the broker has refused it.
+    RefusedEndIsSuccess,
+    /// A forwarder looks only at the shards of its own batch to see whether the stream went on without it.
+    OtherShardsDoNotMatter,
+    /// A forwarder keeps its place in shards that the last batch of the stream does not describe.
+    UnknownShardsStay,
+    /// A forwarder remembers only batches that it has sent itself.
+    OnlyOwnBatchesAreRemembered,
     /// A forwarder does not ask again after a broker was started again.
     NumberIsEnough,
     /// A receiver does not look whether the message at its place is still the one that it has.
@@ -31,28 +40,50 @@ pub enum Fault {
     NoSeqnos,
 }
 
-/// The identity of a ring: the host, and which of the host's programs made it.
-pub type RingId = (usize, u64);
+/// The identity of a recorder: the host, and which of the host's programs made it.
+pub type RecorderId = (usize, u64);
+/// The identity of a ring: the recorder, and the index of the shard.
+pub type RingId = (RecorderId, usize);
+/// The id of a message: a ring, and its first seqno in the batch; 0 for the end.
+pub type BatchId = (RingId, u64);
 
-/// A batch: consecutive seqnos of one ring, each of which is an event or in a gap.
+/// A batch: consecutive seqnos of each shard of a recorder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
-    pub ring: RingId,
+    pub recorder: RecorderId,
+    /// The shards that it describes, by their index.
+    pub rows: Vec<Row>,
+    /// True if nothing follows.
+    pub is_last: bool,
+}
+
+/// The seqnos of a shard in a batch. Each is an event or in a gap. There are none if the last is the first less 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
     pub first: u64,
     pub last: u64,
-    /// The seqnos from `first` on that were overwritten.
-    pub gap: u64,
 }
 
 impl Batch {
-    /// Returns true if the batch says only that its program has ended.
-    pub fn is_end(&self) -> bool {
-        self.last < self.first
+    /// Returns true if the batch has no seqnos.
+    pub fn is_empty(&self) -> bool {
+        self.rows.iter().all(Row::is_empty)
     }
 
-    /// Returns the message id: the ring, and the first seqno or 0 for the end.
-    pub fn id(&self) -> (RingId, u64) {
-        (self.ring, if self.is_end() { 0 } else { self.first })
+    /// Returns the rows with their rings.
+    pub fn rows(&self) -> impl Iterator<Item = (RingId, &Row)> {
+        self.rows.iter().enumerate().map(|(shard, row)| ((self.recorder, shard), row))
+    }
+
+    pub fn id(&self) -> BatchId {
+        let first = self.rows().find(|(_, row)| !row.is_empty());
+        first.map_or(((self.recorder, 0), 0), |(ring, row)| (ring, row.first))
+    }
+}
+
+impl Row {
+    pub fn is_empty(&self) -> bool {
+        self.last < self.first
     }
 }
 
@@ -74,6 +105,9 @@ pub struct Counts {
     pub forgotten: u64,
     pub second_forwarders: u64,
     pub new_rings: u64,
+    pub more_shards: u64,
+    /// Last batches, which say that nothing follows.
+    pub ends: u64,
     /// Seqnos of rings that were replaced before a forwarder had seen them. Nobody knows of them.
     pub unseen: u64,
     /// Seqnos in gaps that receivers state because their stream lacks them.
@@ -163,13 +197,19 @@ impl Course {
         }
         for (ring, last) in handed_out {
             let known = seen.get(&ring).copied().unwrap_or(0);
-            let is_replaced = self.hosts[ring.0].is_replaced(ring);
+            let is_replaced = self.hosts[ring.0.0].is_replaced(ring.0);
             match last - known.min(last) {
                 _ if known > last => violations.push(format!("{ring:?}: {known} of {last} seqnos")),
                 0 => {}
                 // The documented exception: its last events were never seen by a forwarder.
                 missing if is_replaced => self.counts.unseen += missing,
                 missing => violations.push(format!("{ring:?}: {missing} of {last} seqnos are nowhere")),
+            }
+        }
+        for host in &self.hosts {
+            let recorder = host.recorder();
+            if !self.receivers.iter().any(|receiver| receiver.has_ended(recorder)) {
+                violations.push(format!("{recorder:?}: no receiver knows that it has ended"));
             }
         }
         violations

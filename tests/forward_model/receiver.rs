@@ -2,8 +2,8 @@
 
 use super::broker::Broker;
 use super::random::Random;
-use super::{Batch, Counts, Fault, RingId};
-use std::collections::BTreeMap;
+use super::{Batch, Counts, Fault, RecorderId, RingId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of batches that a receiver takes in a step.
 const BATCHES_PER_STEP: usize = 400;
@@ -21,6 +21,8 @@ pub struct Range {
 #[derive(Clone, Default)]
 struct File {
     rings: BTreeMap<RingId, Vec<Range>>,
+    /// The recorders of which nothing follows.
+    ended: BTreeSet<RecorderId>,
     place: u64,
     /// The stamp of the message at this place.
     stamp: Option<u64>,
@@ -33,6 +35,8 @@ pub struct Receiver {
     /// The next sequence number to read; `None` if the reading must begin.
     reading: Option<Reading>,
     lacking: Option<u64>,
+    /// The number of steps for which the process does not run.
+    pause: u64,
 }
 
 struct Reading {
@@ -45,11 +49,15 @@ struct Reading {
 
 impl Receiver {
     pub fn new(broker: usize, share: usize) -> Self {
-        Self { broker, share, file: File::default(), reading: None, lacking: None }
+        Self { broker, share, file: File::default(), reading: None, lacking: None, pause: 0 }
     }
 
     pub fn files(&self) -> impl Iterator<Item = (&RingId, &Vec<Range>)> {
         self.file.rings.iter()
+    }
+
+    pub fn has_ended(&self, recorder: RecorderId) -> bool {
+        self.file.ended.contains(&recorder)
     }
 
     pub fn step(
@@ -66,7 +74,13 @@ impl Receiver {
             (self.reading, self.lacking) = (None, None);
             return;
         }
-        self.read(broker, receivers, fault, counts);
+        if random.once_in(60) {
+            self.pause = random.below(80);
+        }
+        match self.pause.checked_sub(1) {
+            Some(left) => self.pause = left,
+            None => self.read(broker, receivers, fault, counts),
+        }
     }
 
     /// Reads until nothing more comes.
@@ -87,7 +101,7 @@ impl Receiver {
             let Some(reading) = &mut self.reading else { return };
             let Some((sequence, batch)) = broker.next_from(reading.next) else { return };
             reading.next = sequence + 1;
-            if batch.ring.0 % (receivers * 5) / 5 != self.share {
+            if batch.recorder.0 % (receivers * 5) / 5 != self.share {
                 continue;
             }
             let states_gaps = sequence >= reading.trusted_from;
@@ -131,26 +145,30 @@ impl File {
     /// Adds what a batch has and the file has not. Returns false, and adds nothing, if seqnos before the batch are
     /// missing, unless the gap may be stated.
     fn add(&mut self, batch: &Batch, place: (u64, Option<u64>), states_gaps: bool, fault: Option<Fault>) -> bool {
-        let ranges = self.rings.entry(batch.ring).or_default();
-        let next = ranges.last().map_or(1, |range| range.last + 1);
-        let whole = Range { first: batch.first, last: batch.last, is_gap_of_stream: false };
-        if fault == Some(Fault::NoSeqnos) {
-            ranges.push(whole);
-            (self.place, self.stamp) = place;
-            return true;
+        let next = |file: &Self, ring: RingId| {
+            file.rings.get(&ring).and_then(|ranges| ranges.last()).map_or(1, |range| range.last + 1)
+        };
+        let trusts_all = fault == Some(Fault::NoSeqnos);
+        let lacks = batch.rows().any(|(ring, row)| row.first > next(self, ring));
+        if lacks && !states_gaps && !trusts_all {
+            return false;
         }
-        if batch.first > next {
-            if !states_gaps {
-                return false;
+        for (ring, row) in batch.rows() {
+            let next = if trusts_all { row.first } else { next(self, ring) };
+            let ranges = self.rings.entry(ring).or_default();
+            if row.first > next {
+                ranges.push(Range { first: next, last: row.first - 1, is_gap_of_stream: true });
             }
-            ranges.push(Range { first: next, last: batch.first - 1, is_gap_of_stream: true });
+            let first = row.first.max(next);
+            if row.last >= first {
+                ranges.push(Range { first, last: row.last, is_gap_of_stream: false });
+                (self.place, self.stamp) = place;
+            }
         }
-        if batch.last >= next {
-            ranges.push(Range { first: whole.first.max(next), ..whole });
-            (self.place, self.stamp) = place;
-        } else if place.0 > self.place {
+        if place.0 > self.place {
             (self.place, self.stamp) = place;
         }
+        if batch.is_last { self.ended.insert(batch.recorder) } else { self.ended.remove(&batch.recorder) };
         true
     }
 }

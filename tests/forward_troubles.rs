@@ -1,0 +1,313 @@
+//! What goes wrong with a forwarder is said at once, and costs no event that is still in a ring.
+#![cfg(feature = "cli")]
+
+mod broker;
+mod program;
+
+use broker::place::{Place, publish};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use program::{Live, Run, run};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::BufRead as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn recorder(path: &str) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
+    builder.shifts(15, 21).prefault(false).keep(true).build().unwrap()
+}
+
+fn record(recorder: &Recorder, count: u64) {
+    (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+}
+
+/// Starts a forwarder of these rings to the broker of the place.
+fn start(place: &Place, rings: &[&str], more: &[&str]) -> Live {
+    let address = place.broker.address();
+    let to = ["--to", &address, "--stream", "S", "--host", "web-1", "--every", "20ms", "--json"];
+    Live::start(&[&["forward"], rings, &to, more].concat())
+}
+
+fn signal(forwarder: &Live, signal: Signal) {
+    kill_process(Pid::from_child(&forwarder.child), signal).unwrap();
+}
+
+/// Waits until the stream has this many events. Receives them into a file.
+fn wait_for_events(place: &Place, count: u64) {
+    let (file, address) = (place.path("so-far.evc"), place.broker.address());
+    let words = ["receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "50ms", "--json"];
+    wait_until(|| run(&words).json()["events"] == count);
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Reads lines of stderr until one has this text. Returns it.
+fn line_with(forwarder: &mut Live, text: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert_ne!(forwarder.err.read_line(&mut line).unwrap(), 0, "stderr has ended");
+        if line.contains(text) {
+            return line;
+        }
+    }
+}
+
+fn json_of(run: &Run) -> serde_json::Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+#[test]
+fn the_end_arrives_although_the_stream_has_forgotten_all_that_came_before() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    let forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, 10);
+    publish(&place, "$JS.API.STREAM.PURGE.S", &[b""]);
+    drop(orders);
+    assert_eq!(forwarder.end().json()["events"], 10);
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["have_all_ended"], &received["lost"]), (&true.into(), &10.into()), "{received}");
+}
+
+/// Records log records on several threads that live at the same time. Each of them has a shard of its own, if there are
+/// enough.
+fn log_on_threads(recorder: &PerfRecorder, threads: usize) {
+    let all_have_logged = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (has_logged, logged) = std::sync::mpsc::channel::<()>();
+            let all_have_logged = &all_have_logged;
+            scope.spawn(move || {
+                tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+                    (0..100).for_each(|number| tracing::info!(number, "something"));
+                });
+                drop(has_logged);
+                all_have_logged.wait();
+            });
+            // The next thread starts only now, so no thread makes a shard while another one does.
+            let _ = logged.recv();
+        }
+    });
+}
+
+#[test]
+fn a_forwarder_that_begins_anew_still_has_the_shards_whose_files_are_gone() {
+    const SHARDS: usize = 4;
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("shop");
+    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).tables_shift(16).shards(SHARDS);
+    let recorder = builder.prefault(false).build().unwrap();
+    log_on_threads(&recorder, SHARDS);
+    assert_eq!(recorder.shard_count(), SHARDS);
+    let both = [(); 2].map(|()| start(&place, &[&ring], &[]));
+    let has_all = |forwarder: &Live| {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", forwarder.child.id())).unwrap();
+        (1..SHARDS).all(|shard| maps.contains(&format!("{ring}.{shard}")))
+    };
+    wait_until(|| both.iter().all(has_all));
+    // While one of them does not run, the other sends everything, and the program ends and removes its files.
+    let [first, second] = both;
+    signal(&second, Signal::STOP);
+    log_on_threads(&recorder, SHARDS);
+    let seqnos: u64 = recorder.stats().shards.iter().map(|shard| shard.last_seqno).sum();
+    drop(recorder);
+    assert!(!Path::new(&ring).exists());
+    let sent = [first.end(), {
+        signal(&second, Signal::CONT);
+        second.end()
+    }];
+    let sent = sent.map(|run| run.json());
+    let of_both = |name: &str| sent[0][name].as_u64().unwrap() + sent[1][name].as_u64().unwrap();
+    assert_eq!((of_both("events"), of_both("lost")), (seqnos, 0), "{sent:?}");
+    assert!(sent[1]["restarts"].as_u64().unwrap() > 0, "{sent:?}");
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["lost"]), (&seqnos.into(), &0.into()), "{received}");
+    assert_eq!((&received["rings"], &received["have_all_ended"]), (&SHARDS.into(), &true.into()), "{received}");
+}
+
+#[test]
+fn what_is_wrong_with_one_ring_is_said_while_the_others_go_on() {
+    let Some(place) = Place::new() else { return };
+    let rings = ["bad", "good"].map(|name| place.path(name));
+    let [bad, good] = rings.each_ref().map(|ring| recorder(ring));
+    record(&bad, 5);
+    // This makes the stream.
+    place.forward_as("web-2", &[program::KEPT]);
+    publish(&place, "S.web-1.bad.events", &[b"no batch"]);
+    let mut forwarder = start(&place, &[&rings[0], &rings[1]], &[]);
+    let line = line_with(&mut forwarder, "S.web-1.bad.events");
+    assert!(line.contains("error:") && line.contains("is no batch"), "{line}");
+    record(&good, 7);
+    drop((bad, good));
+    let run = forwarder.end();
+    assert_eq!(run.code, Some(7), "{run:?}");
+    assert_eq!(json_of(&run)["events"], 7, "{run:?}");
+}
+
+#[test]
+fn a_next_ring_that_cannot_be_read_ends_the_forwarding_with_its_error() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 5);
+    let forwarder = start(&place, &[&ring], &["--reopen"]);
+    wait_for_events(&place, 5);
+    drop(orders);
+    let other = place.path("other");
+    std::fs::write(&other, [7; 8192]).unwrap();
+    std::fs::rename(&other, &ring).unwrap();
+    let run = forwarder.end();
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert_eq!(json_of(&run)["events"], 5, "{run:?}");
+    assert!(run.err.contains("orders"), "{run:?}");
+}
+
+#[test]
+fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    let forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, 10);
+    signal(&forwarder, Signal::TERM);
+    assert_eq!(forwarder.end().json()["events"], 10);
+    publish(&place, "$JS.API.STREAM.PURGE.S", &[b""]);
+    // The broker remembers the id of the batch for two minutes.
+    let mut forwarder = start(&place, &[&ring], &[]);
+    line_with(&mut forwarder, "the broker knows the id of the batch");
+    signal(&forwarder, Signal::TERM);
+    let run = forwarder.end();
+    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    drop(orders);
+}
+
+#[test]
+fn a_forwarder_that_is_asked_to_end_sends_everything_first() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    let forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, 10);
+    record(&orders, 300);
+    signal(&forwarder, Signal::TERM);
+    assert_eq!(forwarder.end().json()["events"], 310);
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["lost"]), (&310.into(), &0.into()), "{received}");
+    assert_eq!(received["have_all_ended"], false, "{received}");
+}
+
+#[test]
+fn a_forwarder_ends_although_the_broker_is_gone() {
+    let Some(mut place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    let mut forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, 10);
+    place.broker.kill();
+    record(&orders, 10);
+    line_with(&mut forwarder, "the broker takes nothing now");
+    signal(&forwarder, Signal::TERM);
+    let run = forwarder.end();
+    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    // The next one sends what is still in the ring.
+    place.broker.start_again();
+    drop(orders);
+    assert_eq!(start(&place, &[&ring], &[]).end().json()["events"], 10);
+}
+
+#[test]
+fn the_end_of_a_ring_that_was_truncated_is_sent_and_has_its_exit_code() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    let forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, 10);
+    std::fs::File::options().write(true).open(&ring).unwrap().set_len(0).unwrap();
+    let run = forwarder.end();
+    // The second batch says that nothing follows.
+    let sent = json_of(&run);
+    assert_eq!(run.code, Some(6), "{run:?}");
+    assert_eq!((&sent["events"], &sent["batches"]), (&10.into(), &2.into()), "{run:?}");
+    std::mem::forget(orders);
+}
+
+#[test]
+fn names_that_no_message_can_have_are_refused() {
+    let Some(place) = Place::new() else { return };
+    let [ring, odd] = ["orders", "or\nders"].map(|name| place.path(name));
+    for path in [&ring, &odd] {
+        record(&recorder(path), 1);
+    }
+    for (host, ring, needed) in [
+        ("", &ring, "the name of the host is \"\", expected"),
+        ("web\n1", &ring, "the name of the host is \"web\\n1\", expected"),
+        ("web-1", &odd, "the name of the ring is \"or\\nders\", expected"),
+    ] {
+        let refused = place.forward_as(host, &[ring]);
+        assert!(refused.code == Some(2) && refused.err.contains(needed), "{needed}: {refused:?}");
+    }
+}
+
+#[test]
+fn an_older_copy_of_a_ring_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let (ring, older) = (place.path("orders"), place.path("older"));
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    std::fs::create_dir(&older).unwrap();
+    let older = format!("{older}/orders");
+    std::fs::copy(&ring, &older).unwrap();
+    record(&orders, 10);
+    drop(orders);
+    assert_eq!(place.forward(&[&ring]).json()["events"], 20);
+    let refused = place.forward(&[&older]);
+    assert!(refused.code == Some(2) && refused.err.contains("up to seqno 20"), "{refused:?}");
+    assert!(refused.err.contains("has handed out 10 only"), "{refused:?}");
+}
+
+#[test]
+fn options_that_a_destination_does_not_have_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ring, out] = ["orders", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    record(&recorder(&ring), 1);
+    let (broker, collector) = ("nats://127.0.0.1:9", "otlp://127.0.0.1:9");
+    for (to, option, value) in [
+        (broker, "--format", "parquet"),
+        (broker, "--rotate-every", "1m"),
+        (broker, "--rotate-size", "1M"),
+        (broker, "--header", "a=b"),
+        (broker, "--patience", "1"),
+        (collector, "--every", "1s"),
+        (collector, "--creds", "x"),
+        (collector, "--level", "3"),
+        (collector, "--rotate-size", "1M"),
+        (&out, "--every", "1s"),
+        (&out, "--creds", "x"),
+        (&out, "--nkey", "x"),
+        (&out, "--tls-ca", "x"),
+        (&out, "--patience", "1"),
+        (&out, "--host", "web-1"),
+    ] {
+        let refused = run(&["forward", &ring, "--to", to, option, value]);
+        let is_said = refused.err.contains(&format!("has no {option}"));
+        assert!(refused.code == Some(2) && is_said, "{to} {option}: {refused:?}");
+    }
+    assert!(!Path::new(&out).exists());
+    // What the environment says is meant for brokers.
+    let mut command = program::program(&["forward", &ring, "--to", &out]);
+    command.env("NATS_CREDS", "x");
+    assert_eq!(program::finish(command).code, Some(0));
+}
