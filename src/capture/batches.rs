@@ -8,7 +8,7 @@
 
 use super::batch_filter::BatchFilter;
 use super::end::CaptureEnd;
-use super::error::CaptureError;
+use super::error::{CaptureError, CaptureErrorKind};
 use super::format::PAYLOAD_BYTES_MAX;
 use super::options::CaptureOptions;
 use super::pace::Pace;
@@ -177,11 +177,16 @@ pub fn host_name() -> String {
 /// Reads a batch that came from elsewhere.
 ///
 /// # Errors
-/// It is no capture file, or a damaged one.
+/// It is no capture file, or not a whole one.
 pub(crate) fn read_batch(bytes: &[u8]) -> Result<CaptureFile, CaptureError> {
     use std::io::Write as _;
     let made = shm::nameless_memory("eventring-batch").and_then(|mut file| file.write_all(bytes).map(|()| file));
-    CaptureFile::from_file(made.map_err(|error| CaptureError::io("keep it in memory", error))?)
+    let batch = CaptureFile::from_file(made.map_err(|error| CaptureError::io("keep it in memory", error))?)?;
+    if batch.end().is_none() || batch.is_truncated() {
+        let message = "it has no account at its end, expected a whole capture file";
+        return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
+    }
+    Ok(batch)
 }
 
 /// Returns the name of the file of a ring.

@@ -86,7 +86,7 @@ pub struct ForwardProgress {
     pub filtered: u64,
     /// Bytes of these batches.
     pub bytes: u64,
-    /// The number of times that a batch had to be sent again, because no answer came.
+    /// The number of times that a batch had to be sent again, because no answer came or the broker refused it.
     pub resent: u64,
     /// The number of times that the forwarder began anew after what the stream has, because another forwarder had sent
     /// events of this ring, or the broker had lost some.

@@ -1,7 +1,7 @@
 //! A broker with one stream, as `nats-server` with JetStream keeps it.
 
 use super::random::Random;
-use super::{Batch, BatchId, Counts, RingId};
+use super::{Batch, BatchId, Counts, RecorderId, RingId};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The number of batches that a stream keeps. The oldest go.
@@ -26,6 +26,8 @@ pub struct Broker {
     lost: HashMap<(RingId, u64), u64>,
     /// For each ring, the last seqno of the batches that were forgotten because there were too many.
     forgotten: HashMap<RingId, u64>,
+    /// The recorders whose last batch was forgotten.
+    forgotten_ends: HashSet<RecorderId>,
     /// For each ring with batches in the stream, the last seqno of the last of them.
     ends: HashMap<RingId, u64>,
     /// Faults of the stream: batches that do not follow the one before them.
@@ -71,6 +73,9 @@ impl Broker {
         while self.stream.len() > STREAM_BATCHES {
             counts.forgotten += 1;
             if let Some((_, batch)) = self.stream.pop_front() {
+                if batch.is_last {
+                    self.forgotten_ends.insert(batch.recorder);
+                }
                 for (ring, row) in batch.rows() {
                     let last = self.forgotten.entry(ring).or_default();
                     *last = row.last.max(*last);
@@ -109,8 +114,15 @@ impl Broker {
         self.forgotten.get(&ring).is_some_and(|last| seqno <= *last)
     }
 
+    /// Returns true if the stream once had the last batch of a recorder, and has forgotten it.
+    pub fn has_forgotten_end(&self, recorder: RecorderId) -> bool {
+        self.forgotten_ends.contains(&recorder)
+    }
+
+    /// Stays up from now on. The ids of all messages are forgotten after a while.
     pub fn stay_up(&mut self) {
         self.down_until = 0;
+        (self.ids, self.old_ids) = Default::default();
     }
 
     pub fn is_up(&self) -> bool {

@@ -110,6 +110,8 @@ pub struct Counts {
     pub ends: u64,
     /// Seqnos of rings that were replaced before a forwarder had seen them. Nobody knows of them.
     pub unseen: u64,
+    /// The last seqnos of rings whose stream has forgotten them before their receiver came. Nothing follows them.
+    pub forgotten_at_end: u64,
     /// Seqnos in gaps that receivers state because their stream lacks them.
     pub gaps_of_stream: u64,
 }
@@ -203,12 +205,17 @@ impl Course {
                 0 => {}
                 // The documented exception: its last events were never seen by a forwarder.
                 missing if is_replaced => self.counts.unseen += missing,
+                // No later batch tells a receiver that came too late.
+                missing if self.brokers[self.hosts[ring.0.0].broker].has_forgotten(ring, last) => {
+                    self.counts.forgotten_at_end += missing;
+                }
                 missing => violations.push(format!("{ring:?}: {missing} of {last} seqnos are nowhere")),
             }
         }
         for host in &self.hosts {
             let recorder = host.recorder();
-            if !self.receivers.iter().any(|receiver| receiver.has_ended(recorder)) {
+            let is_known = self.receivers.iter().any(|receiver| receiver.has_ended(recorder));
+            if !is_known && !self.brokers[host.broker].has_forgotten_end(recorder) {
                 violations.push(format!("{recorder:?}: no receiver knows that it has ended"));
             }
         }
