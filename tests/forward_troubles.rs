@@ -1,4 +1,4 @@
-//! What goes wrong with a forwarder is said at once, and costs no event that is still in a ring.
+//! A forwarder says at once what is wrong, and loses no event that is still in a ring.
 #![cfg(feature = "cli")]
 
 mod broker;

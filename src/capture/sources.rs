@@ -266,7 +266,9 @@ impl Sources {
         if ring.missed_seqnos().is_none() {
             let name = &described.name;
             let those = match known {
-                Some(_) => format!("nobody knows how many events it held from seqno {first_seqno} on; they are not counted"),
+                Some(_) => {
+                    format!("nobody knows how many events it held from seqno {first_seqno} on; they are not counted")
+                }
                 None => "nobody knows how many events it held; they count as 1".into(),
             };
             self.found.problems.push(format!(

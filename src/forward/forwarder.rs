@@ -179,8 +179,8 @@ pub fn forward(
     }
 }
 
-/// Checks that the stream has no later events of the ring than the ring itself. Rings of the published system do not say
-/// when they were made, so two of them may have the same identity.
+/// Checks that the stream has no later events of the ring than the ring itself. Rings of the published system do not
+/// say when they were made, so two of them may have the same identity.
 fn check_that_it_goes_on(ring: &Reader, start: &BatchStart, subject: &str) -> Result<(), CaptureError> {
     let Some(next) = start.next_of_recorder() else { return Ok(()) };
     let handed_out = ring.info().last_seqno;

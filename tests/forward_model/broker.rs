@@ -102,8 +102,8 @@ impl Broker {
         self.last_of_subject.retain(|_, sequence| *sequence >= first);
     }
 
-    /// Returns true if a batch that ends with this seqno was lost in a crash, and the stream has forgotten all batches of
-    /// that time since then. A forwarder that learns of the crash only then cannot know that its batch was lost, and
+    /// Returns true if a batch that ends with this seqno was lost in a crash, and the stream has forgotten all batches
+    /// of that time since then. A forwarder that learns of the crash only then cannot know that its batch was lost, and
     /// the events are missing.
     pub fn has_lost(&self, ring: RingId, seqno: u64) -> bool {
         self.lost.get(&(ring, seqno)).is_some_and(|sequence| *sequence < self.first_sequence())

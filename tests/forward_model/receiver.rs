@@ -168,7 +168,11 @@ impl File {
         if place.0 > self.place {
             (self.place, self.stamp) = place;
         }
-        if batch.is_last { self.ended.insert(batch.recorder) } else { self.ended.remove(&batch.recorder) };
+        if batch.is_last {
+            self.ended.insert(batch.recorder)
+        } else {
+            self.ended.remove(&batch.recorder)
+        };
         true
     }
 }

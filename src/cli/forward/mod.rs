@@ -27,7 +27,8 @@ use std::time::Duration;
 /// Send what rings record away from this host, until their programs end
 ///
 /// To NATS JetStream, events go in compressed batches, each exactly once: a forwarder begins after the last batch that
-/// the stream has. While the broker cannot be reached, events wait in their rings. Ctrl-C and SIGTERM end in good order.
+/// the stream has. While the broker cannot be reached, events wait in their rings. Ctrl-C and SIGTERM end it in good
+/// order.
 #[derive(clap::Args)]
 pub(super) struct ForwardArgs {
     /// Names or paths of rings

@@ -87,7 +87,7 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
     }
 }
 
-/// What has become of the rings of each name.
+/// The fate of the rings of each name.
 #[derive(Debug, Default)]
 struct Outcomes {
     /// The names, in the order in which their first rings came, with what was sent.
@@ -113,14 +113,16 @@ impl Outcomes {
                 let failure = failure?;
                 (Exit::of(&failure), failure.to_string())
             }
-            Err(_) => (Exit::Failed, "its forwarder has failed, which is a fault of this program; start it again".into()),
+            Err(_) => {
+                (Exit::Failed, "its forwarder has failed, which is a fault of this program; start it again".into())
+            }
         };
         self.exit.get_or_insert(exit);
         Some(format!("{name}: {problem}"))
     }
 }
 
-/// What was sent of all rings of a name, and why there is no more.
+/// The end of the forwarding of a name: what was sent of all its rings, and why there is no more.
 #[derive(Debug, Default)]
 struct OfName {
     sent: Vec<ForwardSummary>,
