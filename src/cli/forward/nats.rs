@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn a_forwarder_that_panics_is_a_failure_and_the_first_failure_decides() {
-        let mut outcomes = Outcomes::default();
-        outcomes.of_names = ["a", "b", "c"].map(|name| (name.to_owned(), Vec::new())).into();
+        let of_names = ["a", "b", "c"].map(|name| (name.to_owned(), Vec::new())).into();
+        let mut outcomes = Outcomes { of_names, exit: None };
         assert_eq!(outcomes.end(0, Ok(OfName::default())), None);
         assert_eq!(outcomes.exit, None);
         let problem = outcomes.end(1, Err(Box::new("a panic"))).unwrap();
