@@ -399,3 +399,15 @@ fn problems_of_captures_that_are_read_together_name_their_file() {
     let start = format!("{}: ", b.display());
     assert!(found.len() > 1 && found.iter().all(|problem| problem.starts_with(&start)), "{found:?}");
 }
+
+#[test]
+fn a_file_that_ends_one_span_again_and_again_is_damaged() {
+    let mut made = CaptureFixture::new();
+    tables(&mut made);
+    for _ in 0..6 {
+        (0..200_000).for_each(|_| made.span(PerfEvent::SpanClose, 1000, 1, 1, QUERY));
+        made.end_block();
+    }
+    let refused = made.open().select(&Selection::new().span("query")).unwrap_err();
+    assert_eq!(refused.kind(), CaptureErrorKind::Damaged, "{refused}");
+}
