@@ -110,6 +110,11 @@ fn forwarded(dir: &Path, rings: &[&str], filter: &[&str]) -> Vec<String> {
     let files = std::fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut lines: Vec<String> = files.flat_map(|file| lines(file.to_str().unwrap())).collect();
     lines.retain(|line| !line.contains(r#""type":"end""#));
+    // The number of a process depends on the order of the rings.
+    for process in 0..rings.len() {
+        let (number, any) = (format!(r#""process":{process},"#), r#""process":_,"#);
+        lines.iter_mut().for_each(|line| *line = line.replace(&number, any));
+    }
     lines.sort();
     lines
 }
