@@ -73,11 +73,8 @@ impl CopyThread {
         out: Sender<(u64, Message)>,
         options: &CaptureOptions,
     ) -> Self {
-        let first = sources.rings.first().and_then(|ring| ring.input.as_ref());
-        let filter = first.filter(|_| !options.filter.keeps_all());
-        let filter = filter.map(|ring| RunningFilter::new(&options.filter, &ring.reader));
         Self {
-            filter,
+            filter: (!options.filter.keeps_all()).then(|| RunningFilter::new(&options.filter)),
             sources,
             requests,
             free,
@@ -193,7 +190,7 @@ impl CopyThread {
         let mut has_copied = false;
         let now = Instant::now();
         if let Some(filter) = &mut self.filter {
-            filter.begin_pass(self.sources.rings.len());
+            filter.begin_pass(&self.sources);
         }
         for index in 0..self.sources.rings.len() {
             let is_over = self.stop.as_ref().is_some_and(|stop| stop.is_over(index));

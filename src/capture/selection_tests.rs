@@ -1,6 +1,8 @@
 //! Tests of selections, and of several captures that are read as one.
 
+use super::columns::PayloadsWanted;
 use super::fixtures::{CaptureFixture, SHARD_1};
+use super::roots::{RootRule, Roots};
 use super::tests::{bytes_of, file_of};
 use super::*;
 use crate::reader::GapCause;
@@ -398,4 +400,21 @@ fn problems_of_captures_that_are_read_together_name_their_file() {
     let found: Vec<String> = both.problems().iter().cloned().chain(problems(&both)).collect();
     let start = format!("{}: ", b.display());
     assert!(found.len() > 1 && found.iter().all(|problem| problem.starts_with(&start)), "{found:?}");
+}
+
+#[test]
+fn a_file_that_ends_one_span_again_and_again_is_damaged() {
+    let mut made = CaptureFixture::new();
+    tables(&mut made);
+    (0..10).for_each(|_| made.span(PerfEvent::SpanClose, 1000, 1, 1, QUERY));
+    let capture = made.open();
+    let choice = Arc::new(Selection::new().choose(&capture.rings, &capture.catalogs).unwrap());
+    let find = |spans_max| {
+        let plan = capture.plan(PayloadsWanted::OfTypes(&[]), Some(choice.clone()));
+        let mut events = CaptureEvents::new(capture.event_blocks(), plan);
+        let rule = RootRule { call_sites: None, shard0: &[0, 1], min_nanos: 0, end_nanos: 9999, spans_max };
+        Roots::find(&mut events, &choice, &rule)
+    };
+    assert!(find(10).is_ok());
+    assert_eq!(find(9).unwrap_err().kind(), CaptureErrorKind::Damaged);
 }

@@ -134,6 +134,11 @@ impl Sources {
         self.set.may_grow()
     }
 
+    /// Returns the index of the ring that is shard 0 of this ring's recorder: its own, if it is no further shard.
+    pub(super) fn recorder_of(&self, ring: usize) -> usize {
+        self.set.rings().get(ring).and_then(|ring| ring.recorder()).unwrap_or(ring)
+    }
+
     /// Adds a ring that was made during the capture, with all of its events. If the ring cannot be captured, it is
     /// left out, and the error is added to `problems`.
     pub(super) fn add_later(&mut self, reader: Reader) {

@@ -6,6 +6,9 @@ use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{DomainModel, EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode_event};
 
+/// The largest number of event names that an error message lists.
+const NAMED: usize = 12;
+
 /// A decoder for the events of one ring. It uses a schema that this program was built with, or else the schema text in
 /// the ring's file.
 pub(super) struct Decoder {
@@ -88,6 +91,17 @@ impl Decoder {
     pub(super) fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         decode_event(self.model(), code, payload)
     }
+}
+
+/// Returns the message that there is no event of the name that the user gave, but those with the names `known`.
+pub(super) fn no_such_event(name: &str, mut known: Vec<&str>) -> String {
+    if known.is_empty() {
+        return format!("--type {name}: this ring's events have no names here; give a code");
+    }
+    let more = known.len().saturating_sub(NAMED);
+    known.truncate(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("--type {name}: there is no event of that name; there are {}{more}", known.join(", "))
 }
 
 /// Returns the built-in schema of the event type `E` if the ring has the same content type and schema hash, and

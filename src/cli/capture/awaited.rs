@@ -288,6 +288,16 @@ impl AwaitedRings {
         read
     }
 
+    /// Returns the rings that were opened.
+    pub(in crate::cli) fn opened(&self) -> &[Reader] {
+        &self.opened
+    }
+
+    /// Returns true if all rings are open that are named, and no program is followed that may make others.
+    pub(in crate::cli) fn are_all_open(&self) -> bool {
+        self.awaited.is_empty() && self.programs.awaited().is_empty() && !self.are_programs_live
+    }
+
     /// Returns the names of rings that were never made.
     pub(in crate::cli) fn missing(&self) -> &[PathBuf] {
         &self.awaited

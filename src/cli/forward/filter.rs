@@ -1,12 +1,19 @@
 //! The options that choose which events leave the host.
 
+use crate::cli::capture::{AwaitedRings, report_problem};
+use crate::cli::decoder::{Decoder, no_such_event};
+use crate::cli::exit::{Exit, Failure};
 use eventring::__internals::forward::BatchFilter;
+use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
+use std::collections::BTreeSet;
 
 /// The events that are sent; the others are counted, and are no loss.
 #[derive(clap::Args)]
 pub(super) struct FilterArgs {
-    /// Send only typed events of this type; several times for several types. Spans are no typed events
+    /// Send only typed events of this type, a name or a code; several times for several types. Spans are no typed
+    /// events
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
     /// Send spans and log records of at most this level: error, warn, info, debug, trace
@@ -23,6 +30,31 @@ pub(super) struct FilterArgs {
 impl FilterArgs {
     pub(super) fn is_any(&self) -> bool {
         !self.types.is_empty() || !self.spans.is_empty() || self.max_level.is_some() || self.sample.is_some()
+    }
+
+    /// Checks that each named type is one of the typed events of some ring.
+    ///
+    /// # Errors
+    /// No ring has a type of that name. As long as other rings may come, this is only said.
+    pub(super) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
+        let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
+        let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::of).collect();
+        let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
+        let is_code = |name: &str| name.parse::<u16>().is_ok();
+        for name in self.types.iter().filter(|name| !is_code(name) && !known.contains(name.as_str())) {
+            let message = match decoders.is_empty() {
+                true => format!(
+                    "--type {name}: there are no typed events here, only spans and log records; leave the option out, or choose those with \
+                     --max-level and --span"
+                ),
+                false => no_such_event(name, known.iter().copied().collect()),
+            };
+            if rings.are_all_open() {
+                return Err(Failure::new(Exit::Usage, message));
+            }
+            report_problem(false, &message);
+        }
+        Ok(())
     }
 
     pub(super) fn filter(&self) -> BatchFilter {

@@ -92,6 +92,7 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     } else {
         rings.open_all()?;
     }
+    args.filter.check_types(&rings)?;
     // What is switched on stays on as long as this value lives.
     let _enabled = args.process.enable(rings.names())?;
     match to {

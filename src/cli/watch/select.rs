@@ -1,11 +1,9 @@
 //! The selection of the events that `watch` shows.
 
 use super::rings::{Ring, Rings};
+use crate::cli::decoder::no_such_event;
 use crate::cli::exit::{Exit, Failure};
 use eventring::reader::{Descriptor, EventFilter, PayloadRead};
-
-/// The largest number of event names that an error message lists.
-const NAMED: usize = 12;
 
 /// The options that select the events to show.
 #[derive(clap::Args)]
@@ -97,15 +95,7 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
             return Ok(found);
         }
     }
-    let mut names: Vec<&str> = all().map(|(_, known)| known).collect();
-    let message = if names.is_empty() {
-        format!("--type {name}: this ring's events have no names here; give a code")
-    } else {
-        let more = names.len().saturating_sub(NAMED);
-        names.truncate(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("--type {name}: there is no event of that name; there are {}{more}", names.join(", "))
-    };
+    let message = no_such_event(name, all().map(|(_, known)| known).collect());
     Err(Failure::new(Exit::Usage, message))
 }
 
