@@ -208,3 +208,38 @@ impl RingNames {
         self.names.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::cast::AsArray as _;
+
+    fn thread(name: &str) -> Arc<Thread> {
+        Arc::new(Thread { id: 7, os_thread_id: None, name: Some(name.into()), started_epoch_nanos: None })
+    }
+
+    #[test]
+    fn a_description_that_is_made_anew_for_each_row_is_kept_once() {
+        let mut threads = ThreadColumns::default();
+        let kept = thread("kept");
+        for _ in 0..1000 {
+            threads.push(Some(&thread("made anew")));
+            threads.push(Some(&kept));
+        }
+        assert_eq!((threads.0.descriptions.len(), threads.0.by_content.len()), (2, 2));
+        assert!(threads.0.indices.get(&kept).is_some());
+        assert_eq!(threads.push(Some(&thread("made anew"))), 0);
+        let names = &threads.finish().unwrap()[0];
+        assert_eq!((names.len(), names.as_any_dictionary().values().len()), (2001, 2));
+    }
+
+    #[test]
+    fn rings_of_one_name_and_of_several_are_told_apart_by_their_index() {
+        let mut names = RingNames::default();
+        let bytes: Vec<u64> = [(3, "a"), (9, "b"), (3, "a"), (4, "a")].map(|ring| names.push(ring)).into();
+        assert!(bytes[0] > 0 && bytes[2] == 0, "{bytes:?}");
+        let column = names.finish().unwrap();
+        let column = column.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
+        assert_eq!(column.into_iter().collect::<Vec<_>>(), ["a", "b", "a", "a"].map(Some));
+    }
+}
