@@ -36,6 +36,8 @@ def same_number(found, expected):
 
 def text_is(text, value):
     """Whether a text in a file is that of a value in a line."""
+    if text is None:
+        return False
     if isinstance(value, bool):
         return text == ("true" if value else "false")
     if isinstance(value, float):
@@ -321,7 +323,8 @@ def check_row_groups(name, file, rows):
 
 def note_threads(line):
     """Notes the threads that a line names."""
-    for place in [line, *line.get("slices", [])]:
+    slices = line["slices"] if line["type"] == "span" else []
+    for place in [line, *slices]:
         if "thread" in place:
             threads.add((line["process"], thread_of(place["thread"])))
 
