@@ -97,6 +97,21 @@ fn each_of_many_row_groups_has_its_rows_in_order_and_true_statistics() {
 }
 
 #[test]
+fn rings_that_were_forwarded_name_their_host_and_filter() {
+    let dir = tempfile::tempdir().unwrap();
+    every_kind::capture_everything(dir.path());
+    let [ring, to] = ["shop", "sent"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let forwarded = run(&["forward", &ring, "--to", &to, "--sample", "1/4", "--json"]);
+    assert_eq!(forwarded.code, Some(0), "{forwarded:?}");
+    let mut files = std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|it| it == "evc")).unwrap();
+    let Some(found) = compared(file.to_str().unwrap(), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    let lines = std::fs::read_to_string(dir.path().join("lines")).unwrap();
+    assert!(lines.contains(r#""host":""#) && lines.contains(r#""sampled_per_million":250000"#));
+}
+
+#[test]
 fn real_blocks_have_the_same_rows_as_lines() {
     let dir = tempfile::tempdir().unwrap();
     let snapshots = [Some(program::KEPT.into()), real_data::path("emn-30b-15m.snapshot.zst")];

@@ -11,9 +11,9 @@ const ROWS_MAX: usize = 128 << 10;
 /// The size of the rows of a row group at which it ends, in bytes of memory: the smallest, the size for each column,
 /// and the largest. Readers and writers keep a description of each column of each row group, so a table with many
 /// columns has larger row groups.
-const BYTES_MIN: u64 = 6 << 20;
+const BYTES_MIN: u64 = 8 << 20;
 const COLUMN_BYTES_MIN: u64 = 96 << 10;
-const BYTES_MAX: u64 = 24 << 20;
+const BYTES_MAX: u64 = 16 << 20;
 /// An estimate of the bytes that the writer keeps for each column of a row group: its place and its statistics.
 const DESCRIPTION_BYTES: u64 = 2048;
 
