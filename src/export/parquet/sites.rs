@@ -50,7 +50,12 @@ struct Shared<D> {
 
 impl<D> Default for Shared<D> {
     fn default() -> Self {
-        Self { keys: Int32Builder::new(), indices: PerDescription::default(), by_content: HashMap::new(), descriptions: Vec::new() }
+        Self {
+            keys: Int32Builder::new(),
+            indices: PerDescription::default(),
+            by_content: HashMap::new(),
+            descriptions: Vec::new(),
+        }
     }
 }
 

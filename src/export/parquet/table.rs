@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// The largest number of rows in a row group.
 const ROWS_MAX: usize = 128 << 10;
-/// The size of the rows of a row group at which it ends, in bytes of memory: the smallest, the size for each column,
-/// and the largest. Readers and writers keep a description of each column of each row group, so a table with many
+/// The size of the rows of a row group at which it ends at the latest, in bytes of memory: the smallest, the size for
+/// each column, and the largest. Readers and writers keep a description of each column of each row group, so a table with many
 /// columns has larger row groups.
 const BYTES_MIN: u64 = 8 << 20;
 const COLUMN_BYTES_MIN: u64 = 96 << 10;
@@ -63,7 +63,11 @@ impl<C: RowColumns> ParquetTable<C> {
     pub(super) fn end_row(&mut self, nanos: u64, bytes: u64, out: &mut dyn TableSink) -> io::Result<()> {
         self.nanos.push(nanos);
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.nanos.len() >= ROWS_MAX || self.bytes >= self.bytes_max { self.flush(out) } else { Ok(()) }
+        let (rows, bytes) = (self.nanos.len(), self.bytes);
+        // Columns grow to twice their size when the number of rows is a power of two. That is not worth the few rows
+        // that a large row group can still take.
+        let would_grow = (rows + 1).is_power_of_two() && bytes >= self.bytes_max / 8 * 5;
+        if rows >= ROWS_MAX || bytes >= self.bytes_max || would_grow { self.flush(out) } else { Ok(()) }
     }
 
     /// Returns an estimate of the memory that the waiting rows take, in bytes.
