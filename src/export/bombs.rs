@@ -126,8 +126,8 @@ const BOMBS: [Bomb; 11] = [
     ("payloads", of_payloads, 100, 1),
     ("tables", of_tables, 10, 1),
     ("field types", of_field_types, 5000, 1000),
-    ("sparse fields", of_sparse_fields, 100_000, 10_000),
-    ("long texts", of_long_texts, 1500, 100),
+    ("sparse fields", of_sparse_fields, 60_000, 10_000),
+    ("long texts", of_long_texts, 600, 100),
 ];
 
 /// Returns the largest resident memory that this process has had, in bytes.

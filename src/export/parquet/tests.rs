@@ -2,6 +2,8 @@
 //! them.
 
 use super::field_types::FieldTypes;
+use super::losses::LossColumns;
+use super::table::ParquetTable;
 use super::table_sink::{RowGroup, TableIndex, TableSink};
 use super::tables::{ParquetTables, TailState};
 use super::{may_have_file, pass};
@@ -215,6 +217,20 @@ fn row_groups_of(spans: u64, names: usize) -> Vec<RecordBatch> {
     let (types, mut sink) = (FieldTypes::of(&recording).unwrap(), KeptTables::default());
     super::write_rows(&recording, &types, &mut sink).unwrap();
     sink.0.into_iter().find(|(name, ..)| name == "spans").unwrap().2
+}
+
+#[test]
+fn row_groups_that_were_passed_on_count_as_memory() {
+    let mut sink = KeptTables::default();
+    let mut table = ParquetTable::create(LossColumns::default(), "losses", "seen_ns", &mut sink).unwrap();
+    for number in 1..=3 {
+        let bytes = table.columns.push(0, (0, "shop"), (number, 1, GapCause::Overwritten), None);
+        table.end_row(0, bytes, &mut sink).unwrap();
+        assert!(table.waiting_bytes() > 0);
+        table.flush(&mut sink).unwrap();
+        // The footer of the file describes each of the six columns.
+        assert!(table.waiting_bytes() == 0 && table.described_bytes() >= number * 6 * 1024);
+    }
 }
 
 fn bytes_of(rows: &RecordBatch) -> usize {
