@@ -43,7 +43,7 @@ impl RingColumns {
         self.shard.push(shard);
         self.first_seqno.push(Some(ring.first_seqno));
         self.created.push(Some(ring.created_epoch_nanos));
-        // Only a capture that was forwarded names the host, and what was asked for. JSON lines leave the three out, too.
+        // Only a capture that was forwarded names its host and filter. JSON lines leave the three out, too.
         let is_of_host = !ring.host.is_empty();
         self.host.append_option(is_of_host.then_some(&ring.host));
         self.filter.append_option(is_of_host.then_some(&ring.filter));

@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// The largest number of rows in a row group.
 const ROWS_MAX: usize = 128 << 10;
 /// The size of the rows of a row group at which it ends at the latest, in bytes of memory: the smallest, the size for
-/// each column, and the largest. Readers and writers keep a description of each column of each row group, so a table with many
-/// columns has larger row groups.
+/// each column, and the largest. Readers and writers keep a description of each column of each row group, so a table
+/// with many columns has larger row groups.
 const BYTES_MIN: u64 = 8 << 20;
 const COLUMN_BYTES_MIN: u64 = 96 << 10;
 const BYTES_MAX: u64 = 16 << 20;

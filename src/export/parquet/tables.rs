@@ -44,7 +44,7 @@ pub(super) struct ParquetTables<'o, 'f> {
     column_bytes: u64,
 }
 
-/// What the tables of a batch leave to those of the next batch of the same recording.
+/// The state that the tables of a batch leave to those of the next batch of the same recording.
 #[derive(Default)]
 pub(super) struct TailState {
     known: KnownTypes,
