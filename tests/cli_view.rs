@@ -329,6 +329,7 @@ fn the_browser_is_led_by_a_private_file_that_goes_at_the_end() {
 #[test]
 fn without_a_screen_it_prints_the_address() {
     let folder = Folder::new();
+    program::let_interrupts_reach_programs();
     let mut command = Command::new(PROGRAM);
     command.args(["view", KEPT]).env("EVENTRING_UI", folder.ui());
     ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"].iter().for_each(|name| _ = command.env_remove(name));

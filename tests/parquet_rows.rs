@@ -6,9 +6,11 @@ mod every_kind;
 mod program;
 mod real_data;
 
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::run;
 use serde_json::{Value, json};
 use std::path::Path;
+use tracing::{Dispatch, info, info_span};
 
 /// Exports a capture as lines and as Parquet files, and has the readers compare them. Returns what they have found, or
 /// `None` if they are missing.
@@ -50,6 +52,65 @@ fn losses_are_rows_and_events_without_their_payload_say_why() {
     assert!(found["rows"]["losses"].as_u64().unwrap() > 0, "{found}");
 }
 
+/// Captures 60,000 spans and as many log records. Each quarter has a thread, a call site and a field of its own, so the
+/// row groups differ in all their dictionaries. A span stays open through the quarters.
+fn capture_many(dir: &Path) -> String {
+    let [ring, capture] = ["many", "many.evc"].map(|name| dir.join(name).to_str().unwrap().to_owned());
+    let recorder = PerfRecorder::builder().config(&ring).shifts(19, 26).prefault(false).keep(true).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let whole = tracing::dispatcher::with_default(&dispatch, || info_span!("whole", of = "all quarters"));
+    whole.in_scope(|| ());
+    macro_rules! quarter {
+        ($name:literal, $field:ident) => {
+            let record = || {
+                for number in 0..15_000_u32 {
+                    let text = format!("{number} {}", "of many ".repeat(12));
+                    info_span!(parent: &whole, $name, number, text, $field = number % 7)
+                        .in_scope(|| info!(number = i64::from(number) - 7_000, "{}", "a record ".repeat(9)));
+                }
+            };
+            std::thread::scope(|scope| {
+                let on_thread = || tracing::dispatcher::with_default(&dispatch, record);
+                std::thread::Builder::new().name($name.to_owned()).spawn_scoped(scope, on_thread).unwrap();
+            });
+        };
+    }
+    quarter!("first", spring);
+    quarter!("second", summer);
+    quarter!("third", autumn);
+    quarter!("fourth", winter);
+    run(&["capture", &ring, "-o", &capture, "--now", "--json"]).json();
+    capture
+}
+
+#[test]
+fn each_of_many_row_groups_has_its_rows_in_order_and_true_statistics() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&capture_many(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    assert_eq!((&found["rows"]["spans"], &found["rows"]["logs"]), (&json!(60_001), &json!(60_000)));
+    for name in ["spans", "logs"] {
+        // More would make a file large, and fewer would make a query for a short time slow.
+        let row_groups = found["row_groups"][name].as_u64().unwrap();
+        assert!((3..=12).contains(&row_groups), "{name}: {row_groups}");
+    }
+}
+
+#[test]
+fn rings_that_were_forwarded_name_their_host_and_filter() {
+    let dir = tempfile::tempdir().unwrap();
+    every_kind::capture_everything(dir.path());
+    let [ring, to] = ["shop", "sent"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let forwarded = run(&["forward", &ring, "--to", &to, "--sample", "1/4", "--json"]);
+    assert_eq!(forwarded.code, Some(0), "{forwarded:?}");
+    let mut files = std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|it| it == "evc")).unwrap();
+    let Some(found) = compared(file.to_str().unwrap(), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    let lines = std::fs::read_to_string(dir.path().join("lines")).unwrap();
+    assert!(lines.contains(r#""host":""#) && lines.contains(r#""sampled_per_million":250000"#));
+}
+
 #[test]
 fn real_blocks_have_the_same_rows_as_lines() {
     let dir = tempfile::tempdir().unwrap();
@@ -84,6 +145,8 @@ fn the_comparison_finds_a_value_that_differs() {
         ("\"float\":0.25", "\"float\":0.5"),
         ("\"parent\":null", "\"parent\":7"),
         ("\"value\":-0.5", "\"value\":0.5"),
+        ("\"content_name\":\"SINK\"", "\"content_name\":\"DRAIN\""),
+        ("\"float\":0.25", "\"floats\":0.25"),
     ];
     for (from, to) in changes {
         let Some(differences) = differences_after(&lines, &files, from, to) else { return };

@@ -67,7 +67,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if is_stdout && args.json {
         return Err(stdout_twice().into());
     }
-    if is_stdout && args.format.is_binary() && io::stdout().is_terminal() {
+    // A format of several files has no stdout at all, and `run_to_directory` says so.
+    if is_stdout && args.format.is_binary() && !args.format.is_directory() && io::stdout().is_terminal() {
         let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }

@@ -336,8 +336,8 @@ pub fn export(
     Ok(summary)
 }
 
-/// Writes a capture in a format that is a directory. It takes no more memory than [`export`], and reads the capture
-/// once.
+/// Writes a capture in a format that is a directory. It takes no more memory than [`export`]. It reads the capture once
+/// for the Common Trace Format, and twice for Parquet.
 ///
 /// # Errors
 /// As [`export`], but the format must be a directory.

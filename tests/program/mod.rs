@@ -4,9 +4,11 @@
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use signal_hook::consts::SIGINT;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Once};
 
 /// A snapshot that is kept with the project.
 pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst");
@@ -34,7 +36,23 @@ impl Run {
     }
 }
 
+/// Lets programs that this process starts have the default action of SIGINT. A shell that starts this process in its
+/// background makes it ignore the signal. Programs inherit that, but they do not inherit a handler.
+pub fn let_interrupts_reach_programs() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or_default();
+        if ignored >> (SIGINT - 1) & 1 != 0 {
+            // Nobody looks at the flag: this process still does nothing when the signal comes.
+            signal_hook::flag::register(SIGINT, Arc::default()).unwrap();
+        }
+    });
+}
+
 pub fn program(arguments: &[&str]) -> Command {
+    let_interrupts_reach_programs();
     let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null());
     // The environment of the user who runs the tests may set colours and a time zone. These settings must not change

@@ -4,7 +4,7 @@ use crate::capture::CaptureError;
 use crate::export::pass::CHECK_BYTES;
 use crate::export::recording::CaptureRecording;
 use crate::recording::{EntryContent, RecordingEntry};
-use crate::schema::perf::{PerfEvent, RawFields, ValueType};
+use crate::schema::perf::{PerfEvent, RawField, RawFields, ValueType};
 use crate::tracing::{Catalog, IdMap, RawRecord};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct TypedField {
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ColumnKind {
-    /// Integers. One that does not fit 64 bits with a sign is null, and so is a value of another type.
+    /// Integers. Each fits 64 bits with a sign.
     Int,
     /// Integers without a sign.
     Uint,
@@ -41,7 +41,12 @@ pub(super) enum ColumnKind {
     Text,
 }
 
-/// The types of a field's values, as a set of bits.
+/// The bit of all types that this program does not know, in a set of types.
+const UNKNOWN_TYPE: u32 = 1 << 30;
+/// A further bit of such a set: an integer without a sign was too large for one with a sign.
+const LARGE: u32 = 1 << 31;
+
+/// The types of a field's values, as a set of bits: each type has the bit with the number of its code.
 #[derive(Default)]
 struct TypeSets {
     names: Vec<Arc<str>>,
@@ -83,15 +88,23 @@ fn learn(
     let site_id = record.ext.call_site_id;
     for field in RawFields::new(payload).filter_map(Result::ok) {
         let set = seen.entry((recorder, site_id, field.index)).or_default();
-        let bit = 1 << field.type_code.min(31);
-        if *set & bit == 0 {
-            *set |= bit;
+        let bits = bits_of(&field);
+        if *set & bits != bits {
             let known = catalog.known_call_site(site_id);
             if let Some(name) = known.and_then(|site| site.field_names.get(usize::from(field.index))) {
-                sets.add(name, bit);
+                *set |= bits;
+                sets.add(name, bits);
             }
         }
     }
+}
+
+/// Returns the bits that a set of types has if it contains the type of this field.
+fn bits_of(field: &RawField<'_>) -> u32 {
+    let ty = 1_u32.checked_shl(field.type_code.into()).filter(|bit| *bit < UNKNOWN_TYPE).unwrap_or(UNKNOWN_TYPE);
+    let is_large = field.type_code == ValueType::U64 as u8
+        && <[u8; 8]>::try_from(field.value).is_ok_and(|value| u64::from_le_bytes(value) > i64::MAX as u64);
+    if is_large { ty | LARGE } else { ty }
 }
 
 /// Returns true if the field of a log record has no column of its own: `message` is a column already, and the fields of
@@ -117,12 +130,12 @@ fn fields_of<'a, 'p>(
 }
 
 impl TypeSets {
-    fn add(&mut self, name: &Arc<str>, bit: u32) {
+    fn add(&mut self, name: &Arc<str>, bits: u32) {
         if let Some(set) = self.sets.get_mut(name) {
-            *set |= bit;
+            *set |= bits;
         } else if self.names.len() < COLUMNS_MAX {
             self.names.push(name.clone());
-            self.sets.insert(name.clone(), bit);
+            self.sets.insert(name.clone(), bits);
         }
     }
 
@@ -137,18 +150,28 @@ impl TypeSets {
 impl ColumnKind {
     /// Returns the type that takes values of all types in the set.
     fn of(set: u32) -> Self {
+        let (set, has_large) = (set & !LARGE, set & LARGE != 0);
         let is_within = |types: &[ValueType]| set & !types.iter().fold(0, |bits, ty| bits | 1 << (*ty as u32)) == 0;
         use ValueType::{Bool, F64, I64, U64};
         if is_within(&[U64]) {
             Self::Uint
-        } else if is_within(&[I64, U64]) {
+        } else if is_within(&[I64, U64]) && !has_large {
             Self::Int
-        } else if is_within(&[I64, U64, F64]) {
+        } else if is_within(&[I64, U64, F64]) && set & 1 << F64 as u32 != 0 {
             Self::Float
         } else if is_within(&[Bool]) {
             Self::Bool
         } else {
             Self::Text
+        }
+    }
+    /// Returns the number of bits that a row takes in a column of this type, without the bytes of texts.
+    pub(super) fn row_bits(self) -> u64 {
+        // A bit says whether there is a value.
+        1 + match self {
+            Self::Int | Self::Uint | Self::Float => 64,
+            Self::Bool => 1,
+            Self::Text => 32,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Columns of fields: a map with the texts of all fields, and a typed column for each field.
 
+use super::column_names::ColumnNames;
 use super::field_types::{ColumnKind, MESSAGE, TypedField};
 use super::numbers::{numbers, texts};
 use super::sites::{Words, words};
@@ -21,6 +22,11 @@ const FIELDS_FEW: usize = 16;
 /// The largest number of names whose columns are remembered.
 const NAMES_MAX: usize = 4096;
 
+/// An estimate of the bytes that the fields of a row take beside their names and values.
+const ROW_BYTES: u64 = 24;
+/// An estimate of the bytes that a field takes in a map beside its name and value.
+const FIELD_BYTES: u64 = 9;
+
 /// The columns `fields`, `fields_cut`, `missing_fields`, `fields_problem`, and `field.NAME` for each typed field.
 pub(super) struct FieldColumns {
     all: MapBuilder<StringBuilder, StringBuilder>,
@@ -32,6 +38,8 @@ pub(super) struct FieldColumns {
     /// The typed columns of names, by the addresses of the names.
     by_name: IdMap<usize, (Arc<str>, Option<usize>)>,
     rows: usize,
+    /// An estimate of the bytes that each row takes, whichever fields it has.
+    row_bytes: u64,
 }
 
 enum TypedColumn {
@@ -63,11 +71,13 @@ impl FieldColumns {
             types: types.to_vec(),
             by_name: IdMap::default(),
             rows: 0,
+            row_bytes: ROW_BYTES + types.iter().map(|field| field.kind.row_bits()).sum::<u64>() / 8,
         }
     }
 
     pub(super) fn fields(&self) -> Vec<Field> {
         let fixed = [map("fields"), map("fields_cut"), numbers("missing_fields"), words("fields_problem")];
+        let mut names = ColumnNames::default();
         let typed = self.types.iter().map(|field| {
             let ty = match field.kind {
                 ColumnKind::Int => DataType::Int64,
@@ -76,15 +86,15 @@ impl FieldColumns {
                 ColumnKind::Bool => DataType::Boolean,
                 ColumnKind::Text => DataType::Utf8,
             };
-            Field::new(format!("field.{}", field.name), ty, true)
+            Field::new(names.unique(&format!("field.{}", field.name), "field."), ty, true)
         });
         fixed.into_iter().chain(typed).collect()
     }
 
     /// Appends the fields of a span or log record. If several fields have the same name, the last one counts. Returns
-    /// an estimate of the bytes that they take.
+    /// an estimate of the bytes that they take, with those of the columns of all other fields.
     pub(super) fn push(&mut self, fields: &Fields) -> io::Result<u64> {
-        let mut bytes = 16;
+        let mut bytes = self.row_bytes;
         let values = &fields.values;
         if values.len() <= FIELDS_FEW {
             for (index, field) in values.iter().enumerate() {
@@ -117,8 +127,11 @@ impl FieldColumns {
         keys.append_value(&field.name);
         let before = texts.values_slice().len();
         append_text(texts, &field.value);
-        let bytes = (texts.values_slice().len() - before + field.name.len()) as u64;
+        let of_value = (texts.values_slice().len() - before) as u64;
+        let in_map = FIELD_BYTES + field.name.len() as u64;
+        let mut bytes = in_map + of_value;
         if let Some(cut) = field.cut {
+            bytes += in_map;
             let (keys, whys) = self.cut.entries();
             keys.append_value(&field.name);
             match cut {
@@ -128,9 +141,12 @@ impl FieldColumns {
                 Cut::Panicked => whys.append_value("panicked"),
             }
         }
-        let Some(index) = self.column_of(&field.name) else { return bytes + 8 };
-        self.typed[index].push(self.rows, &field.value);
-        2 * bytes + 16
+        if let Some(index) = self.column_of(&field.name) {
+            self.typed[index].push(self.rows, &field.value);
+            // The row has the bytes of a number in any case.
+            bytes += if self.types[index].kind == ColumnKind::Text { of_value } else { 0 };
+        }
+        bytes
     }
 
     fn column_of(&mut self, name: &Arc<str>) -> Option<usize> {

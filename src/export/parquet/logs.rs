@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 
 /// An estimate of the bytes that a log record takes without its fields.
-const RECORD_BYTES: u64 = 80;
+const RECORD_BYTES: u64 = 84;
 
 pub(super) struct LogColumns {
     process: Numbers,
@@ -53,13 +53,14 @@ impl LogColumns {
         let mut bytes = RECORD_BYTES + self.thread.push(Some(thread));
         self.span.push(record.span().map(SpanId::get));
         bytes += self.site.push(Some(site));
+        let before = self.message.values_slice().len();
         match message_of(fields) {
             Some(message) => append_text(&mut self.message, &message.value),
             None => self.message.append_null(),
         }
+        bytes += (self.message.values_slice().len() - before) as u64;
         self.instructions.push(record.instructions());
-        // The text of the record is in two columns.
-        Ok(bytes + 2 * self.fields.push(fields)?)
+        Ok(bytes + self.fields.push(fields)?)
     }
 }
 

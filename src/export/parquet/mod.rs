@@ -7,18 +7,22 @@
 //! | file | idea |
 //! |---|---|
 //! | `tables` | the second pass over a capture: which table gets which row |
+//! | `typed_tables` | the tables of typed events: which have a table of their own |
+//! | `table_names` | the names of those tables |
 //! | `table_sink` | the interface of whoever takes the rows |
 //! | `arrow` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
 //! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
 //! | `sites` | columns of call sites and of threads |
+//! | `column_names` | names of columns that every reader takes |
 //! | `field_types` | the first pass: names and types of fields |
 //! | `fields` | columns of fields |
 //! | `payload` | columns of a payload, by its schema |
 //! | `numbers` | columns of numbers |
 
 mod arrow;
+mod column_names;
 mod field_types;
 mod fields;
 mod logs;
@@ -31,9 +35,11 @@ mod samples;
 mod sites;
 mod spans;
 mod table;
+mod table_names;
 mod table_sink;
 mod tables;
 mod typed_events;
+mod typed_tables;
 
 use super::ExportSummary;
 use super::files::ExportFiles;

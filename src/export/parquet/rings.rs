@@ -23,6 +23,9 @@ pub(super) struct RingColumns {
     shard: Numbers,
     first_seqno: Ids,
     created: Amounts,
+    host: StringBuilder,
+    filter: StringBuilder,
+    sampled_per_million: Numbers,
 }
 
 impl RingColumns {
@@ -40,6 +43,11 @@ impl RingColumns {
         self.shard.push(shard);
         self.first_seqno.push(Some(ring.first_seqno));
         self.created.push(Some(ring.created_epoch_nanos));
+        // Only a capture that was forwarded names its host and filter. JSON lines leave the three out, too.
+        let is_of_host = !ring.host.is_empty();
+        self.host.append_option(is_of_host.then_some(&ring.host));
+        self.filter.append_option(is_of_host.then_some(&ring.filter));
+        self.sampled_per_million.push(is_of_host.then_some(ring.sampled_per_million));
     }
 }
 
@@ -55,6 +63,9 @@ impl RowColumns for RingColumns {
             numbers("shard"),
             ids("first_seqno"),
             amounts(TIME),
+            texts("host"),
+            texts("filter"),
+            numbers("sampled_per_million"),
         ]
     }
 
@@ -69,6 +80,9 @@ impl RowColumns for RingColumns {
             self.shard.finish(),
             self.first_seqno.finish(),
             self.created.finish(),
+            Arc::new(self.host.finish()),
+            Arc::new(self.filter.finish()),
+            self.sampled_per_million.finish(),
         ])
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The column with the time by which spans are sorted.
 pub(super) const TIME: &str = "start_ns";
 /// An estimate of the bytes that a span takes without its fields.
-const SPAN_BYTES: u64 = 160;
+const SPAN_BYTES: u64 = 128;
 
 pub(super) struct SpanColumns {
     process: Numbers,

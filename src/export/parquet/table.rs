@@ -8,8 +8,14 @@ use std::sync::Arc;
 
 /// The largest number of rows in a row group.
 const ROWS_MAX: usize = 128 << 10;
-/// The largest size of the rows of a row group, in bytes of memory.
-const BYTES_MAX: u64 = 6 << 20;
+/// The size of the rows of a row group at which it ends at the latest, in bytes of memory: the smallest, the size for
+/// each column, and the largest. Readers and writers keep a description of each column of each row group, so a table
+/// with many columns has larger row groups.
+const BYTES_MIN: u64 = 8 << 20;
+const COLUMN_BYTES_MIN: u64 = 96 << 10;
+const BYTES_MAX: u64 = 16 << 20;
+/// An estimate of the bytes that the writer keeps for each column of a row group: its place and its statistics.
+const DESCRIPTION_BYTES: u64 = 2048;
 
 /// The columns of a table, with the rows that wait.
 pub(super) trait RowColumns {
@@ -28,32 +34,50 @@ pub(super) struct ParquetTable<C> {
     /// The time of each waiting row.
     nanos: Vec<u64>,
     bytes: u64,
+    bytes_max: u64,
+    column_count: usize,
+    /// The number of row groups that were passed on.
+    row_groups: u64,
 }
 
 impl<C: RowColumns> ParquetTable<C> {
     /// Makes the table. `time_column` is the name of the column with the times of the rows.
     pub(super) fn create(columns: C, name: &str, time_column: &str, out: &mut dyn TableSink) -> io::Result<Self> {
         let schema = Arc::new(Schema::new(columns.fields()));
-        let time_index = schema.index_of(time_column).map_err(io::Error::other)?;
-        let index = out.create(name, schema.clone(), time_index)?;
-        Ok(Self { columns, schema, index, nanos: Vec::new(), bytes: 0 })
+        let index = create_empty(name, &schema, time_column, out)?;
+        let column_count = schema.flattened_fields().len();
+        let bytes_max = (column_count as u64 * COLUMN_BYTES_MIN).clamp(BYTES_MIN, BYTES_MAX);
+        Ok(Self { columns, schema, index, nanos: Vec::new(), bytes: 0, bytes_max, column_count, row_groups: 0 })
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// Returns the number of columns, with those inside of structs and lists.
     pub(super) fn column_count(&self) -> usize {
-        self.schema.flattened_fields().len()
+        self.column_count
     }
 
     /// Notes that `columns` have one more row. `bytes` is an estimate of the memory that it takes.
     pub(super) fn end_row(&mut self, nanos: u64, bytes: u64, out: &mut dyn TableSink) -> io::Result<()> {
         self.nanos.push(nanos);
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.nanos.len() >= ROWS_MAX || self.bytes >= BYTES_MAX { self.flush(out) } else { Ok(()) }
+        let (rows, bytes) = (self.nanos.len(), self.bytes);
+        // Columns grow to twice their size when the number of rows is a power of two. That is not worth the few rows
+        // that a large row group can still take.
+        let would_grow = (rows + 1).is_power_of_two() && bytes >= self.bytes_max / 8 * 5;
+        if rows >= ROWS_MAX || bytes >= self.bytes_max || would_grow { self.flush(out) } else { Ok(()) }
     }
 
     /// Returns an estimate of the memory that the waiting rows take, in bytes.
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub(super) fn waiting_bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Returns an estimate of the memory that is kept for the row groups that were passed on, in bytes.
+    pub(super) fn described_bytes(&self) -> u64 {
+        (self.column_count() as u64 * DESCRIPTION_BYTES).saturating_mul(self.row_groups)
     }
 
     /// Passes the waiting rows on as a row group.
@@ -62,7 +86,19 @@ impl<C: RowColumns> ParquetTable<C> {
             return Ok(());
         }
         self.bytes = 0;
+        self.row_groups += 1;
         let rows = RowGroup::new(self.schema.clone(), self.columns.finish()?, std::mem::take(&mut self.nanos))?;
         out.send_rows(self.index, rows)
     }
+}
+
+/// Begins a table without rows.
+pub(super) fn create_empty(
+    name: &str,
+    schema: &SchemaRef,
+    time_column: &str,
+    out: &mut dyn TableSink,
+) -> io::Result<TableIndex> {
+    let time_index = schema.index_of(time_column).map_err(io::Error::other)?;
+    out.create(name, schema.clone(), time_index)
 }

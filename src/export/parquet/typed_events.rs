@@ -1,8 +1,9 @@
 //! The tables of typed events: one for each event type, with a column for each field of its payload.
 
+use super::column_names::ColumnNames;
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::payload::PayloadColumn;
-use super::sites::{Words, words};
+use super::sites::{RingNames, words};
 use super::table::RowColumns;
 use crate::export::recording::CaptureRecording;
 use crate::reader::{Descriptor, PayloadRead};
@@ -12,7 +13,6 @@ use crate::tracing::SpanId;
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringBuilder;
 use arrow_schema::Field;
-use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct TypedColumns<'r> {
     /// A ring with events of this schema.
     ring: u32,
     process: Numbers,
-    ring_name: Words,
+    ring_name: RingNames,
     seqno: Ids,
     time: Amounts,
     /// The names of events, if events of several types are in the table.
@@ -55,7 +55,7 @@ impl<'r> TypedColumns<'r> {
             recording,
             ring,
             process: Numbers::default(),
-            ring_name: Words::default(),
+            ring_name: RingNames::default(),
             seqno: Ids::default(),
             time: Amounts::default(),
             name: code.is_none().then(StringBuilder::new),
@@ -71,17 +71,10 @@ impl<'r> TypedColumns<'r> {
             Some(Shape::Struct(shapes))
                 if shapes.iter().map(|(_, shape)| leaves(shape)).sum::<usize>() <= PAYLOAD_COLUMNS_MAX =>
             {
-                // DuckDB does not distinguish names by case.
-                let mut taken: HashSet<String> =
-                    columns.fixed().iter().map(|field| field.name().to_lowercase()).collect();
-                let mut column = |(name, shape): &(&str, Shape<'_>)| {
-                    let mut unique = (*name).to_owned();
-                    while !taken.insert(unique.to_lowercase()) {
-                        unique = format!("payload.{unique}");
-                    }
-                    (unique, PayloadColumn::of(shape))
-                };
-                PayloadColumns::Fields(shapes.iter().map(&mut column).collect())
+                let mut names = ColumnNames::of(&columns.fixed());
+                let column =
+                    |(name, shape): &(&str, Shape<'_>)| (names.unique(name, "payload."), PayloadColumn::of(shape));
+                PayloadColumns::Fields(shapes.iter().map(column).collect())
             }
             _ => PayloadColumns::Json(StringBuilder::new()),
         };
@@ -98,7 +91,7 @@ impl<'r> TypedColumns<'r> {
     ) -> io::Result<u64> {
         let (rings, ring, code) = (self.recording.rings(), entry.ring, descriptor.event_type);
         self.process.push(Some(entry.process));
-        self.ring_name.push(&self.recording.ring(ring).name);
+        let of_name = self.ring_name.push((ring, &self.recording.ring(ring).name));
         self.seqno.push(Some(descriptor.seqno));
         self.time.push(Some(descriptor.record_epoch_nanos));
         if let Some(names) = &mut self.name {
@@ -114,7 +107,7 @@ impl<'r> TypedColumns<'r> {
         }
         self.block_number.push(block_number);
         let bytes = self.push_payload(ring, code, payload)?;
-        Ok(EVENT_BYTES + bytes)
+        Ok(EVENT_BYTES + of_name + bytes)
     }
 
     fn push_payload(&mut self, ring: u32, code: u16, payload: PayloadRead<'_>) -> io::Result<u64> {
@@ -153,13 +146,16 @@ impl<'r> TypedColumns<'r> {
 
     /// Returns the columns before those of the payload.
     fn fixed(&self) -> Vec<Field> {
-        let mut fields = vec![numbers("process"), words("ring"), ids("seqno"), amounts("time_ns")];
-        fields.extend(self.name.as_ref().map(|_| texts("name")));
-        fields.extend([numbers("code"), ids("span")]);
-        fields.extend(self.word_names().into_iter().flatten().map(|name| ids(&name)));
-        fields.extend(self.has_blocks().then(|| ids("block_number")));
-        fields.push(texts("payload_problem"));
-        fields
+        let mut before = vec![numbers("process"), words("ring"), ids("seqno"), amounts("time_ns")];
+        before.extend(self.name.as_ref().map(|_| texts("name")));
+        before.extend([numbers("code"), ids("span")]);
+        let after: Vec<Field> =
+            self.has_blocks().then(|| ids("block_number")).into_iter().chain([texts("payload_problem")]).collect();
+        let mut names = ColumnNames::of(before.iter().chain(&after));
+        let words = self.word_names().into_iter().flatten().map(|name| ids(&names.unique(&name, "content_ext.")));
+        before.extend(words);
+        before.extend(after);
+        before
     }
 
     /// Returns true if events of any type and schema are in the table. Then their extension words have no names.

@@ -9,7 +9,7 @@ use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView}
 use std::sync::Arc;
 
 /// A place in the program's source that makes spans, log records, counter samples or marks.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct CallSite {
     /// The id in the ring.
@@ -36,7 +36,7 @@ pub struct CallSite {
 }
 
 /// A thread of the recording program.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Thread {
     /// The id in the ring. A process never uses an id twice.
