@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `tables` | the second pass over a capture: which table gets which row |
 //! | `table_sink` | the interface of whoever takes the rows |
-//! | `arrow` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
+//! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
+//! | `ring_counts` | the counts of each ring's seqnos, for whoever takes Arrow arrays |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
 //! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
@@ -19,12 +20,14 @@
 //! | `numbers` | columns of numbers |
 
 mod arrow;
+mod arrow_tail;
 mod field_types;
 mod fields;
 mod logs;
 mod losses;
 mod numbers;
 mod payload;
+mod ring_counts;
 mod rings;
 mod row_groups;
 mod samples;
@@ -47,7 +50,9 @@ use std::thread;
 use table_sink::TableSink;
 use tables::ParquetTables;
 
-pub use arrow::{ArrowSink, ArrowTail, tables_of_capture};
+pub use arrow::{ArrowSink, ArrowSummary, tables_of_capture};
+pub use arrow_tail::ArrowTail;
+pub use ring_counts::RingCounts;
 
 /// A file that each export has, and a text in it that says who wrote the file.
 pub(super) const MARK: (&str, &str) = ("rings.parquet", CREATED_BY);

@@ -10,6 +10,7 @@
 //! | `kept` | an estimate of the memory that a replay takes |
 //! | `live` | the replay of a stream without end, in bounded memory |
 //! | `refused` | the open spans for which such a replay has no room |
+//! | `tail` | the replay of batches that come one after the other |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
@@ -23,6 +24,8 @@ mod open;
 mod refused;
 mod span_record;
 mod stacks;
+#[cfg(feature = "parquet")]
+mod tail;
 
 #[cfg(feature = "export")]
 pub(crate) use ended::GRACE_NANOS;
@@ -81,6 +84,9 @@ pub struct SpanReplay {
     /// stream.
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
+    /// The time until which all records have come; `None` if they come in the order of time.
+    #[cfg(feature = "parquet")]
+    complete_until_nanos: Option<u64>,
     spans_seen: u64,
     /// An estimate of the bytes that the spans take in addition to themselves.
     more_bytes: u64,

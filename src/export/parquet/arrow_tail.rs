@@ -1,0 +1,118 @@
+//! The tables of rings as Arrow arrays, as the rings are recorded.
+
+use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
+use super::field_types::FieldTypes;
+use super::ring_counts::Counted;
+use super::tables::ParquetTables;
+use crate::capture::{CaptureError, CaptureFile, EndReason};
+use crate::export::pass::{self, Pass as _};
+use crate::export::recording::CaptureRecording;
+use crate::tracing::SpanReplay;
+
+/// The longest time for which a closed span waits for a ring whose events do not come, in nanoseconds. A ring is in
+/// this state while a thread of its program is stopped in the middle of recording.
+const WAIT_NANOS_MAX: u64 = 5_000_000_000;
+/// The limit for what is kept of open spans, in bytes as they are estimated: some 400,000 spans without fields.
+const KEPT_BYTES_MAX: u64 = 512 << 20;
+
+/// The tables of what comes in batches, one after the other. Each closed span is a row of one batch: of the first one
+/// after which no more records of the span can come.
+///
+/// Fields of spans and log records are in the column `fields`, and have no columns of their own: nobody knows which
+/// ones will come.
+///
+/// The memory for open spans is limited. Beyond that, spans whose close may have been lost become rows, and then the
+/// oldest open spans. If the close of such a span comes after all, it is a second row.
+pub struct ArrowTail {
+    replays: Vec<SpanReplay>,
+    /// For each ring, the time of its last event in nanoseconds since the epoch, or 0.
+    last_nanos: Vec<u64>,
+    kept_bytes_max: u64,
+}
+
+impl Default for ArrowTail {
+    fn default() -> Self {
+        Self { replays: Vec::new(), last_nanos: Vec::new(), kept_bytes_max: KEPT_BYTES_MAX }
+    }
+}
+
+impl ArrowTail {
+    /// Gives the tables of the next batch to a consumer. The batches are those of one capture, in their order.
+    ///
+    /// # Errors
+    /// As [`tables_of_capture`](super::tables_of_capture).
+    pub fn push(&mut self, batch: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<ArrowSummary, CaptureError> {
+        let recording = CaptureRecording::new(batch)?;
+        let types = FieldTypes::default();
+        let mut out = NumberedTables { sink, count: 0 };
+        let tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
+        let mut tables = Counted::new(&recording, tables);
+        self.note_times(&recording, &tables);
+        let (counts, ..) = pass::run_on(&recording, &mut tables, &mut self.replays)?;
+        let Counted { mut tables, rings } = tables;
+        for (process_index, replay) in self.replays.iter_mut().enumerate() {
+            replay.end_batch();
+            while let Some(span) = replay.take_closed_place() {
+                tables.span(process_index, &span).map_err(pass::write_error)?;
+                replay.recycle(span);
+            }
+        }
+        let kept_bytes_max = self.kept_bytes_max / self.replays.len().max(1) as u64;
+        for (process_index, replay) in self.replays.iter_mut().enumerate() {
+            for span in replay.make_room(kept_bytes_max) {
+                tables.span(process_index, &span).map_err(pass::write_error)?;
+            }
+        }
+        tables.finish().map_err(pass::write_error)?;
+        let problems = [counts.problems.as_slice(), batch.problems()].concat();
+        Ok(ArrowSummary { rings, problems })
+    }
+
+    /// Notes for each process until when all of its records have come, this batch included. A ring that has no more
+    /// events at the end of the batch is complete until then, and another one until its last event.
+    fn note_times(&mut self, recording: &CaptureRecording<'_>, tables: &Counted<'_, '_>) {
+        let batch = recording.capture;
+        let Some(end) = batch.end() else { return };
+        let ended_nanos = end.ended_epoch_nanos;
+        self.last_nanos.resize(batch.rings().len().max(self.last_nanos.len()), 0);
+        for (last_nanos, ring) in self.last_nanos.iter_mut().zip(0..) {
+            *last_nanos = batch.last_nanos_of(ring).unwrap_or(0).max(*last_nanos);
+        }
+        let processes = recording.processes();
+        self.replays.resize_with(processes.len().max(self.replays.len()), || tables.replay());
+        for (process, replay) in processes.iter().zip(&mut self.replays) {
+            let rings = batch.rings().iter().zip(&end.stats.rings).zip(&self.last_nanos);
+            let behind =
+                rings.filter(|((ring, stats), _)| ring.process == *process && ring.is_perf() && stats.unread > 0);
+            let complete_until = behind.map(|(_, last_nanos)| *last_nanos).min().unwrap_or(ended_nanos);
+            replay.is_complete_until(complete_until.min(ended_nanos).max(ended_nanos.saturating_sub(WAIT_NANOS_MAX)));
+        }
+    }
+
+    /// Gives the spans that are still open to a consumer, as rows of the table `spans`, and those that were closed in
+    /// the last milliseconds.
+    ///
+    /// # Errors
+    /// As [`tables_of_capture`](super::tables_of_capture).
+    pub fn finish(self, last: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<(), CaptureError> {
+        let recording = CaptureRecording::new(last)?;
+        let types = FieldTypes::default();
+        let mut out = NumberedTables { sink, count: 0 };
+        let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
+        let last_event_nanos = self.last_nanos.into_iter().max().unwrap_or(0);
+        // The spans of programs that have ended grow no older.
+        let last_nanos = match last.end() {
+            Some(end) if end.reason != EndReason::WritersEnded => end.ended_epoch_nanos,
+            _ => last_event_nanos,
+        };
+        for (process_index, replay) in self.replays.into_iter().enumerate() {
+            for span in replay.finish(last_nanos) {
+                tables.span(process_index, &span).map_err(pass::write_error)?;
+            }
+        }
+        tables.finish().map_err(pass::write_error)
+    }
+}
+
+#[cfg(test)]
+mod tests;
