@@ -4,14 +4,12 @@ use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use super::field_types::FieldTypes;
 use super::ring_counts::Counted;
 use super::tables::ParquetTables;
+use super::tail_progress::TailProgress;
 use crate::capture::{CaptureError, CaptureFile, EndReason};
 use crate::export::pass::{self, Pass as _};
 use crate::export::recording::CaptureRecording;
 use crate::tracing::SpanReplay;
 
-/// The longest time for which a closed span waits for a ring whose events do not come, in nanoseconds. A ring is in
-/// this state while a thread of its program is stopped in the middle of recording.
-const WAIT_NANOS_MAX: u64 = 5_000_000_000;
 /// The limit for what is kept of open spans, in bytes as they are estimated: some 400,000 spans without fields.
 const KEPT_BYTES_MAX: u64 = 512 << 20;
 
@@ -25,14 +23,13 @@ const KEPT_BYTES_MAX: u64 = 512 << 20;
 /// oldest open spans. If the close of such a span comes after all, it is a second row.
 pub struct ArrowTail {
     replays: Vec<SpanReplay>,
-    /// For each ring, the time of its last event in nanoseconds since the epoch, or 0.
-    last_nanos: Vec<u64>,
+    progress: TailProgress,
     kept_bytes_max: u64,
 }
 
 impl Default for ArrowTail {
     fn default() -> Self {
-        Self { replays: Vec::new(), last_nanos: Vec::new(), kept_bytes_max: KEPT_BYTES_MAX }
+        Self { replays: Vec::new(), progress: TailProgress::default(), kept_bytes_max: KEPT_BYTES_MAX }
     }
 }
 
@@ -73,19 +70,12 @@ impl ArrowTail {
     fn note_times(&mut self, recording: &CaptureRecording<'_>, tables: &Counted<'_, '_>) {
         let batch = recording.capture;
         let Some(end) = batch.end() else { return };
-        let ended_nanos = end.ended_epoch_nanos;
-        self.last_nanos.resize(batch.rings().len().max(self.last_nanos.len()), 0);
-        for (last_nanos, ring) in self.last_nanos.iter_mut().zip(0..) {
-            *last_nanos = batch.last_nanos_of(ring).unwrap_or(0).max(*last_nanos);
-        }
+        self.progress.note(batch, end);
         let processes = recording.processes();
         self.replays.resize_with(processes.len().max(self.replays.len()), || tables.replay());
         for (process, replay) in processes.iter().zip(&mut self.replays) {
-            let rings = batch.rings().iter().zip(&end.stats.rings).zip(&self.last_nanos);
-            let behind =
-                rings.filter(|((ring, stats), _)| ring.process == *process && ring.is_perf() && stats.unread > 0);
-            let complete_until = behind.map(|(_, last_nanos)| *last_nanos).min().unwrap_or(ended_nanos);
-            replay.is_complete_until(complete_until.min(ended_nanos).max(ended_nanos.saturating_sub(WAIT_NANOS_MAX)));
+            let of_process = batch.rings().iter().map(|ring| ring.process == *process && ring.is_perf());
+            replay.begin_batch(self.progress.complete_until(end, of_process));
         }
     }
 
@@ -99,7 +89,7 @@ impl ArrowTail {
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
         let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
-        let last_event_nanos = self.last_nanos.into_iter().max().unwrap_or(0);
+        let last_event_nanos = self.progress.last_event_nanos();
         // The spans of programs that have ended grow no older.
         let last_nanos = match last.end() {
             Some(end) if end.reason != EndReason::WritersEnded => end.ended_epoch_nanos,

@@ -10,6 +10,7 @@
 //! | `table_sink` | the interface of whoever takes the rows |
 //! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
 //! | `ring_counts` | the counts of each ring's seqnos, for whoever takes Arrow arrays |
+//! | `tail_progress` | until when all records of rings have come |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
 //! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
@@ -36,6 +37,7 @@ mod spans;
 mod table;
 mod table_sink;
 mod tables;
+mod tail_progress;
 mod typed_events;
 
 use super::ExportSummary;

@@ -98,7 +98,45 @@ fn a_ring_that_stands_still_holds_spans_back_for_five_seconds_at_most() {
     assert_eq!(pushed(&mut tail, &made.batch(100 * MILLI, &[SHARD_1])), []);
     let empty = |nanos| CaptureFixture::sharded().batch(nanos, &[SHARD_1]);
     assert_eq!(pushed(&mut tail, &empty(5_094 * MILLI)), []);
-    assert_eq!(pushed(&mut tail, &empty(5_096 * MILLI)).len(), 1);
+    assert_eq!(pushed(&mut tail, &empty(5_100 * MILLI)).len(), 1);
+}
+
+#[test]
+fn spans_that_were_recorded_long_ago_wait_for_rings_that_are_copied_later() {
+    let mut made = CaptureFixture::sharded();
+    closing(&mut made);
+    made.in_shard(SHARD_1);
+    made.span(SpanEnter, 30 * MILLI, 2, 7, 1);
+    let long = 3600 * 1000 * MILLI;
+    let mut tail = ArrowTail::default();
+    assert_eq!(pushed(&mut tail, &made.batch(long, &[0, SHARD_1])), []);
+    // The first ring has more events to copy, so the other one cannot have had its turn.
+    let mut more = CaptureFixture::sharded();
+    more.span(SpanEnter, 95 * MILLI, 1, 8, 1);
+    more.span(SpanExit, 96 * MILLI, 1, 8, 1);
+    assert_eq!(pushed(&mut tail, &more.batch(long + 9_000 * MILLI, &[0, SHARD_1])), []);
+    let mut later = CaptureFixture::sharded();
+    later.in_shard(SHARD_1);
+    later.span(SpanExit, 85 * MILLI, 2, 7, 1);
+    later.span(SpanExit, 86 * MILLI, 2, 7, 1);
+    let rows = pushed(&mut tail, &later.batch(long + 9_001 * MILLI, &[]));
+    assert_eq!(rows.iter().map(|row| (row.0, row.1)).collect::<Vec<_>>(), [(7, false)]);
+}
+
+#[test]
+fn a_span_waits_for_records_of_its_batch_even_if_later_ones_have_come_before() {
+    let mut made = CaptureFixture::sharded();
+    made.span_new(500 * MILLI, 1, (8, 0), 1, &[]);
+    let mut tail = ArrowTail::default();
+    assert_eq!(pushed(&mut tail, &made.batch(600 * MILLI, &[SHARD_1])), []);
+    let mut later = CaptureFixture::sharded();
+    later.in_shard(SHARD_1);
+    later.span(SpanEnter, 89 * MILLI, 2, 7, 1);
+    closing(&mut later);
+    later.span(SpanExit, 91 * MILLI, 2, 7, 1);
+    let rows = pushed(&mut tail, &later.batch(600 * MILLI, &[]));
+    assert_eq!(rows, [(7, false, Some(2 * MILLI as i64 + 30 * MILLI as i64))]);
+    assert_eq!(rest(tail, &CaptureFixture::sharded().batch(600 * MILLI, &[])).len(), 1);
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl SpanReplay {
     pub(crate) fn take_closed_place(&mut self) -> Option<Box<Span>> {
         let reached_nanos = self.now_epoch_nanos;
         #[cfg(feature = "parquet")]
-        let reached_nanos = self.complete_until_nanos.map_or(reached_nanos, |until| until.min(reached_nanos));
+        let reached_nanos = self.reached_in_batch().unwrap_or(reached_nanos);
         self.take_closed_until(reached_nanos.checked_sub(GRACE_NANOS)?)
     }
 

@@ -84,9 +84,9 @@ pub struct SpanReplay {
     /// stream.
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
-    /// The time until which all records have come; `None` if they come in the order of time.
+    /// The batch that is replayed; `None` if there are no batches.
     #[cfg(feature = "parquet")]
-    complete_until_nanos: Option<u64>,
+    batch: Option<tail::BatchTimes>,
     spans_seen: u64,
     /// An estimate of the bytes that the spans take in addition to themselves.
     more_bytes: u64,
@@ -177,6 +177,8 @@ impl SpanReplay {
         let (shard, thread_id) = record.place();
         let thread = ThreadKey { recorder, thread_id };
         self.now_epoch_nanos = self.now_epoch_nanos.max(nanos);
+        #[cfg(feature = "parquet")]
+        self.reach_in_batch(nanos);
         self.losses.record((recorder, shard), thread, nanos);
         let Some(event) = record.event() else { return SpanStep::None };
         let span = record.span();

@@ -4,18 +4,43 @@
 use super::SpanReplay;
 use crate::tracing::{Span, SpanId};
 
+/// How far the records of a batch have come, in nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchTimes {
+    /// The time until which all records have come, or are in the batch.
+    complete_until: u64,
+    /// The time that the records of the batch have reached, of which earlier batches may have later ones.
+    reached: u64,
+}
+
 impl SpanReplay {
-    /// Notes that all records up to this time have come, or are in the batch that comes now. Spans that were closed
-    /// later wait. The time is in nanoseconds since the epoch.
-    pub(crate) fn is_complete_until(&mut self, epoch_nanos: u64) {
-        self.complete_until_nanos = self.complete_until_nanos.max(Some(epoch_nanos));
+    /// Begins a batch. All records up to this time have come, or are in the batch: spans that were closed later wait.
+    /// The time is in nanoseconds since the epoch.
+    pub(crate) fn begin_batch(&mut self, complete_until: u64) {
+        let before = self.batch.map_or(0, |batch| batch.complete_until);
+        self.batch = Some(BatchTimes { complete_until: complete_until.max(before), reached: 0 });
     }
 
     /// Notes that the batch is over. From now on, [`Self::take_closed_place`] takes the spans that were closed at least
     /// 5 milliseconds before the time until which the records are complete.
     pub(crate) fn end_batch(&mut self) {
-        self.advance(self.complete_until_nanos.unwrap_or(0));
+        self.reach_in_batch(u64::MAX);
+        self.advance(self.reached_in_batch().unwrap_or(0));
         self.forget_threads();
+    }
+
+    /// Notes the time of a record.
+    #[inline]
+    pub(super) fn reach_in_batch(&mut self, epoch_nanos: u64) {
+        if let Some(batch) = &mut self.batch {
+            batch.reached = batch.reached.max(epoch_nanos);
+        }
+    }
+
+    /// Returns the time until which all records have been replayed; `None` if there are no batches.
+    #[inline]
+    pub(super) fn reached_in_batch(&self) -> Option<u64> {
+        self.batch.map(|batch| batch.complete_until.min(batch.reached))
     }
 
     /// Takes spans until the replay keeps at most half of `bytes_max`, if it keeps more than that: closed ones, spans
