@@ -74,8 +74,8 @@ impl ReadTables {
         let read = tables_of_capture(&capture, &mut tables);
         if tables.is_full() {
             return Err(EventringError::new_err(format!(
-                "the tables of the capture take more memory than max_bytes={}: read a part of it with start=, end=, spans= or rings=, \
-                 allow more with max_bytes=, or use `eventring export --format parquet`",
+                "the tables of the capture take more memory than max_bytes={}: read a part of it with start=, end=, \
+                 spans= or rings=, allow more with max_bytes=, or use `eventring export --format parquet`",
                 bytes_max.unwrap_or(0)
             )));
         }

@@ -53,8 +53,8 @@ impl Rings {
         self.readers.iter().map(name).collect()
     }
 
-    /// Whether each program still writes its ring. ``None`` if this cannot be known, for example because the program runs
-    /// in another container.
+    /// Whether each program still writes its ring. ``None`` if this cannot be known, for example because the program
+    /// runs in another container.
     #[getter]
     fn is_live(&self) -> Vec<Option<bool>> {
         let is_live = |reader: &Reader| match reader.state() {
@@ -194,8 +194,8 @@ impl Tail {
         tables?.map(|tables| by_name(py, tables)).transpose()
     }
 
-    /// The counts so far: ``read``, ``lost``, ``given_up``, ``filtered``, ``damaged`` and ``lost_payloads``, and the same
-    /// for each ring with the causes. What waits to be taken is not counted yet.
+    /// The counts so far: ``read``, ``lost``, ``given_up``, ``filtered``, ``damaged`` and ``lost_payloads``, and the
+    /// same for each ring with the causes. What waits to be taken is not counted yet.
     #[getter]
     fn account<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check_process()?;
