@@ -44,10 +44,24 @@ def test_ctrl_c_ends_the_wait_of_a_tail(tmp_path):
         assert b"KeyboardInterrupt" in errors
 
 
-def test_ctrl_c_ends_a_read(large):
-    code = f"import eventring; print('ready', flush=True); eventring.read(*{large!r}); print('whole')"
-    output, errors = interrupted(code)
-    assert b"KeyboardInterrupt" in errors and b"whole" not in output
+@pytest.mark.parametrize("what", ["read", "snapshot"])
+def test_ctrl_c_ends_a_read_before_it_is_whole(large, what):
+    work = f"eventring.read(*{large!r})"
+    if what == "snapshot":
+        work = f"eventring.open(*{[path.removesuffix('.evc') for path in large]!r}).snapshot()"
+    code = f"""
+import eventring, time
+begin = time.monotonic()
+{work}
+whole, begin = time.monotonic() - begin, time.monotonic()
+try:
+    print("ready", flush=True)
+    {work}
+except KeyboardInterrupt:
+    print((time.monotonic() - begin) / whole)
+"""
+    output, _ = interrupted(code)
+    assert float(output) < 0.7
 
 
 def test_other_threads_run_during_a_read(large):

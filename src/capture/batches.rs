@@ -395,3 +395,6 @@ pub fn follow_rings(
     let mut batches = BatchesInMemory::new(&mut send).for_a_follower();
     capture_batches(&mut next_ring, &mut batches, &options, &mut progress).map(|summary| summary.problems)
 }
+
+#[cfg(test)]
+mod following_tests;
