@@ -54,10 +54,13 @@ impl ArrowTail {
                 replay.recycle(span);
             }
         }
-        let kept_bytes_max = self.kept_bytes_max / self.replays.len().max(1) as u64;
-        for (process_index, replay) in self.replays.iter_mut().enumerate() {
-            for span in replay.make_room(kept_bytes_max) {
-                tables.span(process_index, &span).map_err(pass::write_error)?;
+        let kept_bytes = self.replays.iter().map(SpanReplay::kept_bytes).fold(0, u64::saturating_add);
+        if kept_bytes > self.kept_bytes_max {
+            let of_process_max = self.kept_bytes_max / self.replays.len().max(1) as u64;
+            for (process_index, replay) in self.replays.iter_mut().enumerate() {
+                for span in replay.make_room(of_process_max) {
+                    tables.span(process_index, &span).map_err(pass::write_error)?;
+                }
             }
         }
         tables.finish().map_err(pass::write_error)?;
