@@ -1,6 +1,6 @@
 //! How many events there are, and how many were lost.
 
-use eventring::export::RingCounts;
+use eventring::export::SeqnoCounts;
 use eventring::reader::GapCause;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,18 +8,18 @@ use pyo3::types::PyDict;
 /// The counts of all rings.
 #[derive(Clone)]
 pub(crate) struct Account {
-    rings: Vec<RingCounts>,
+    rings: Vec<SeqnoCounts>,
     /// False if the end is missing, so that nobody knows how many events were lost.
     has_end: bool,
 }
 
 /// A count of a ring.
-type Count = fn(&RingCounts) -> u64;
+type Count = fn(&SeqnoCounts) -> u64;
 
 /// The counts that a ring has, and all rings together.
 const COUNTS: [(&str, Count); 6] = [
     ("read", |ring| ring.read),
-    (LOST, RingCounts::lost),
+    (LOST, SeqnoCounts::lost),
     ("given_up", |ring| ring.missing_by(GapCause::GivenUp)),
     ("filtered", |ring| ring.missing_by(GapCause::Filtered)),
     ("damaged", |ring| ring.missing_by(GapCause::Damaged)),
@@ -28,12 +28,12 @@ const COUNTS: [(&str, Count); 6] = [
 const LOST: &str = "lost";
 
 impl Account {
-    pub(crate) fn new(rings: Vec<RingCounts>, has_end: bool) -> Self {
+    pub(crate) fn new(rings: Vec<SeqnoCounts>, has_end: bool) -> Self {
         Self { rings, has_end }
     }
 
     /// Adds the counts of the next batch.
-    pub(crate) fn add(&mut self, batch: Vec<RingCounts>) {
+    pub(crate) fn add(&mut self, batch: Vec<SeqnoCounts>) {
         for (index, counts) in batch.into_iter().enumerate() {
             match self.rings.get_mut(index) {
                 Some(ring) => ring.add(&counts),
@@ -51,7 +51,7 @@ impl Account {
         Ok(account)
     }
 
-    fn of_ring<'py>(&self, py: Python<'py>, ring: &RingCounts) -> PyResult<Bound<'py, PyDict>> {
+    fn of_ring<'py>(&self, py: Python<'py>, ring: &SeqnoCounts) -> PyResult<Bound<'py, PyDict>> {
         let account = PyDict::new(py);
         account.set_item("ring", &ring.name)?;
         self.set_counts(&account, std::slice::from_ref(ring))?;
@@ -68,7 +68,7 @@ impl Account {
         Ok(account)
     }
 
-    fn set_counts(&self, account: &Bound<'_, PyDict>, rings: &[RingCounts]) -> PyResult<()> {
+    fn set_counts(&self, account: &Bound<'_, PyDict>, rings: &[SeqnoCounts]) -> PyResult<()> {
         for (name, count) in COUNTS {
             let sum = rings.iter().map(count).fold(0, u64::saturating_add);
             let is_known = self.has_end || name != LOST;

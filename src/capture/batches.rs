@@ -268,7 +268,7 @@ pub(crate) struct BatchesInMemory<'s> {
     following: Option<Following>,
 }
 
-/// What a follower knows.
+/// The knowledge of a follower.
 #[derive(Default)]
 struct Following {
     /// The end of the last batch that was not empty, in nanoseconds since the epoch.

@@ -362,7 +362,7 @@ impl<'o> Output<'o> {
             self.collect_tables(None)?;
         }
         self.write_tables()?;
-        // The time comes before the last look at the rings: an event from before it is in the counts, or among `unread`.
+        // The time is that before the last look at the rings: earlier events are in the counts, or among `unread`.
         let ended_epoch_nanos = Clock::global().now_epoch_nanos();
         for index in 0..self.described {
             if let Some(gap) = self.rings[index].missing.take() {

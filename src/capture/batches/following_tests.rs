@@ -1,4 +1,4 @@
-//! What a follower gets from batches in memory.
+//! The batches in memory that a follower gets.
 
 use super::*;
 use crate::capture::stats::CaptureStats;

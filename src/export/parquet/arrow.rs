@@ -1,7 +1,7 @@
 //! The tables of a capture as Arrow arrays.
 
 use super::field_types::FieldTypes;
-use super::ring_counts::{Counted, RingCounts};
+use super::seqno_counts::{Counted, SeqnoCounts};
 use super::table_sink::{RowGroup, TableIndex, TableSink};
 use super::tables::ParquetTables;
 use crate::capture::{CaptureError, CaptureFile};
@@ -23,12 +23,12 @@ pub trait ArrowSink {
     fn rows(&mut self, table: usize, rows: RecordBatch) -> io::Result<()>;
 }
 
-/// What is to be known beside the rows.
+/// The counts and problems of what was given to a consumer.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ArrowSummary {
     /// The counts of each ring, in the order of the capture's rings.
-    pub rings: Vec<RingCounts>,
+    pub rings: Vec<SeqnoCounts>,
     /// The problems of the capture, a line each.
     pub problems: Vec<String>,
 }

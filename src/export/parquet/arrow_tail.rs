@@ -2,7 +2,7 @@
 
 use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use super::field_types::FieldTypes;
-use super::ring_counts::Counted;
+use super::seqno_counts::Counted;
 use super::tables::ParquetTables;
 use super::tail_progress::TailProgress;
 use crate::capture::{CaptureError, CaptureFile, EndReason};

@@ -9,7 +9,7 @@
 //! | `tables` | the second pass over a capture: which table gets which row |
 //! | `table_sink` | the interface of whoever takes the rows |
 //! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
-//! | `ring_counts` | the counts of each ring's seqnos, for whoever takes Arrow arrays |
+//! | `seqno_counts` | the counts of each ring's seqnos, for whoever takes Arrow arrays |
 //! | `tail_progress` | until when all records of rings have come |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
@@ -28,10 +28,10 @@ mod logs;
 mod losses;
 mod numbers;
 mod payload;
-mod ring_counts;
 mod rings;
 mod row_groups;
 mod samples;
+mod seqno_counts;
 mod sites;
 mod spans;
 mod table;
@@ -54,7 +54,7 @@ use tables::ParquetTables;
 
 pub use arrow::{ArrowSink, ArrowSummary, tables_of_capture};
 pub use arrow_tail::ArrowTail;
-pub use ring_counts::RingCounts;
+pub use seqno_counts::SeqnoCounts;
 
 /// A file that each export has, and a text in it that says who wrote the file.
 pub(super) const MARK: (&str, &str) = ("rings.parquet", CREATED_BY);

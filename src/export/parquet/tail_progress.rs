@@ -1,4 +1,4 @@
-//! How far the rings of a tail have come: until when all records are there.
+//! The progress of the rings of a tail: until when all records are there.
 
 use crate::capture::{CaptureEnd, CaptureFile};
 

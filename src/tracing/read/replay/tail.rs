@@ -4,7 +4,7 @@
 use super::SpanReplay;
 use crate::tracing::{Span, SpanId};
 
-/// How far the records of a batch have come, in nanoseconds since the epoch.
+/// The times that the records of a batch have reached, in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchTimes {
     /// The time until which all records have come, or are in the batch.

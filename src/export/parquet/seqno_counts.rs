@@ -12,7 +12,7 @@ use std::io;
 /// the seqnos from [`Self::first_seqno`] to [`Self::last_seqno`], unless a part of a capture was selected.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct RingCounts {
+pub struct SeqnoCounts {
     /// The name of the ring.
     pub name: String,
     /// The first seqno that is counted.
@@ -27,7 +27,7 @@ pub struct RingCounts {
     pub missing_by_cause: [u64; GapCause::ALL.len()],
 }
 
-impl RingCounts {
+impl SeqnoCounts {
     /// Returns the number of seqnos without an event, of one cause.
     #[must_use]
     pub fn missing_by(&self, cause: GapCause) -> u64 {
@@ -77,16 +77,16 @@ impl RingCounts {
 /// Tables, and the counts of what they are made from.
 pub(super) struct Counted<'o, 'f> {
     pub(super) tables: ParquetTables<'o, 'f>,
-    pub(super) rings: Vec<RingCounts>,
+    pub(super) rings: Vec<SeqnoCounts>,
 }
 
 impl<'o, 'f> Counted<'o, 'f> {
     pub(super) fn new(recording: &CaptureRecording<'_>, tables: ParquetTables<'o, 'f>) -> Self {
-        let rings = recording.capture.rings().iter().map(|ring| RingCounts {
+        let rings = recording.capture.rings().iter().map(|ring| SeqnoCounts {
             name: ring.name.clone(),
             first_seqno: ring.first_seqno,
             last_seqno: ring.first_seqno.saturating_sub(1),
-            ..RingCounts::default()
+            ..SeqnoCounts::default()
         });
         Self { tables, rings: rings.collect() }
     }
