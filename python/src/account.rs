@@ -1,51 +1,43 @@
 //! How many events there are, and how many were lost.
 
-use eventring::capture::{CaptureFile, CaptureStats, CapturedRing};
+use eventring::export::SeqnoCounts;
 use eventring::reader::GapCause;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::collections::BTreeMap;
 
-/// The counts of one ring.
-#[derive(Clone, Default)]
-struct RingAccount {
-    name: String,
-    read: u64,
-    lost: u64,
-    given_up: u64,
-    by_cause: BTreeMap<&'static str, u64>,
-    first_seqno: u64,
-    last_seqno: u64,
+/// The counts of all rings.
+#[derive(Clone)]
+pub(crate) struct Account {
+    rings: Vec<SeqnoCounts>,
+    /// False if the end is missing, so that nobody knows how many events were lost.
+    has_end: bool,
 }
 
-/// The counts of all rings. Of each ring, ``read + lost + given_up`` are all seqnos from ``first_seqno`` to
-/// ``last_seqno``.
-#[derive(Clone, Default)]
-pub(crate) struct Account(Vec<RingAccount>);
+/// A count of a ring.
+type Count = fn(&SeqnoCounts) -> u64;
+
+/// The counts that a ring has, and all rings together.
+const COUNTS: [(&str, Count); 6] = [
+    ("read", |ring| ring.read),
+    (LOST, SeqnoCounts::lost),
+    ("given_up", |ring| ring.missing_by(GapCause::GivenUp)),
+    ("filtered", |ring| ring.missing_by(GapCause::Filtered)),
+    ("damaged", |ring| ring.missing_by(GapCause::Damaged)),
+    ("lost_payloads", |ring| ring.lost_payloads),
+];
+const LOST: &str = "lost";
 
 impl Account {
-    /// Adds the counts of a capture, or of the next batch of one.
-    pub(crate) fn add(&mut self, capture: &CaptureFile) {
-        let Some(end) = capture.end() else { return };
-        self.add_stats(capture.rings(), &end.stats);
+    pub(crate) fn new(rings: Vec<SeqnoCounts>, has_end: bool) -> Self {
+        Self { rings, has_end }
     }
 
-    fn add_stats(&mut self, rings: &[CapturedRing], stats: &CaptureStats) {
-        for (index, (ring, stats)) in rings.iter().zip(&stats.rings).enumerate() {
-            if self.0.len() <= index {
-                let (name, first_seqno) = (ring.name.clone(), ring.first_seqno);
-                self.0.push(RingAccount { name, first_seqno, ..RingAccount::default() });
-            }
-            let account = &mut self.0[index];
-            account.read += stats.events;
-            account.lost += stats.lost();
-            account.given_up += stats.given_up();
-            account.last_seqno = account.last_seqno.max(stats.last_seqno);
-            for cause in GapCause::OF_RINGS {
-                match stats.missing_by(cause) {
-                    0 => {}
-                    count => *account.by_cause.entry(cause.name()).or_default() += count,
-                }
+    /// Adds the counts of the next batch.
+    pub(crate) fn add(&mut self, batch: Vec<SeqnoCounts>) {
+        for (index, counts) in batch.into_iter().enumerate() {
+            match self.rings.get_mut(index) {
+                Some(ring) => ring.add(&counts),
+                None => self.rings.push(counts),
             }
         }
     }
@@ -53,26 +45,35 @@ impl Account {
     /// Returns the counts as a dictionary: those of all rings, and of each ring.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let account = PyDict::new(py);
-        let sum = |count: fn(&RingAccount) -> u64| self.0.iter().map(count).sum::<u64>();
-        account.set_item("read", sum(|ring| ring.read))?;
-        account.set_item("lost", sum(|ring| ring.lost))?;
-        account.set_item("given_up", sum(|ring| ring.given_up))?;
-        let rings: PyResult<Vec<Bound<'py, PyDict>>> = self.0.iter().map(|ring| ring.to_dict(py)).collect();
+        self.set_counts(&account, &self.rings)?;
+        let rings: PyResult<Vec<_>> = self.rings.iter().map(|ring| self.of_ring(py, ring)).collect();
         account.set_item("rings", rings?)?;
         Ok(account)
     }
-}
 
-impl RingAccount {
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn of_ring<'py>(&self, py: Python<'py>, ring: &SeqnoCounts) -> PyResult<Bound<'py, PyDict>> {
         let account = PyDict::new(py);
-        account.set_item("ring", &self.name)?;
-        account.set_item("read", self.read)?;
-        account.set_item("lost", self.lost)?;
-        account.set_item("given_up", self.given_up)?;
-        account.set_item("missing_by_cause", self.by_cause.clone())?;
-        account.set_item("first_seqno", self.first_seqno)?;
-        account.set_item("last_seqno", self.last_seqno)?;
+        account.set_item("ring", &ring.name)?;
+        self.set_counts(&account, std::slice::from_ref(ring))?;
+        let by_cause = PyDict::new(py);
+        for cause in GapCause::ALL {
+            match ring.missing_by(cause) {
+                0 => {}
+                count => by_cause.set_item(cause.name(), count)?,
+            }
+        }
+        account.set_item("missing_by_cause", by_cause)?;
+        account.set_item("first_seqno", ring.first_seqno)?;
+        account.set_item("last_seqno", ring.last_seqno)?;
         Ok(account)
+    }
+
+    fn set_counts(&self, account: &Bound<'_, PyDict>, rings: &[SeqnoCounts]) -> PyResult<()> {
+        for (name, count) in COUNTS {
+            let sum = rings.iter().map(count).fold(0, u64::saturating_add);
+            let is_known = self.has_end || name != LOST;
+            account.set_item(name, is_known.then_some(sum))?;
+        }
+        Ok(())
     }
 }

@@ -6,10 +6,12 @@
 //! | `recording` | the tables of a capture, or of what rings hold now |
 //! | `tail` | what rings record, as it is recorded |
 //! | `account` | how many events there are, and how many were lost |
+//! | `interrupt` | long work that Ctrl-C ends |
 //! | `error` | errors as Python exceptions |
 
 mod account;
 mod error;
+mod interrupt;
 mod recording;
 mod table;
 mod tail;

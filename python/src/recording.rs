@@ -2,28 +2,48 @@
 
 use crate::account::Account;
 use crate::error::{EventringError, of_capture};
+use crate::interrupt::{Wanted, interruptible};
 use crate::table::Table;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use eventring::capture::CaptureFile;
+use eventring::capture::{CaptureFile, Selection};
 use eventring::export::{ArrowSink, tables_of_capture};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::io;
 use std::path::PathBuf;
 
 /// Tables that are being filled.
-#[derive(Default)]
-pub(crate) struct Tables(pub(crate) Vec<Table>);
+pub(crate) struct Tables {
+    pub(crate) tables: Vec<Table>,
+    wanted: Wanted,
+    bytes: u64,
+    bytes_max: Option<u64>,
+}
+
+impl Tables {
+    /// Makes tables without rows. They take rows while they are wanted, and up to this size in memory.
+    pub(crate) fn new(wanted: &Wanted, bytes_max: Option<u64>) -> Self {
+        Self { tables: Vec::new(), wanted: wanted.clone(), bytes: 0, bytes_max }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes_max.is_some_and(|max| self.bytes > max)
+    }
+}
 
 impl ArrowSink for Tables {
     fn table(&mut self, name: &str, schema: SchemaRef) {
-        self.0.push(Table::new(name, schema));
+        self.tables.push(Table::new(name, schema));
     }
 
     fn rows(&mut self, table: usize, rows: RecordBatch) -> io::Result<()> {
-        self.0[table].push(rows);
+        self.bytes = self.bytes.saturating_add(rows.get_array_memory_size() as u64);
+        if self.is_full() || !self.wanted.is_wanted() {
+            return Err(io::Error::other("no more rows are wanted"));
+        }
+        self.tables[table].push(rows);
         Ok(())
     }
 }
@@ -38,19 +58,46 @@ pub(crate) struct Recording {
     problems: Vec<String>,
 }
 
-impl Recording {
+/// A recording whose tables Python does not have yet.
+pub(crate) struct ReadTables {
+    tables: Vec<Table>,
+    account: Account,
+    problems: Vec<String>,
+}
+
+impl ReadTables {
     /// Reads all tables of a capture into memory.
-    pub(crate) fn of_capture(py: Python<'_>, capture: &CaptureFile) -> PyResult<Self> {
-        let mut tables = Tables::default();
-        let read = py.detach(|| tables_of_capture(capture, &mut tables));
+    pub(crate) fn of_capture(capture: CaptureFile, wanted: &Wanted, bytes_max: Option<u64>) -> PyResult<Self> {
+        let of_reading = wanted.clone();
+        let capture = capture.while_wanted(move || of_reading.is_wanted());
+        let mut tables = Tables::new(wanted, bytes_max);
+        let read = tables_of_capture(&capture, &mut tables);
+        if tables.is_full() {
+            return Err(EventringError::new_err(format!(
+                "the tables of the capture take more memory than max_bytes={}: read a part of it with start=, end=, \
+                 spans= or rings=, allow more with max_bytes=, or use `eventring export --format parquet`",
+                bytes_max.unwrap_or(0)
+            )));
+        }
         let summary = read.map_err(of_capture)?;
-        let mut account = Account::default();
-        account.add(capture);
-        let names = tables.0.iter().map(|table| table.name().to_owned()).collect();
-        let tables: PyResult<Vec<Py<Table>>> = tables.0.into_iter().map(|table| Py::new(py, table)).collect();
-        Ok(Self { tables: tables?, names, account, problems: summary.problems })
+        let account = Account::new(summary.rings, capture.end().is_some());
+        Ok(Self { tables: tables.tables, account, problems: summary.problems })
     }
 
+    /// Adds problems that were found before.
+    pub(crate) fn with_problems(mut self, problems: Vec<String>) -> Self {
+        self.problems.splice(0..0, problems);
+        self
+    }
+
+    pub(crate) fn into_recording(self, py: Python<'_>) -> PyResult<Recording> {
+        let names = self.tables.iter().map(|table| table.name().to_owned()).collect();
+        let tables: PyResult<Vec<Py<Table>>> = self.tables.into_iter().map(|table| Py::new(py, table)).collect();
+        Ok(Recording { tables: tables?, names, account: self.account, problems: self.problems })
+    }
+}
+
+impl Recording {
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Py<Table>> {
         let index = self.names.iter().position(|known| known == name);
         let index =
@@ -106,8 +153,8 @@ impl Recording {
         self.table(py, "rings")
     }
 
-    /// The counts: ``read``, ``lost``, ``given_up``, and the same for each ring with the causes. Without counts if the
-    /// capture was cut off before its end.
+    /// The counts: ``read``, ``lost``, ``given_up``, ``filtered``, ``damaged`` and ``lost_payloads``, and the same for
+    /// each ring with the causes. ``lost`` is ``None`` if the capture was cut off before its end.
     #[getter]
     fn account<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.account.to_dict(py)
@@ -119,21 +166,42 @@ impl Recording {
         self.problems.clone()
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    fn __repr__(&self) -> String {
         let rows = |table: &Py<Table>| table.get().rows();
         let tables = self.names.iter().zip(&self.tables).map(|(name, table)| format!("{name}: {}", rows(table)));
-        let _ = py;
         format!("<eventring.Recording {{{}}}>", tables.collect::<Vec<_>>().join(", "))
     }
 }
 
 /// Reads captures: one, the files of a rotated one, or captures of different programs, which become one.
+///
+/// The rest selects a part: what was recorded from ``start`` until ``end`` (nanoseconds since the epoch), the spans of
+/// these names with everything in them, what is in these rings. The tables may take ``max_bytes`` bytes of memory; None
+/// means any size.
 #[pyfunction]
-#[pyo3(signature = (*paths))]
-pub(crate) fn read(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Recording> {
+#[pyo3(signature = (*paths, start=None, end=None, spans=None, rings=None, max_bytes=4294967296))]
+pub(crate) fn read(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    start: Option<u64>,
+    end: Option<u64>,
+    spans: Option<Vec<String>>,
+    rings: Option<Vec<String>>,
+    max_bytes: Option<u64>,
+) -> PyResult<Recording> {
     if paths.is_empty() {
-        return Err(EventringError::new_err("no capture is named, expected one at least: read(\"trace.evc\")"));
+        return Err(PyTypeError::new_err("no capture is named, expected one at least: read(\"trace.evc\")"));
     }
-    let capture = py.detach(|| CaptureFile::open_all(&paths)).map_err(of_capture)?;
-    Recording::of_capture(py, &capture)
+    let selection = start.into_iter().fold(Selection::new(), Selection::from_epoch_nanos);
+    let selection = end.into_iter().fold(selection, Selection::to_epoch_nanos);
+    let selection = spans.into_iter().flatten().fold(selection, Selection::span);
+    let selection = rings.into_iter().flatten().fold(selection, Selection::ring);
+    let read = interruptible(py, move |wanted| {
+        let of_reading = wanted.clone();
+        let capture = CaptureFile::open_all(&paths).map_err(of_capture)?;
+        let mut capture = capture.while_wanted(move || of_reading.is_wanted());
+        capture.select(&selection).map_err(of_capture)?;
+        ReadTables::of_capture(capture, wanted, max_bytes)
+    });
+    read?.into_recording(py)
 }

@@ -8,8 +8,8 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// A table: columns with names, and batches of rows in the order of time. Arrow libraries take it as it is:
-/// ``pyarrow.table(t)``, ``polars.DataFrame(t)``, ``pandas.DataFrame.from_arrow(t)``, DuckDB in a query.
+/// A table: columns with names, and batches of rows, each of them in the order of time. Arrow libraries take it as it
+/// is: ``pyarrow.table(t)``, ``polars.DataFrame(t)``, ``pandas.DataFrame.from_arrow(t)`` (pandas 3), DuckDB in a query.
 #[pyclass(frozen, module = "eventring")]
 pub(crate) struct Table {
     name: String,

@@ -1,8 +1,10 @@
 """Rings and captures for the tests, made by the project's own programs."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -27,3 +29,37 @@ def place(tmp_path_factory):
     subprocess.run([SERVICE, "--requests", "500", "--ring", ring, "--keep"], check=True, capture_output=True)
     run("capture", ring, "-o", directory / "shop.evc", "--json")
     return directory
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """Returns a directory with a kept ring `exec` of typed events, which has lost its oldest ones, and `exec.evc`."""
+    directory = tmp_path_factory.mktemp("demo")
+    ring = directory / "exec"
+    run("demo", "--seconds", "1", "--rate", "150000", "--threads", "2", "--ring", f"{ring}:16:27", "--keep", "--quiet")
+    run("capture", ring, "-o", directory / "exec.evc", "--json")
+    return directory
+
+
+@contextlib.contextmanager
+def running(ring, *options):
+    """Runs the HTTP service with this ring until the block ends."""
+    command = [SERVICE, "--requests", "100000000", "--ring", ring, *options]
+    service = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+    try:
+        while not ring.exists():
+            time.sleep(0.01)
+        yield service
+    finally:
+        service.kill()
+        service.wait()
+
+
+def assert_each_seqno_is_counted_once(account):
+    """Checks the sums of an account."""
+    for ring in account["rings"]:
+        counted = ring["read"] + ring["lost"] + ring["given_up"] + ring["filtered"]
+        assert counted == ring["last_seqno"] - ring["first_seqno"] + 1, ring
+        assert ring["read"] + sum(ring["missing_by_cause"].values()) == counted, ring
+    for name in ["read", "lost", "given_up", "filtered", "damaged", "lost_payloads"]:
+        assert account[name] == sum(ring[name] for ring in account["rings"]), name

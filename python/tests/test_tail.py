@@ -1,16 +1,15 @@
 """Rings, live and dead: snapshots, tails and their accounts."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
+import threading
 import time
 
 import eventring
 import pyarrow
 import pytest
-from conftest import EVENTRING, SERVICE
+from conftest import EVENTRING, SERVICE, assert_each_seqno_is_counted_once, running
 
 
 def rows(tables, name):
@@ -54,7 +53,89 @@ def test_a_tail_has_every_span_once(place):
     expected = {row["id"]: {name: row[name] for name in names} for row in whole}
     assert {row["id"]: row for row in spans} == expected and len(spans) == len(expected)
     assert tail.account["read"] == eventring.read(place / "shop.evc").account["read"]
-    assert list(tail) == []
+    assert list(tail) == [] and tail.problems == []
+
+
+def assert_has_every_closed_span_once(batches, ring):
+    """Checks the batches of a tail of a program that stands still, against what its ring still holds."""
+    closed = [row["id"] for row in rows(batches, "spans") if not row["open"]]
+    assert len(closed) == len(set(closed))
+    now = pyarrow.table(eventring.open(ring).snapshot().spans).to_pylist()
+    expected = {row["id"] for row in now if not row["open"] and not row["may_have_losses"]}
+    assert len(expected) > 10 and expected - set(closed) == set()
+
+
+def test_a_tail_of_an_idle_program_shows_each_closed_span_before_it_ends(tmp_path):
+    ring = tmp_path / "idle"
+    # Soon all customers wait for a slow request.
+    with running(ring, "--slow-every", 20, "--slow-ms", 600000):
+        rings, read = eventring.open(ring), 0
+        while (now := rings.snapshot()).account["read"] != read:
+            read = now.account["read"]
+            time.sleep(0.5)
+        expected = {row["id"] for row in pyarrow.table(now.spans).to_pylist() if not row["open"]}
+        tail, closed = rings.tail(every=0.1, timeout=20), []
+        for batch in tail:
+            spans = pyarrow.table(batch["spans"]).to_pylist()
+            # Only the last batch has open spans.
+            assert not any(row["open"] for row in spans)
+            closed += [row["id"] for row in spans]
+            if expected <= set(closed):
+                break
+        assert len(expected) > 10 and sorted(closed) == sorted(expected)
+        tail.close()
+        last = list(tail)
+        assert len(last) == 1 and all(row["open"] for row in rows(last, "spans"))
+
+
+@pytest.mark.parametrize("end", ["timeout", "close"])
+def test_a_tail_that_ends_has_each_closed_span_once(tmp_path, end):
+    ring = tmp_path / "stopped"
+    with running(ring) as service:
+        tail = eventring.open(ring).tail(every=0.1, timeout=1 if end == "timeout" else None)
+        batches = [next(tail), next(tail)]
+        service.send_signal(signal.SIGSTOP)
+        if end == "close":
+            tail.close()
+        batches += tail
+        assert_has_every_closed_span_once(batches, ring)
+        assert_each_seqno_is_counted_once(tail.account)
+        assert list(tail) == []
+
+
+def test_the_timeout_counts_from_the_last_event_even_if_batches_are_rare(tmp_path):
+    ring = tmp_path / "busy"
+    with running(ring) as service:
+        tail = eventring.open(ring).tail(every=8, timeout=1)
+        # A timeout that counts from the last batch would end the tail after a second.
+        first = next(tail)
+        assert len(first["spans"]) > 0
+        service.send_signal(signal.SIGSTOP)
+        assert_has_every_closed_span_once([first, *tail], ring)
+
+
+def test_only_one_thread_at_a_time_takes_a_batch_and_the_account_does_not_wait_for_it(tmp_path):
+    ring = tmp_path / "stopped"
+    with running(ring) as service:
+        service.send_signal(signal.SIGSTOP)
+        tail = eventring.open(ring).tail(new=True)
+        # The other thread waits for a batch that does not come.
+        other = threading.Thread(target=lambda: list(tail))
+        other.start()
+        while True:
+            try:
+                with pytest.raises(ValueError, match="another thread"):
+                    next(iter([])) if not other.is_alive() else tail.__next__()
+                break
+            except StopIteration:
+                time.sleep(0.01)
+        begin = time.monotonic()
+        for _ in range(200):
+            assert tail.account["read"] == 0
+        # Each would wait for a tenth of a second if the other thread's wait held its lock.
+        assert time.monotonic() - begin < 5
+        tail.close()
+        other.join()
 
 
 def test_the_account_of_a_live_tail_is_that_of_watch(tmp_path):
@@ -69,8 +150,7 @@ def test_the_account_of_a_live_tail_is_that_of_watch(tmp_path):
     assert service.wait() == 0 and batches
     of_watch = counts(watch.communicate()[0])
     account = tail.account
-    for ring in account["rings"]:
-        assert ring["read"] + ring["lost"] + ring["given_up"] == ring["last_seqno"]
+    assert_each_seqno_is_counted_once(account)
     all_seqnos = account["read"] + account["lost"] + account["given_up"]
     assert all_seqnos == sum(of_watch), (account, of_watch)
     if of_watch[1] == 0:
@@ -91,10 +171,7 @@ def test_losses_before_the_start_are_counted_as_watch_counts_them(tmp_path):
 
 def test_a_tail_ends_after_its_timeout_and_when_it_is_closed(place, tmp_path):
     ring = tmp_path / "idle"
-    service = subprocess.Popen([SERVICE, "--requests", "100000000", "--ring", ring], stdout=subprocess.DEVNULL)
-    try:
-        while not ring.exists():
-            time.sleep(0.01)
+    with running(ring) as service:
         rings = eventring.open(ring)
         assert rings.is_live == [True]
         service.send_signal(signal.SIGSTOP)
@@ -106,26 +183,11 @@ def test_a_tail_ends_after_its_timeout_and_when_it_is_closed(place, tmp_path):
         with rings.tail(new=True) as tail:
             assert len(next(tail)) > 3
         assert list(tail) == []
-    finally:
-        service.kill()
-        service.wait()
-    with pytest.raises(eventring.EventringError, match="above 0"):
-        eventring.open(place / "shop").tail(every=0)
+    for options in [{"every": 0}, {"every": -1}, {"timeout": 0}]:
+        with pytest.raises(ValueError, match="above 0"):
+            eventring.open(place / "shop").tail(**options)
 
 
-def test_ctrl_c_ends_the_wait_of_a_tail(tmp_path):
-    ring = tmp_path / "idle"
-    service = subprocess.Popen([SERVICE, "--requests", "100000000", "--ring", ring], stdout=subprocess.DEVNULL)
-    try:
-        while not ring.exists():
-            time.sleep(0.01)
-        service.send_signal(signal.SIGSTOP)
-        script = f"import eventring; print('ready', flush=True); list(eventring.open({str(ring)!r}).tail(new=True))"
-        child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert child.stdout.readline() == b"ready\n"
-        time.sleep(0.5)
-        os.kill(child.pid, signal.SIGINT)
-        assert b"KeyboardInterrupt" in child.communicate(timeout=20)[1]
-    finally:
-        service.kill()
-        service.wait()
+def test_a_tail_with_tiny_batches_does_not_only_make_batches(place):
+    batches = list(eventring.open(place / "shop").tail(every=1e-9))
+    assert sum(len(batch["spans"]) for batch in batches) == len(eventring.read(place / "shop.evc").spans)

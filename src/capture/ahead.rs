@@ -55,12 +55,22 @@ pub(super) struct BlocksAhead {
     /// The blocks from `next` on that are being decoded or were decoded.
     begun: VecDeque<Receiver<Decoded>>,
     begun_bytes: u64,
+    /// The process whose threads decode the blocks.
+    process: u32,
 }
 
 impl BlocksAhead {
     pub(super) fn new(blocks: Vec<FileBlock>, wanted: PayloadsWanted) -> Self {
         let stored_bytes = blocks.iter().map(|block| block.block.header.stored_bytes).sum();
-        Self { blocks, stored_bytes, wanted, next: 0, begun: VecDeque::new(), begun_bytes: 0 }
+        Self {
+            blocks,
+            stored_bytes,
+            wanted,
+            next: 0,
+            begun: VecDeque::new(),
+            begun_bytes: 0,
+            process: std::process::id(),
+        }
     }
 
     /// Takes the next block. Waits until it is decoded.
@@ -68,6 +78,11 @@ impl BlocksAhead {
         let block = self.blocks.get(self.next)?.clone();
         self.begin();
         self.next += 1;
+        // A forked child has none of the threads that were to decode the blocks, and so decodes them itself.
+        if self.process != std::process::id() {
+            (self.process, self.begun_bytes) = (std::process::id(), 0);
+            self.begun.clear();
+        }
         let Some(decoded) = self.begun.pop_front() else {
             let decoded = block.decode(self.wanted);
             return Some((block, decoded));

@@ -261,6 +261,11 @@ pub(crate) trait BatchSink {
 
     /// Takes note that the present batch is whole.
     fn end(&mut self, batch: &Batch<'_>) -> Result<(), CaptureError>;
+
+    /// Returns true if the present batch is wanted even if it is empty.
+    fn wants_empty(&self) -> bool {
+        false
+    }
 }
 
 /// The batches of a capture, of which one is being written.
@@ -280,6 +285,11 @@ impl<'o> BatchParts<'o> {
     pub(super) fn end(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
         self.0.end(&Batch { end, rings })
     }
+
+    /// Returns true if the present batch is wanted even if it is empty.
+    pub(super) fn want_empty(&self) -> bool {
+        self.0.wants_empty()
+    }
 }
 
 /// Batches in memory, each of which `send` gets when it is whole. One that says nothing new is not sent; the end of all
@@ -287,14 +297,33 @@ impl<'o> BatchParts<'o> {
 pub(crate) struct BatchesInMemory<'s> {
     bytes: Rc<RefCell<Vec<u8>>>,
     send: SendBatch<'s>,
+    /// For a follower, who learns from an empty batch that nothing more has come until its end; otherwise `None`.
+    following: Option<Following>,
 }
+
+/// The knowledge of a follower.
+#[derive(Default)]
+struct Following {
+    /// The end of the last batch that was not empty, in nanoseconds since the epoch.
+    last_nanos: u64,
+    /// True while an empty batch would say something new.
+    wants_empty: bool,
+}
+
+/// The time after which an empty batch says that what was recorded before it has come, also from other threads.
+const QUIET_NANOS: u64 = 10_000_000;
 
 /// A function that sends the bytes of a batch.
 type SendBatch<'s> = &'s mut dyn FnMut(&[u8], &Batch<'_>) -> Result<(), CaptureError>;
 
 impl<'s> BatchesInMemory<'s> {
     pub(crate) fn new(send: SendBatch<'s>) -> Self {
-        Self { bytes: Rc::default(), send }
+        Self { bytes: Rc::default(), send, following: None }
+    }
+
+    /// Sends an empty batch, too, after one that is not empty, and while a ring has events that cannot be read yet.
+    fn for_a_follower(self) -> Self {
+        Self { following: Some(Following::default()), ..self }
     }
 }
 
@@ -305,10 +334,20 @@ impl BatchSink for BatchesInMemory<'_> {
     }
 
     fn end(&mut self, batch: &Batch<'_>) -> Result<(), CaptureError> {
-        if batch.is_empty() && !batch.end.reason.is_final() {
+        if let Some(following) = &mut self.following {
+            let ended = batch.end.ended_epoch_nanos;
+            let has_unread = batch.end.stats.rings.iter().any(|ring| ring.unread > 0);
+            following.last_nanos = if batch.is_empty() { following.last_nanos } else { ended };
+            let is_quiet = ended.saturating_sub(following.last_nanos) >= QUIET_NANOS;
+            following.wants_empty = has_unread || !is_quiet;
+        } else if batch.is_empty() && !batch.end.reason.is_final() {
             return Ok(());
         }
         (self.send)(&self.bytes.borrow(), batch)
+    }
+
+    fn wants_empty(&self) -> bool {
+        self.following.as_ref().is_some_and(|following| following.wants_empty)
     }
 }
 
@@ -355,6 +394,9 @@ pub(crate) fn capture_batches(
 /// [`ControlFlow::Break`]; `progress` is called several times a second. With `only_new`, leaves out what the rings hold
 /// at the beginning.
 ///
+/// After the last events comes an empty batch: its end says until when nothing more was recorded. Returns failures that
+/// did not end the capture.
+///
 /// # Errors
 /// As [`capture_rings`](super::capture_rings).
 #[doc(hidden)]
@@ -363,9 +405,12 @@ pub fn follow_rings(
     every: Duration,
     only_new: bool,
     take: &mut dyn FnMut(CaptureFile) -> ControlFlow<()>,
-    progress: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<(), CaptureError> {
+    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+) -> Result<Vec<String>, CaptureError> {
     const BATCH_BYTES_MAX: u64 = 8 << 20;
+    /// With shorter times, the capture would only be busy with itself.
+    const EVERY_MIN: Duration = Duration::from_millis(20);
+    let every = every.max(EVERY_MIN);
     let (start, filter) = (BatchStart::default(), BatchFilter::new());
     let level = CaptureOptions::DEFAULT_LEVEL;
     let options = BatchOptions { bytes_max: BATCH_BYTES_MAX, every, level, start, filter, only_new };
@@ -376,9 +421,13 @@ pub fn follow_rings(
         is_over.set(is_over.get() || take(read_batch(bytes)?).is_break());
         Ok(())
     };
-    let mut progress = |_: &_| match is_over.get() {
+    let mut progress = |done: &CaptureProgress| match is_over.get() {
         true => ControlFlow::Break(()),
-        false => progress(),
+        false => progress(done),
     };
-    capture_batches(&mut next_ring, &mut BatchesInMemory::new(&mut send), &options, &mut progress).map(drop)
+    let mut batches = BatchesInMemory::new(&mut send).for_a_follower();
+    capture_batches(&mut next_ring, &mut batches, &options, &mut progress).map(|summary| summary.problems)
 }
+
+#[cfg(test)]
+mod following_tests;

@@ -92,7 +92,13 @@ impl CaptureFile {
     }
 
     pub(super) fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {
-        ReadPlan { rings: self.rings.len(), wanted, sieve: choice.map(Sieve::new), progress: self.progress.clone() }
+        ReadPlan {
+            rings: self.rings.len(),
+            wanted,
+            sieve: choice.map(Sieve::new),
+            progress: self.progress.clone(),
+            is_wanted: self.is_wanted.clone(),
+        }
     }
 
     /// Returns the blocks of events of all files.
@@ -116,5 +122,13 @@ impl CaptureFile {
     #[must_use]
     pub fn with_progress(self, report: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
         Self { progress: Some(Arc::new(report)), ..self }
+    }
+
+    /// Makes each reading of the capture end early, as if no more events followed, once `is_wanted` returns false. It
+    /// is asked before each block. The caller knows by it that the result is not whole.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn while_wanted(self, is_wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { is_wanted: Some(Arc::new(is_wanted)), ..self }
     }
 }

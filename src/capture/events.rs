@@ -35,11 +35,15 @@ pub struct CaptureEvents {
     /// The filter of records, if not all records are wanted.
     sieve: Option<Sieve>,
     progress: Option<Progress>,
+    is_wanted: Option<IsWanted>,
     read_bytes: u64,
 }
 
 /// A function that learns how many bytes of how many have been read.
 pub(super) type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// A function that says whether anybody still wants more events.
+pub(super) type IsWanted = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The way in which the events of a capture are read.
 pub(super) struct ReadPlan {
@@ -48,6 +52,7 @@ pub(super) struct ReadPlan {
     pub(super) wanted: PayloadsWanted,
     pub(super) sieve: Option<Sieve>,
     pub(super) progress: Option<Progress>,
+    pub(super) is_wanted: Option<IsWanted>,
 }
 
 /// A block in memory.
@@ -96,7 +101,7 @@ enum NextRecord {
 impl CaptureEvents {
     /// Makes an iterator over the blocks of files. The blocks of each ring are in the order of seqnos.
     pub(super) fn new(blocks: impl Iterator<Item = FileBlock>, plan: ReadPlan) -> Self {
-        let ReadPlan { rings, wanted, sieve, progress } = plan;
+        let ReadPlan { rings, wanted, sieve, progress, is_wanted } = plan;
         // A block is needed when a record with its first sort time, or a later one, is to be returned. The blocks of a
         // ring are opened in their order, whatever their headers say.
         let mut of_rings = vec![0; rings];
@@ -131,6 +136,7 @@ impl CaptureEvents {
             problems,
             sieve,
             progress,
+            is_wanted,
             read_bytes: 0,
         }
     }
@@ -193,6 +199,9 @@ impl CaptureEvents {
     fn choose_ring(&mut self) -> Option<u32> {
         if let Some((ring, _)) = self.current.take() {
             self.put_back(ring);
+        }
+        if self.is_wanted.as_ref().is_some_and(|is_wanted| !is_wanted()) {
+            return None;
         }
         loop {
             let first = self.heads.peek().map(|Reverse((key, _))| *key);

@@ -238,12 +238,23 @@ impl CaptureFixture {
         self.file
     }
 
-    pub(crate) fn file(mut self) -> File {
+    pub(crate) fn file(self) -> File {
+        self.ended(EndReason::WritersEnded, 9999)
+    }
+
+    fn ended(mut self, reason: EndReason, ended_epoch_nanos: u64) -> File {
         self.end_block();
         let stats = CaptureStats { rings: self.rings.into_iter().map(|ring| ring.stats).collect() };
-        let end = CaptureEnd { reason: EndReason::WritersEnded, ended_epoch_nanos: 9999, hurried_events: 0, stats };
-        self.writer.finish(&end).unwrap();
+        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos, hurried_events: 0, stats }).unwrap();
         self.file
+    }
+
+    /// Makes a batch that ends at this time, and that others follow. `behind` names the rings with events that are not
+    /// in this batch.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn batch(mut self, ended_epoch_nanos: u64, behind: &[usize]) -> CaptureFile {
+        behind.iter().for_each(|ring| self.rings[*ring].stats.unread = 1);
+        CaptureFile::from_file(self.ended(EndReason::Rotated, ended_epoch_nanos)).unwrap()
     }
 
     pub(crate) fn open(self) -> CaptureFile {

@@ -39,6 +39,7 @@
 //! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
 //! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
 //! | `batches` | a capture into small whole files, which are sent away |
+//! | `present` | a capture of what rings hold now |
 //! | `batch_filter` | the events that a capture into batches leaves out |
 //! | `received` | a capture file that grows by batches |
 //! | `fit` | the part of a block that fits into the rest of a file |
@@ -76,6 +77,7 @@ mod output_entry;
 mod overlaps;
 mod pace;
 mod parts;
+mod present;
 mod read;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
 mod read_files;
@@ -113,6 +115,8 @@ pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
 pub use options::CaptureOptions;
+#[doc(hidden)]
+pub use present::capture_now;
 // Public for the program `eventring`, which makes its other files (exports and snapshots) in the same way.
 #[cfg(feature = "export")]
 pub(crate) use events::{ContentRef, RecordRef};

@@ -302,7 +302,7 @@ impl<'o> Output<'o> {
     /// Begins a new file if the current file is old enough. Returns false if the new file would make all files together
     /// too large.
     pub(super) fn tick(&mut self, now: Instant) -> Result<bool, CaptureError> {
-        let may_rotate = self.has_records || !self.parts.are_batches();
+        let may_rotate = self.has_records || self.parts.want_empty();
         let is_old =
             may_rotate && self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
         let is_asked = match &self.parts {
@@ -362,6 +362,8 @@ impl<'o> Output<'o> {
             self.collect_tables(None)?;
         }
         self.write_tables()?;
+        // The time is that before the last look at the rings: earlier events are in the counts, or among `unread`.
+        let ended_epoch_nanos = Clock::global().now_epoch_nanos();
         for index in 0..self.described {
             if let Some(gap) = self.rings[index].missing.take() {
                 let gaps = vec![PlacedGap { events_before: 0, gap }];
@@ -379,7 +381,7 @@ impl<'o> Output<'o> {
         let stats = CaptureStats { rings };
         self.finished.add(&stats);
         let hurried_events = self.hurried_events;
-        let end = CaptureEnd { reason, ended_epoch_nanos: Clock::global().now_epoch_nanos(), hurried_events, stats };
+        let end = CaptureEnd { reason, ended_epoch_nanos, hurried_events, stats };
         self.writer.finish(&end)?;
         self.parts.end(&end, &self.rings)?;
         self.has_ended = true;

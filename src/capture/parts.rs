@@ -57,10 +57,17 @@ impl Parts<'_> {
         }
     }
 
-    /// Returns true if each file has only the table entries that its own events may need, and an empty file is never
-    /// ended for its age.
+    /// Returns true if each file has only the table entries that its own events may need.
     pub(super) fn are_batches(&self) -> bool {
         matches!(self, Self::Batches(_))
+    }
+
+    /// Returns true if a file is ended for its age even if it is empty.
+    pub(super) fn want_empty(&self) -> bool {
+        match self {
+            Self::Batches(batches) => batches.want_empty(),
+            Self::Writer(_) | Self::Path(_) | Self::Rolling(_) => true,
+        }
     }
 
     /// Returns the file that is being written, for messages.

@@ -3,7 +3,7 @@
 use super::block;
 use super::end::CaptureEnd;
 use super::error::{CaptureError, CaptureErrorKind};
-use super::events::Progress;
+use super::events::{IsWanted, Progress};
 use super::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, MAGIC, RINGS_MAX,
     VERSION, decode_footer, decode_index,
@@ -45,6 +45,7 @@ pub struct CaptureFile {
     /// The part of the capture that was selected.
     pub(super) choice: Option<Arc<Choice>>,
     pub(super) progress: Option<Progress>,
+    pub(super) is_wanted: Option<IsWanted>,
 }
 
 /// The rings of a file, as indices of the rings of all files that are read together.
@@ -132,6 +133,7 @@ impl CaptureFile {
             later: Vec::new(),
             choice: None,
             progress: None,
+            is_wanted: None,
         };
         match capture.read_index() {
             Some(blocks) => capture.blocks = blocks,
@@ -242,6 +244,14 @@ impl CaptureFile {
         let blocks = self.blocks.iter().map(|block| &block.header);
         let of_ring = blocks.filter(|header| header.kind == BlockKind::Events && header.ring == ring);
         of_ring.map(|header| header.last_seqno).max()
+    }
+
+    /// Returns the time of the last event of a ring in this file, in nanoseconds since the epoch.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn last_nanos_of(&self, ring: u32) -> Option<u64> {
+        let blocks = self.blocks.iter().map(|block| &block.header);
+        let of_ring = blocks.filter(|header| header.kind == BlockKind::Events && header.ring == ring);
+        of_ring.map(|header| header.last_nanos).max()
     }
 
     /// Gives the shards whose schema text was left out that of their shard 0.

@@ -2,10 +2,18 @@
 
 use std::sync::OnceLock;
 
+/// The threads, and the process that has them.
+struct Workers {
+    process: u32,
+    threads: Option<rayon::ThreadPool>,
+}
+
 /// Returns the threads. They are not those of rayon's global pool: a program may read a capture on such a thread, and
-/// would then wait for itself. Returns `None` if no threads can be made.
+/// would then wait for itself. Returns `None` if no threads can be made, and in a forked child: it has a copy of the
+/// pool without its threads, and would wait for ever for what it gives to them.
 pub(crate) fn worker_threads() -> Option<&'static rayon::ThreadPool> {
-    static THREADS: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
+    static WORKERS: OnceLock<Workers> = OnceLock::new();
     let make = || rayon::ThreadPoolBuilder::new().thread_name(|_| "capture-worker".into()).build().ok();
-    THREADS.get_or_init(make).as_ref()
+    let workers = WORKERS.get_or_init(|| Workers { process: std::process::id(), threads: make() });
+    workers.threads.as_ref().filter(|_| workers.process == std::process::id())
 }

@@ -7,14 +7,12 @@ use super::processes;
 use super::reading::ReadingBar;
 use super::selection::{SelectionArgs, SpanArgs};
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
-use eventring::__internals::shm::{ByteCount, nameless_file};
-use eventring::capture::{CaptureFile, CaptureOptions, EndReason, NextRing, ReadFiles, Selection, capture_rings_to};
+use eventring::__internals::shm::ByteCount;
+use eventring::capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
 use eventring::export::PayloadLosses;
 use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
 use std::ffi::OsStr;
-use std::io;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -120,7 +118,7 @@ pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
     match (captures.as_slice(), others.as_slice()) {
         ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
         (_, []) => Ok(Saved::from_capture(CaptureFile::open_all(&captures)?)),
-        ([], _) => capture_now(names, needs_spans),
+        ([], _) => present(names, needs_spans),
         ([capture, ..], [other, ..]) => {
             let message = format!(
                 "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
@@ -134,7 +132,7 @@ pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
 }
 
 /// Captures the present content of the rings.
-fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
+fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let mut rings = Vec::new();
     for name in names {
         let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
@@ -148,24 +146,10 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
             ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
         }
     }
-    let no_file = |error: io::Error| {
-        let message = format!(
-            "cannot keep a copy of the ring in {}: {error}; name a directory with room in TMPDIR",
-            std::env::temp_dir().display()
-        );
-        Failure::new(Exit::of(&error.into()), message)
-    };
-    let file = nameless_file(&std::env::temp_dir()).map_err(no_file)?;
-    let copy = file.try_clone().map_err(no_file)?;
-    let options = CaptureOptions::new().compression_level(1).duration(Duration::ZERO);
     let mut read = ReadFiles::default();
     rings.iter().for_each(|ring| read.add_ring(ring));
-    let mut rings = rings.into_iter();
-    let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
-    let made = capture_rings_to(&mut next_ring, copy, &options, &mut |_| ControlFlow::Continue(()))
-        .map_err(|error| advice::on_saved(&names[0], error))?;
+    let (capture, made) = capture_now(rings, || true).map_err(|error| advice::on_saved(&names[0], error))?;
     let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);
-    let capture = CaptureFile::from_file(file)?;
     Ok(Saved { problems: made.problems, lost_pages, ..Saved::new(capture, read) })
 }
 

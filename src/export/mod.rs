@@ -73,7 +73,7 @@ pub use files::ExportFiles;
 pub use names::Names;
 #[cfg(feature = "parquet")]
 #[doc(hidden)]
-pub use parquet::{ArrowSink, ArrowTail, tables_of_capture};
+pub use parquet::{ArrowSink, ArrowSummary, ArrowTail, SeqnoCounts, tables_of_capture};
 pub use payloads::PayloadLosses;
 pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};
 

@@ -23,6 +23,9 @@ pub(super) trait Pass {
     /// other spans of the process.
     fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()>;
 
+    /// Takes the next entry for its counts: each of them, also those that stand for no event.
+    fn count(&mut self, _: &RecordingEntry<'_>) {}
+
     /// Returns an estimate of the bytes that the consumer keeps in memory at present.
     fn kept_bytes(&self) -> u64;
 }
@@ -51,7 +54,8 @@ pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Res
 }
 
 /// Passes all entries of a recording to `pass`, with the replays of the recordings before it. Returns the counts, and
-/// the times of the first and the last event.
+/// the times of the first and the last event. What the replays have kept before does not count against the memory that
+/// this recording may take.
 ///
 /// # Errors
 /// As [`run`].
@@ -63,9 +67,12 @@ pub(super) fn run_on(
     replays.resize_with(recording.processes().len().max(replays.len()), || pass.replay());
     let (mut first_nanos, mut last_nanos) = (u64::MAX, 0);
     let mut counts = ExportSummary::default();
+    let of_all = |replays: &[SpanReplay]| replays.iter().map(SpanReplay::kept_bytes).fold(0, u64::saturating_add);
+    let kept_before = of_all(replays);
     let mut unchecked_bytes = 0;
     let mut entries = recording.entries();
     while let Some(entry) = entries.next() {
+        pass.count(&entry);
         // A seqno that was given up never had an event, so it is not shown as a loss.
         if let EntryContent::Gap { cause, .. } = &entry.content
             && !cause.is_loss()
@@ -112,7 +119,7 @@ pub(super) fn run_on(
         unchecked_bytes += size_of::<RecordingEntry<'_>>() + bytes;
         if unchecked_bytes >= CHECK_BYTES {
             unchecked_bytes = 0;
-            let of_replays = replays.iter().map(SpanReplay::kept_bytes).fold(0, u64::saturating_add);
+            let of_replays = of_all(replays).saturating_sub(kept_before);
             entries.check_kept(of_replays.saturating_add(pass.kept_bytes()))?;
         }
     }

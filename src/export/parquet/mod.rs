@@ -10,7 +10,9 @@
 //! | `typed_tables` | the tables of typed events: which have a table of their own |
 //! | `table_names` | the names of those tables |
 //! | `table_sink` | the interface of whoever takes the rows |
-//! | `arrow` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
+//! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
+//! | `seqno_counts` | the counts of each ring's seqnos, for whoever takes Arrow arrays |
+//! | `tail_progress` | until when all records of rings have come |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
 //! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
@@ -22,6 +24,7 @@
 //! | `numbers` | columns of numbers |
 
 mod arrow;
+mod arrow_tail;
 mod column_names;
 mod field_types;
 mod fields;
@@ -32,12 +35,14 @@ mod payload;
 mod rings;
 mod row_groups;
 mod samples;
+mod seqno_counts;
 mod sites;
 mod spans;
 mod table;
 mod table_names;
 mod table_sink;
 mod tables;
+mod tail_progress;
 mod typed_events;
 mod typed_tables;
 
@@ -53,7 +58,9 @@ use std::thread;
 use table_sink::TableSink;
 use tables::ParquetTables;
 
-pub use arrow::{ArrowSink, ArrowTail, tables_of_capture};
+pub use arrow::{ArrowSink, ArrowSummary, tables_of_capture};
+pub use arrow_tail::ArrowTail;
+pub use seqno_counts::SeqnoCounts;
 
 /// A file that each export has, and a text in it that says who wrote the file.
 pub(super) const MARK: (&str, &str) = ("rings.parquet", CREATED_BY);

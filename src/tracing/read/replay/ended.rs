@@ -10,6 +10,9 @@ use std::collections::HashSet;
 /// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
 /// of the span at the same time, and these records may come later in the stream than the close.
 pub(crate) const GRACE_NANOS: u64 = 5_000_000;
+/// The number of pairs of a thread and a ring to which it has recorded that are kept for threads that are in no span.
+#[cfg(any(feature = "live", feature = "parquet"))]
+const LINKS_MAX: usize = 1 << 17;
 /// The number of places that are kept for later spans.
 #[cfg(feature = "export")]
 const FREE_MAX: usize = 4096;
@@ -25,9 +28,18 @@ impl SpanReplay {
     /// Takes the next closed span as [`Self::take_closed`] does. [`Self::recycle`] takes it back.
     #[inline]
     pub(crate) fn take_closed_place(&mut self) -> Option<Box<Span>> {
+        let reached_nanos = self.now_epoch_nanos;
+        #[cfg(feature = "parquet")]
+        let reached_nanos = self.reached_in_batch().unwrap_or(reached_nanos);
+        self.take_closed_until(reached_nanos.checked_sub(GRACE_NANOS)?)
+    }
+
+    /// Takes the next span that was closed until this time.
+    #[inline]
+    pub(super) fn take_closed_until(&mut self, until_nanos: u64) -> Option<Box<Span>> {
         loop {
             let (closed, id) = *self.closing.front()?;
-            if closed.saturating_add(GRACE_NANOS) > self.now_epoch_nanos {
+            if closed > until_nanos {
                 return None;
             }
             self.closing.pop_front();
@@ -38,6 +50,19 @@ impl SpanReplay {
                 return Some(span);
             }
         }
+    }
+
+    /// Notes that the stream has reached this time, in nanoseconds since the epoch, even if it has no event then.
+    #[cfg(any(feature = "live", feature = "parquet"))]
+    pub(crate) fn advance(&mut self, epoch_nanos: u64) {
+        self.now_epoch_nanos = self.now_epoch_nanos.max(epoch_nanos);
+    }
+
+    /// Forgets threads that are in no span, if they are too many.
+    #[cfg(any(feature = "live", feature = "parquet"))]
+    pub(super) fn forget_threads(&mut self) {
+        let stacks = &self.stacks;
+        self.losses.keep_in_bounds(LINKS_MAX, |thread| !stacks.of(thread).is_empty());
     }
 
     /// Takes back a span that was taken, so that its memory serves a later span.
@@ -63,6 +88,12 @@ impl SpanReplay {
         let is_lost = |span: &&Span| span.last_seen_epoch_nanos < lost_until && !entered.contains(&span.id);
         let mut lost: Vec<SpanId> = self.open_spans().filter(is_lost).map(|span| span.id).collect();
         lost.sort_unstable();
+        self.take_all(lost)
+    }
+
+    /// Takes these open spans, in this order.
+    pub(super) fn take_all(&mut self, lost: Vec<SpanId>) -> Vec<Span> {
+        let now_epoch_nanos = self.now_epoch_nanos;
         let mut spans: Vec<Span> = lost.iter().filter_map(|id| self.spans.remove(id)).map(|span| *span).collect();
         let more_bytes: u64 = spans.iter().map(|span| span.more_bytes).sum();
         self.more_bytes = self.more_bytes.saturating_sub(more_bytes);

@@ -17,8 +17,6 @@ const FIELD_BYTES_PER_SPAN: u64 = 512;
 const SLICES_PER_SPAN: usize = 4;
 /// The number of threads that may be in spans.
 const THREADS_MAX: usize = 1 << 16;
-/// The number of pairs of a thread and a ring to which it has recorded that are kept for threads that are in no span.
-const LINKS_MAX: usize = 1 << 17;
 /// The bytes of fields from which on values that were recorded again are looked for, and removed.
 const COMPACT_BYTES: usize = 4 << 10;
 /// The number of buffers that are kept for the fields of later spans.
@@ -64,8 +62,7 @@ impl SpanReplay {
         if let Some(live) = &mut self.live {
             live.refused.forget_lost(self.losses.of_process(self.now_epoch_nanos), self.gaps);
         }
-        let stacks = &self.stacks;
-        self.losses.keep_in_bounds(LINKS_MAX, |thread| !stacks.of(thread).is_empty());
+        self.forget_threads();
     }
 
     /// Returns the number of links of threads to rings, and the number of stacks.
@@ -88,11 +85,6 @@ impl SpanReplay {
     /// Returns the threads that have recorded and that have not ended, in no order.
     pub(crate) fn threads(&self) -> impl Iterator<Item = ThreadKey> {
         self.losses.known_threads()
-    }
-
-    /// Notes that the stream has reached this time, in nanoseconds since the epoch, even if it has no event then.
-    pub(crate) fn advance(&mut self, epoch_nanos: u64) {
-        self.now_epoch_nanos = self.now_epoch_nanos.max(epoch_nanos);
     }
 
     /// Returns true if the open span may have been closed without the replay knowing, because its close may be among

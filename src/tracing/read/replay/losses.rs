@@ -91,7 +91,7 @@ impl RingLosses {
 
     /// If more than `links_max` pairs of a thread and a ring are kept, forgets the threads for which `is_needed`
     /// returns false. If the others are too many, too, forgets all.
-    #[cfg(feature = "live")]
+    #[cfg(any(feature = "live", feature = "parquet"))]
     pub(super) fn keep_in_bounds(&mut self, links_max: usize, is_needed: impl Fn(ThreadKey) -> bool) {
         if self.links <= links_max {
             return;

@@ -10,6 +10,7 @@
 //! | `kept` | an estimate of the memory that a replay takes |
 //! | `live` | the replay of a stream without end, in bounded memory |
 //! | `refused` | the open spans for which such a replay has no room |
+//! | `tail` | the replay of batches that come one after the other |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
@@ -23,6 +24,8 @@ mod open;
 mod refused;
 mod span_record;
 mod stacks;
+#[cfg(feature = "parquet")]
+mod tail;
 
 #[cfg(feature = "export")]
 pub(crate) use ended::GRACE_NANOS;
@@ -81,6 +84,9 @@ pub struct SpanReplay {
     /// stream.
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
+    /// The batch that is replayed; `None` if there are no batches.
+    #[cfg(feature = "parquet")]
+    batch: Option<tail::BatchTimes>,
     spans_seen: u64,
     /// An estimate of the bytes that the spans take in addition to themselves.
     more_bytes: u64,
@@ -171,6 +177,8 @@ impl SpanReplay {
         let (shard, thread_id) = record.place();
         let thread = ThreadKey { recorder, thread_id };
         self.now_epoch_nanos = self.now_epoch_nanos.max(nanos);
+        #[cfg(feature = "parquet")]
+        self.reach_in_batch(nanos);
         self.losses.record((recorder, shard), thread, nanos);
         let Some(event) = record.event() else { return SpanStep::None };
         let span = record.span();
