@@ -34,7 +34,7 @@ pub enum CaptureErrorKind {
     WrongVersion,
     /// The file is damaged: it has bytes that no capture can have.
     Damaged,
-    /// The file system is full.
+    /// The file system is full, or the file cannot take more.
     NoSpace,
     /// The output file exists already.
     Exists,

@@ -12,7 +12,7 @@ use super::columns::{BlockRecords, EncodedBlock, PayloadsWanted, PlacedGap, Ring
 use super::end::{CaptureEnd, EndReason};
 use super::error::{CaptureError, CaptureErrorKind};
 use super::fit::PartFinder;
-use super::format::{BlockHeader, BlockKind, BlockRef, FileHeader};
+use super::format::{BlockHeader, BlockKind, BlockRef, FileHeader, RINGS_MAX};
 use super::options::CaptureOptions;
 use super::output_entry::OutputEntry;
 use super::read::CaptureFile;
@@ -21,7 +21,7 @@ use super::record::SortKey;
 use super::ring::{CapturedRing, RingRole};
 use super::stats::{CaptureStats, RingStats};
 use super::tables;
-use super::wire::{Bytes, put_text, put_u64};
+use super::wire::{Bytes, put_text, put_u32, put_u64};
 use super::write::CaptureWriter;
 use crate::clock::Clock;
 use crate::reader::{Gap, GapCause};
@@ -73,6 +73,8 @@ struct Place {
     sequence: u64,
     stored_epoch_nanos: u64,
     stream: String,
+    /// The indices of the rings whose writers have ended.
+    ended: Vec<u32>,
     end: CaptureEnd,
 }
 
@@ -82,6 +84,8 @@ impl Place {
         put_u64(&mut out, self.sequence);
         put_u64(&mut out, self.stored_epoch_nanos);
         put_text(&mut out, &self.stream);
+        put_u32(&mut out, self.ended.len() as u32);
+        self.ended.iter().for_each(|ring| put_u32(&mut out, *ring));
         out.extend(self.end.encode());
         out
     }
@@ -89,7 +93,10 @@ impl Place {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
         let (sequence, stored_epoch_nanos, stream) = (bytes.u64()?, bytes.u64()?, bytes.text()?);
-        Some(Self { sequence, stored_epoch_nanos, stream, end: CaptureEnd::decode(bytes.rest())? })
+        let count = bytes.u32()?;
+        let ended: Option<Vec<u32>> = (0..count).map(|_| bytes.u32()).collect();
+        let (ended, end) = (ended?, CaptureEnd::decode(bytes.rest())?);
+        Some(Self { sequence, stored_epoch_nanos, stream, ended, end })
     }
 }
 
@@ -148,7 +155,7 @@ impl ReceivedCapture {
             return refuse(format!("it exists, and no receiver has written it; {REMEDY}"));
         };
         let place = Place::decode(&block::content(&known.file, &known.blocks[last])?);
-        let Some(Place { sequence, stored_epoch_nanos, stream: its, end }) = place else {
+        let Some(Place { sequence, stored_epoch_nanos, stream: its, ended, end }) = place else {
             let message = "its place in the stream is damaged; receive into a new file";
             return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
         };
@@ -166,8 +173,12 @@ impl ReceivedCapture {
         for (ring, stats) in rings.iter().zip(end.stats.rings) {
             received.processes.insert((ring.host.clone(), ring.process_key), ring.process);
             received.by_identity.insert(RingIdentity::of(ring), received.rings.len() as u32);
-            let has_ended = end.reason == EndReason::WritersEnded;
-            received.rings.push(ReceivedRing { stats, has_ended, ..ReceivedRing::of(ring) });
+            received.rings.push(ReceivedRing { stats, ..ReceivedRing::of(ring) });
+        }
+        for ring in ended {
+            if let Some(ring) = received.rings.get_mut(ring as usize) {
+                ring.has_ended = true;
+            }
         }
         for block in &blocks {
             match (block.header.kind, received.rings.get_mut(block.header.ring as usize)) {
@@ -207,12 +218,13 @@ impl ReceivedCapture {
         !self.rings.is_empty() && self.rings.iter().all(|ring| ring.has_ended)
     }
 
-    /// Adds what a batch has and the file has not. `place` is its place in the stream, and the time at which
-    /// the broker has stored it. If seqnos before the batch are
-    /// missing, they become a gap with `states_gaps`; without, the batch is not added.
+    /// Adds what a batch has and the file has not. `place` is its place in the stream, and the time at which the broker
+    /// has stored it. If seqnos before the batch are missing, they become a gap with `states_gaps`; without, the batch
+    /// is not added.
     ///
     /// # Errors
-    /// The batch is damaged, or the file cannot be written.
+    /// The batch is damaged: then nothing of it is in the file. Or the file has no room for its rings, or cannot be
+    /// written.
     pub(crate) fn add(
         &mut self,
         batch: &CaptureFile,
@@ -222,11 +234,8 @@ impl ReceivedCapture {
         let end = batch.end().filter(|_| !batch.is_truncated()).ok_or_else(|| {
             CaptureError::new(CaptureErrorKind::Damaged, "the batch has no account, expected a whole capture file")
         })?;
-        let lacks = |ring: &CapturedRing| {
-            let known = self.by_identity.get(&RingIdentity::of(ring)).map(|index| &self.rings[*index as usize]);
-            ring.first_seqno > known.map_or(1, ReceivedRing::next_seqno)
-        };
-        if !states_gaps && batch.rings.iter().any(lacks) {
+        self.check(batch, end)?;
+        if !states_gaps && batch.rings.iter().any(|ring| ring.first_seqno > self.next_seqno_of(ring)) {
             return Ok(Added::Lacks);
         }
         let bytes_before = self.writer.bytes();
@@ -241,7 +250,7 @@ impl ReceivedCapture {
             let stats = &end.stats.rings[of_batch];
             // What is there already was counted already.
             added[of_batch] = (first == next).then(|| stats.clone());
-            self.rings[*index as usize].has_ended = end.reason == EndReason::WritersEnded;
+            self.rings[*index as usize].has_ended = is_last(end.reason);
         }
         for block in batch.blocks.iter().filter(|block| block.header.kind == BlockKind::Events) {
             let Some(index) = indices.get(block.header.ring as usize) else { continue };
@@ -269,6 +278,50 @@ impl ReceivedCapture {
         Ok(Added::All)
     }
 
+    /// Returns the next seqno that the file expects of a ring.
+    fn next_seqno_of(&self, ring: &CapturedRing) -> u64 {
+        let known = self.by_identity.get(&RingIdentity::of(ring)).and_then(|index| self.rings.get(*index as usize));
+        known.map_or(1, ReceivedRing::next_seqno)
+    }
+
+    /// Checks all of a batch, before anything of it is written: a batch is in the file wholly or not at all. Blocks are
+    /// decoded one by one, so that a hostile batch does not fill the memory.
+    fn check(&self, batch: &CaptureFile, end: &CaptureEnd) -> Result<(), CaptureError> {
+        let damaged = |what: &str| Err(CaptureError::new(CaptureErrorKind::Damaged, what));
+        let identities: HashSet<RingIdentity> = batch.rings.iter().map(RingIdentity::of).collect();
+        if identities.len() < batch.rings.len() {
+            return damaged("the batch describes a ring twice, expected each ring once");
+        }
+        let ends_early =
+            |(ring, stats): (&CapturedRing, &RingStats)| stats.last_seqno < ring.first_seqno.saturating_sub(1);
+        if batch.rings.iter().zip(&end.stats.rings).any(ends_early) {
+            return damaged("the account of the batch ends before its first seqno");
+        }
+        let new = identities.iter().filter(|identity| !self.by_identity.contains_key(identity)).count();
+        if self.rings.len() + new > RINGS_MAX {
+            let message = format!(
+                "the file has {} rings, and a capture has at most {RINGS_MAX}; receive into a new file, or divide the \
+                 hosts among several receivers (--share)",
+                self.rings.len()
+            );
+            return Err(CaptureError::new(CaptureErrorKind::NoSpace, message));
+        }
+        for block in &batch.blocks {
+            match block.header.kind {
+                BlockKind::Tables => drop(block::content(&batch.file, block)?),
+                BlockKind::Events => match batch.rings.get(block.header.ring as usize) {
+                    // Only a part of such a block is written.
+                    Some(ring) if ring.first_seqno < self.next_seqno_of(ring) => {
+                        drop(block::records(&batch.file, block, PayloadsWanted::All)?);
+                    }
+                    _ => drop(block::stored(&batch.file, block)?),
+                },
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the file. Returns the account, and the size of the file in bytes.
     ///
     /// # Errors
@@ -287,7 +340,8 @@ impl ReceivedCapture {
 
     fn write_place(&mut self) -> Result<(), CaptureError> {
         let (sequence, stored_epoch_nanos) = (self.place, self.stored_epoch_nanos);
-        let place = Place { sequence, stored_epoch_nanos, stream: self.stream.clone(), end: self.end() };
+        let ended = (0..).zip(&self.rings).filter(|(_, ring)| ring.has_ended).map(|(index, _)| index).collect();
+        let place = Place { sequence, stored_epoch_nanos, stream: self.stream.clone(), ended, end: self.end() };
         self.writer.place(&place.encode())
     }
 
@@ -414,6 +468,11 @@ impl BlockRecords {
     fn first_after_cut(&self, last_seqno: u64) -> usize {
         self.events.descriptors().partition_point(|event| event.seqno <= last_seqno)
     }
+}
+
+/// Returns true if nothing more comes of the rings of a batch that ends for this reason.
+fn is_last(reason: EndReason) -> bool {
+    matches!(reason, EndReason::WritersEnded | EndReason::Truncated | EndReason::Unreadable)
 }
 
 fn is_empty(file: &File) -> bool {

@@ -2,9 +2,10 @@
 
 use super::batch_filter::BatchFilter;
 use super::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
+use super::format::{BlockKind, RINGS_MAX};
 use super::received::{Added, ReceivedCapture};
 use super::summary::NextRing;
-use super::{CaptureFile, CapturedContent, CapturedPayload};
+use super::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingStats};
 use crate::reader::Reader;
 use crate::recorder::{ContentDescription, Recorder};
 use proptest::prelude::*;
@@ -141,8 +142,11 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Ok(batch) = read_batch(&bytes) {
-            let _ = file.add(&batch, (1, 1), true);
+        let before = file.bytes();
+        if let Ok(batch) = read_batch(&bytes)
+            && file.add(&batch, (1, 1), true).is_err()
+        {
+            prop_assert_eq!(file.bytes(), before);
         }
         drop(file);
         prop_assert!(CaptureFile::open(&path).is_ok());
@@ -162,4 +166,69 @@ fn two_receivers_do_not_write_one_file() {
     drop(first);
     let error = ReceivedCapture::open(&path, "T", false).map(drop).unwrap_err();
     assert!(error.to_string().contains("received from the stream \"S\""), "{error}");
+}
+
+#[test]
+fn nothing_is_written_of_a_batch_whose_last_block_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    let mut file = open(&path);
+    let whole = read_batch(&rows()[0][0]).unwrap();
+    let last = whole.blocks.iter().rfind(|block| block.header.kind == BlockKind::Events).unwrap();
+    let mut damaged = rows()[0][0].clone();
+    damaged[last.end() as usize - 1] ^= 1;
+    let before = file.bytes();
+    assert!(file.add(&read_batch(&damaged).unwrap(), (1, 1), true).is_err());
+    assert_eq!((file.bytes(), file.stats().rings.len()), (before, 0));
+    for (place, batch) in (2..).zip(&rows()[0]) {
+        assert_eq!(file.add(&read_batch(batch).unwrap(), (place, place), false).unwrap(), Added::All);
+    }
+    file.finish().unwrap();
+    assert_eq!(account(&path), (EVENTS, 0));
+}
+
+#[test]
+fn a_file_remembers_which_of_its_rings_have_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    let mut file = open(&path);
+    for (place, batch) in (1..).zip(&rows()[0]) {
+        file.add(&read_batch(batch).unwrap(), (place, place), false).unwrap();
+    }
+    let mut other = read_batch(&rows()[0][0]).unwrap();
+    other.rings[0].host = "another".into();
+    file.add(&other, (100, 100), false).unwrap();
+    assert!(!file.have_all_ended());
+    drop(file);
+    let mut file = open(&path);
+    assert!(!file.have_all_ended());
+    // The reasons 5 and 6 are ends, too.
+    for reason in [EndReason::Truncated, EndReason::Unreadable] {
+        let mut last = read_batch(rows()[0].last().unwrap()).unwrap();
+        last.rings[0].host = "another".into();
+        last.end.as_mut().unwrap().reason = reason;
+        file.add(&last, (101, 101), true).unwrap();
+        assert!(file.have_all_ended(), "{reason:?}");
+    }
+}
+
+#[test]
+fn a_batch_for_which_a_file_has_no_room_is_refused_and_the_file_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    let mut file = open(&path);
+    let mut batch = read_batch(&rows()[0][0]).unwrap();
+    // A batch of descriptions alone.
+    batch.blocks.clear();
+    let ring = batch.rings[0].clone();
+    let stats = RingStats::default();
+    batch.rings = (0..RINGS_MAX as u64)
+        .map(|number| CapturedRing { created_epoch_nanos: number, first_seqno: 1, ..ring.clone() })
+        .collect();
+    batch.end.as_mut().unwrap().stats.rings = vec![stats; RINGS_MAX];
+    assert_eq!(file.add(&batch, (1, 1), true).unwrap(), Added::All);
+    let error = file.add(&read_batch(&rows()[0][0]).unwrap(), (2, 2), true).unwrap_err();
+    assert!(error.to_string().contains("receive into a new file"), "{error}");
+    file.finish().unwrap();
+    assert_eq!(CaptureFile::open(&path).unwrap().rings().len(), RINGS_MAX);
 }

@@ -74,15 +74,17 @@ impl RingStats {
 
     /// Counts a part of `records`.
     pub(super) fn count(&mut self, records: &BlockRecords, part: &RecordRange) {
-        self.events += part.events.len() as u64;
+        // A receiver adds to counts that come from others.
+        self.events = self.events.saturating_add(part.events.len() as u64);
         let events = if records.events.has_all_payloads() { 0..0 } else { part.events.clone() };
         for index in events {
-            match records.events.payload(index) {
-                PayloadRead::Valid(_) => {}
-                PayloadRead::Malformed => self.malformed_payloads += 1,
-                PayloadRead::Expired if records.events.is_left_out(index) => self.omitted_payloads += 1,
-                PayloadRead::Expired => self.expired_payloads += 1,
-            }
+            let count = match records.events.payload(index) {
+                PayloadRead::Valid(_) => continue,
+                PayloadRead::Malformed => &mut self.malformed_payloads,
+                PayloadRead::Expired if records.events.is_left_out(index) => &mut self.omitted_payloads,
+                PayloadRead::Expired => &mut self.expired_payloads,
+            };
+            *count = count.saturating_add(1);
         }
         records.gaps[part.gaps.clone()].iter().for_each(|placed| self.count_gap(placed.gap));
         // A gap at the end of the part has set the last seqno already.

@@ -193,14 +193,11 @@ impl Receiver {
     /// Begins to read the stream after the place of the file, or from its first batch on if that is needed.
     fn begin(&mut self) -> Result<BatchesOfStream, String> {
         let (first, last) = self.stream.sequences()?;
-        let after_place = self.file.place() + 1;
+        let after_place = self.file.place().saturating_add(1);
         let from = match self.lacking.take() {
-            Some(lacking) => {
-                self.trusted_from = lacking;
-                first
-            }
+            Some(_) => first,
             // Another stream has the name of the earlier one, or the broker has lost batches that this file has.
-            None if after_place > last + 1 => first,
+            None if after_place > last.saturating_add(1) => first,
             // The broker has lost the batch at this place, and given its number to another one.
             None if self.is_another_there(first)? => first,
             None => after_place,
@@ -214,7 +211,8 @@ impl Receiver {
     /// Returns true if the stream has another message at the place of the file than the file has.
     fn is_another_there(&self, first: u64) -> Result<bool, String> {
         let place = self.file.place();
-        let is_forgotten = place < first;
+        // A file without batches has no place. The first number of a stream that never had a message may be 0, too.
+        let is_forgotten = place == 0 || place < first;
         Ok(!is_forgotten && self.stream.stored_epoch_nanos(place)? != Some(self.file.stored_epoch_nanos()))
     }
 
