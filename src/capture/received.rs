@@ -250,7 +250,7 @@ impl ReceivedCapture {
             let stats = &end.stats.rings[of_batch];
             // What is there already was counted already.
             added[of_batch] = (first == next).then(|| stats.clone());
-            self.rings[*index as usize].has_ended = is_last(end.reason);
+            self.rings[*index as usize].has_ended = end.reason.is_final();
         }
         for block in batch.blocks.iter().filter(|block| block.header.kind == BlockKind::Events) {
             let Some(index) = indices.get(block.header.ring as usize) else { continue };
@@ -468,11 +468,6 @@ impl BlockRecords {
     fn first_after_cut(&self, last_seqno: u64) -> usize {
         self.events.descriptors().partition_point(|event| event.seqno <= last_seqno)
     }
-}
-
-/// Returns true if nothing more comes of the rings of a batch that ends for this reason.
-fn is_last(reason: EndReason) -> bool {
-    matches!(reason, EndReason::WritersEnded | EndReason::Truncated | EndReason::Unreadable)
 }
 
 fn is_empty(file: &File) -> bool {

@@ -1,6 +1,7 @@
 //! The batches in memory that a follower gets.
 
 use super::*;
+use crate::capture::EndReason;
 use crate::capture::stats::CaptureStats;
 
 const MILLI: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use super::field_types::FieldTypes;
 use super::seqno_counts::Counted;
-use super::tables::ParquetTables;
+use super::tables::{ParquetTables, TailState};
 use super::tail_progress::TailProgress;
 use crate::capture::{CaptureError, CaptureFile, EndReason};
 use crate::export::pass::{self, Pass as _};
@@ -16,6 +16,7 @@ const KEPT_BYTES_MAX: u64 = 512 << 20;
 /// The tables of what comes in batches, one after the other. Each closed span is a row of one batch: of the first one
 /// after which no more records of the span can come.
 ///
+/// A table has the same name and columns in all batches, and is in each batch from the first one on that may have it.
 /// Fields of spans and log records are in the column `fields`, and have no columns of their own: nobody knows which
 /// ones will come.
 ///
@@ -24,12 +25,18 @@ const KEPT_BYTES_MAX: u64 = 512 << 20;
 pub struct ArrowTail {
     replays: Vec<SpanReplay>,
     progress: TailProgress,
+    tables: TailState,
     kept_bytes_max: u64,
 }
 
 impl Default for ArrowTail {
     fn default() -> Self {
-        Self { replays: Vec::new(), progress: TailProgress::default(), kept_bytes_max: KEPT_BYTES_MAX }
+        Self {
+            replays: Vec::new(),
+            progress: TailProgress::default(),
+            tables: TailState::default(),
+            kept_bytes_max: KEPT_BYTES_MAX,
+        }
     }
 }
 
@@ -42,7 +49,8 @@ impl ArrowTail {
         let recording = CaptureRecording::new(batch)?;
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
-        let tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
+        let state = std::mem::take(&mut self.tables);
+        let tables = ParquetTables::of_batch(&recording, &types, state, &mut out).map_err(pass::write_error)?;
         let mut tables = Counted::new(&recording, tables);
         self.note_times(&recording, &tables);
         let (counts, ..) = pass::run_on(&recording, &mut tables, &mut self.replays)?;
@@ -63,7 +71,7 @@ impl ArrowTail {
                 }
             }
         }
-        tables.finish().map_err(pass::write_error)?;
+        self.tables = tables.finish_batch().map_err(pass::write_error)?;
         let problems = [counts.problems.as_slice(), batch.problems()].concat();
         Ok(ArrowSummary { rings, problems })
     }
@@ -91,7 +99,8 @@ impl ArrowTail {
         let recording = CaptureRecording::new(last)?;
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
-        let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
+        let tables = ParquetTables::of_batch(&recording, &types, self.tables, &mut out);
+        let mut tables = tables.map_err(pass::write_error)?;
         let last_event_nanos = self.progress.last_event_nanos();
         // The spans of programs that have ended grow no older.
         let last_nanos = match last.end() {
@@ -103,7 +112,8 @@ impl ArrowTail {
                 tables.span(process_index, &span).map_err(pass::write_error)?;
             }
         }
-        tables.finish().map_err(pass::write_error)
+        tables.finish_batch().map_err(pass::write_error)?;
+        Ok(())
     }
 }
 

@@ -65,7 +65,6 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
     }
 
     /// Makes the tables of the next batch of a recording. Each table has the same name in all batches.
-    #[allow(dead_code, reason = "for ArrowTail")]
     pub(super) fn of_batch(
         recording: &'o CaptureRecording<'o>,
         types: &FieldTypes,
@@ -117,7 +116,6 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
     }
 
     /// Passes all waiting rows on, and creates the tables that other batches of the recording have or may have.
-    #[allow(dead_code, reason = "for ArrowTail")]
     pub(super) fn finish_batch(mut self) -> io::Result<TailState> {
         self.flush()?;
         let schema = Arc::new(Schema::new(SampleColumns::default().fields()));
