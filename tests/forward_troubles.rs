@@ -83,6 +83,41 @@ fn the_end_arrives_although_the_stream_has_forgotten_all_that_came_before() {
     assert_eq!((&received["have_all_ended"], &received["lost"]), (&true.into(), &10.into()), "{received}");
 }
 
+#[test]
+fn a_stream_that_is_gone_is_made_again_with_all_events_that_are_still_in_the_ring() {
+    let Some(mut place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    let forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, 10);
+    place.broker.kill();
+    place.broker.forget_all();
+    place.broker.start_again();
+    record(&orders, 5);
+    drop(orders);
+    forwarder.end();
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["lost"]), (&15.into(), &0.into()), "{received}");
+}
+
+#[test]
+fn a_receiver_says_that_the_connection_is_lost() {
+    let Some(mut place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, 10_000);
+    let _forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, 10_000);
+    let (file, address) = (place.path("all.evc"), place.broker.address());
+    let mut receiver = Live::start(&["receive", &address, "--stream", "S", "-o", &file]);
+    wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
+    place.broker.kill();
+    // It does not wait until the time for an answer is over.
+    line_with(&mut receiver, "the connection is lost");
+    signal(&receiver, Signal::TERM);
+}
+
 /// Records log records on several threads that live at the same time. Each of them has a shard of its own, if there are
 /// enough.
 fn log_on_threads(recorder: &PerfRecorder, threads: usize, events: u64) {
@@ -270,7 +305,7 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
     wait_for_events(&place, 10);
     place.broker.kill();
     record(&orders, 10);
-    line_with(&mut forwarder, "the broker takes nothing now");
+    line_with(&mut forwarder, "nothing goes to or from the broker now");
     signal(&forwarder, Signal::TERM);
     let run = forwarder.end();
     assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");

@@ -12,6 +12,7 @@ use eventring::capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_n
 use eventring::export::PayloadLosses;
 use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
+use jiff::{Span, SpanRelativeTo};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -216,15 +217,15 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, &'static str> {
 /// The longest time on the command line: 100 years. So a time can be added to any clock, and counted in nanoseconds.
 const DURATION_MAX: Duration = Duration::from_secs(876_000 * 3600);
 
-/// Parses a time: `500ms`, `10s`, `2m`, `1h30m`. A number without a unit is in seconds.
+/// Parses a time: `500ms`, `10s`, `2m`, `1h30m`, `7d`. A number without a unit is in seconds. A day has 24 hours.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a time like 500ms, 10s, 2m or 1h30m".to_owned();
+    let expected = || "expected a time like 500ms, 10s, 2m, 1h30m or 7d".to_owned();
     let too_long = || "the time is too long, expected at most 876000h (100 years)".to_owned();
     let duration = match text.parse::<f64>() {
         Ok(seconds) if seconds > DURATION_MAX.as_secs_f64() => return Err(too_long()),
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| expected())?,
         Err(_) => {
-            let parse = |text: &str| text.parse::<jiff::SignedDuration>();
+            let parse = |text: &str| text.parse::<Span>()?.to_duration(SpanRelativeTo::days_are_24_hours());
             let is_too_long = || parse(&with_small_numbers(text)).is_ok();
             let parsed = parse(text).map_err(|_| if is_too_long() { too_long() } else { expected() })?;
             parsed.try_into().map_err(|_| expected())?
@@ -279,6 +280,8 @@ mod tests {
         assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("7d"), Ok(Duration::from_secs(7 * 86_400)));
+        assert_eq!(parse_duration("1d 12h"), Ok(Duration::from_secs(36 * 3600)));
         assert_eq!(parse_duration("876000h"), Ok(DURATION_MAX));
         for wrong in ["-1", "-1s", "soon", "", "NaN", "12x", "1h2h3x"] {
             assert!(parse_duration(wrong).unwrap_err().starts_with("expected a time like"), "{wrong}");

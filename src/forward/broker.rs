@@ -5,6 +5,8 @@ use super::connect::{ANSWER_TIME, StreamOptions, first_connection, stream_of};
 use crate::capture::{CaptureError, CaptureErrorKind};
 use crate::sync::Ordering;
 use async_nats::Client;
+use async_nats::connection::State;
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::{Context, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
@@ -25,6 +27,8 @@ const CONSUMER_TIME: Duration = Duration::from_secs(60);
 const ASK_PAUSE: Duration = Duration::from_millis(100);
 /// The problem with a broker that is silent.
 const NO_ANSWER: &str = "no answer came";
+/// The problem if the connection to the broker was lost.
+const CONNECTION_LOST: &str = "the connection is lost";
 
 /// A stream of a broker. Clones share one connection.
 #[derive(Clone)]
@@ -34,6 +38,8 @@ pub struct EventStream {
     context: Context,
     stream: stream::Stream<()>,
     name: String,
+    /// The stream that is made if the broker has none of this name; `None` if it must be there.
+    made: Option<Arc<StreamOptions>>,
 }
 
 /// A message of a stream.
@@ -103,7 +109,8 @@ impl EventStream {
             .map_err(|error| CaptureError::io("start a thread", error))?;
         let (client, context) = runtime.block_on(first_connection(options))?;
         let stream = runtime.block_on(stream_of(&context, options, makes))?;
-        Ok(Self { runtime: Arc::new(runtime), client, context, stream, name: options.name.clone() })
+        let made = makes.then(|| Arc::new(options.clone()));
+        Ok(Self { runtime: Arc::new(runtime), client, context, stream, name: options.name.clone(), made })
     }
 
     /// Returns the name of the stream.
@@ -138,7 +145,7 @@ impl EventStream {
         })
     }
 
-    /// Returns the last batch of a subject.
+    /// Returns the last batch of a subject. A stream that is gone is made again, if this connection may make it.
     pub(super) fn last_of(
         &self,
         subject: &str,
@@ -153,8 +160,16 @@ impl EventStream {
                 stored_epoch_nanos: epoch_nanos(message.time),
                 bytes: message.payload.to_vec(),
             })),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(error.to_string()),
+            Err(error) => match (error.kind(), &self.made) {
+                (LastRawMessageErrorKind::NoMessageFound, _) => Ok(None),
+                (LastRawMessageErrorKind::JetStream(refused), Some(made))
+                    if refused.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                {
+                    let made = self.answer(stream_of(&self.context, made, true), is_given_up).ok_or(NO_ANSWER)?;
+                    made.map(|_| None).map_err(|error| error.to_string())
+                }
+                _ => Err(error.to_string()),
+            },
         }
     }
 
@@ -218,11 +233,16 @@ impl EventStream {
             ..pull::Config::default()
         };
         let consumer = self.runtime.block_on(self.stream.create_consumer(config)).map_err(|error| error.to_string())?;
-        Ok(BatchesOfStream { runtime: Arc::clone(&self.runtime), consumer, delivered: 0 })
+        let (runtime, client) = (Arc::clone(&self.runtime), self.client.clone());
+        Ok(BatchesOfStream { runtime, client, consumer, delivered: 0 })
     }
 
     /// Returns the first and the last sequence number of the stream.
     pub(super) fn sequences(&self) -> Result<(u64, u64), String> {
+        // A request would wait for the time of an answer.
+        if self.client.connection_state() != State::Connected {
+            return Err(CONNECTION_LOST.into());
+        }
         let info = self.runtime.block_on(self.stream.get_info()).map_err(|error| error.to_string())?;
         Ok((info.state.first_sequence, info.state.last_sequence))
     }
@@ -237,6 +257,7 @@ impl std::fmt::Debug for EventStream {
 /// Batches as they come from a stream.
 pub(super) struct BatchesOfStream {
     runtime: Arc<Runtime>,
+    client: Client,
     consumer: PullConsumer,
     /// The number of batches that were delivered.
     delivered: u64,
@@ -262,8 +283,18 @@ impl BatchesOfStream {
             let deadline = tokio::time::Instant::now() + time + ANSWER_TIME;
             let mut count = 0;
             loop {
-                let next = tokio::time::timeout_at(deadline, messages.next()).await;
-                let Some(message) = next.map_err(|_| NO_ANSWER.to_owned())? else {
+                let next = loop {
+                    match tokio::time::timeout(ASK_PAUSE, messages.next()).await {
+                        Ok(next) => break next,
+                        // What was asked for over a connection that is gone does not come.
+                        Err(_) if self.client.connection_state() != State::Connected => {
+                            return Err(CONNECTION_LOST.into());
+                        }
+                        Err(_) if tokio::time::Instant::now() >= deadline => return Err(NO_ANSWER.into()),
+                        Err(_) => {}
+                    }
+                };
+                let Some(message) = next else {
                     if count == 0 {
                         // A broker that was started again does not know the consumer, and says nothing of it.
                         self.consumer.info().await.map_err(|error| error.to_string())?;

@@ -146,6 +146,9 @@ impl StreamOptions {
 pub(super) async fn first_connection(options: &StreamOptions) -> Result<(Client, Context), CaptureError> {
     let deadline = Instant::now() + options.patience;
     let servers: Vec<&str> = options.servers.split(',').map(str::trim).collect();
+    for server in &servers {
+        check_address(server)?;
+    }
     loop {
         match options.connect_options()?.connect(servers.as_slice()).await {
             Ok(client) => {
@@ -162,6 +165,17 @@ pub(super) async fn first_connection(options: &StreamOptions) -> Result<(Client,
             Err(_) => tokio::time::sleep(CONNECT_PAUSE).await,
         }
     }
+}
+
+/// Checks that an address can be one of a broker.
+fn check_address(server: &str) -> Result<(), CaptureError> {
+    let problem = match ServerAddr::from_str(server) {
+        Ok(address) if address.host().is_empty() => "there is no host".to_owned(),
+        Ok(_) => return Ok(()),
+        Err(error) => error.to_string(),
+    };
+    let message = format!("the address {}: {problem}, expected nats://HOST:PORT", without_password(server));
+    Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
 }
 
 /// Returns true if the broker is there, and gives the same answer to the same credentials each time.
@@ -206,8 +220,9 @@ pub(super) async fn stream_of(
                     }
                 }
                 GetStreamErrorKind::JetStream(refused) if refused.code() == 404 => {
-                    let message =
-                        format!("there is no stream {name}; `eventring forward` makes it, or `nats stream add`");
+                    let message = format!(
+                        "there is no stream {name}; `eventring forward` makes it, and `receive --wait` waits for it"
+                    );
                     return Err(CaptureError::new(CaptureErrorKind::NotFound, message));
                 }
                 // A broker that has just begun says so until it has read its streams.
@@ -242,6 +257,15 @@ mod tests {
     fn passwords_are_not_shown() {
         let shown = without_password("nats://u:p@a:1,tls://b:2,t@c");
         assert_eq!(shown, "nats://a:1,tls://b:2,c");
+    }
+
+    #[test]
+    fn an_address_that_no_broker_can_have_is_refused_at_once() {
+        for servers in ["nats://127.0.0.1:99999", "nats://", "nats://127.0.0.1:4222,tls://:99999999"] {
+            let error = crate::forward::EventStream::open(&StreamOptions::new(servers, "S")).unwrap_err();
+            assert_eq!(error.kind(), CaptureErrorKind::BadOptions, "{error}");
+            assert!(error.to_string().contains("expected nats://HOST:PORT"), "{error}");
+        }
     }
 
     #[test]

@@ -53,6 +53,12 @@ impl Broker {
         self.server.wait().unwrap();
     }
 
+    /// Removes everything that the broker has stored. It must not run.
+    pub fn forget_all(&self) {
+        std::fs::remove_dir_all(&self.directory).unwrap();
+        std::fs::create_dir(&self.directory).unwrap();
+    }
+
     /// Starts it again, with the streams that it had.
     pub fn start_again(&mut self) {
         self.server = serve(self.port, &self.directory, &self.more);

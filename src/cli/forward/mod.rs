@@ -21,7 +21,7 @@ use directory::DirectoryArgs;
 use eventring::capture::CaptureOptions;
 use filter::FilterArgs;
 use otlp::OtlpArgs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Send what rings record away from this host, until their programs end
@@ -118,6 +118,16 @@ impl AddressKind {
             () if has(&["otlp://", "otlps://", "http://", "https://"]) => Ok(Self::Collector),
             () if address.contains("://") => {
                 let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT or a directory";
+                Err(Failure::new(Exit::Usage, message))
+            }
+            // A directory of such a name must be there. Otherwise the scheme was forgotten.
+            () if address.is_empty()
+                || (address.contains(':') && !address.contains('/') && !Path::new(address).is_dir()) =>
+            {
+                let message = format!(
+                    "--to {address}: expected nats://HOST:PORT, otlp://HOST:PORT or a directory; a new directory with a \
+                     colon in its name is ./{address} here"
+                );
                 Err(Failure::new(Exit::Usage, message))
             }
             () => Ok(Self::Directory),

@@ -43,7 +43,7 @@ impl Problems {
         if !self.is_reported && since.elapsed() > PROBLEM_TIME {
             self.is_reported = true;
             bar.suspend(|| {
-                report_problem(false, &format!("the broker takes nothing now, and is asked again: {problem}"))
+                report_problem(false, &format!("nothing goes to or from the broker now; it is asked again: {problem}"))
             });
         }
     }
