@@ -138,6 +138,15 @@ fn the_oldest_files_go_when_there_is_too_much() {
     assert_eq!(files(&to, "evc").len(), 2);
 }
 
+/// Returns the JSON lines of a capture but the first, which is about its rings, in an order of their own.
+fn events_of(capture: &Path) -> Vec<String> {
+    let exported = run(&["export", capture.to_str().unwrap(), "--format", "jsonl"]);
+    let mut lines: Vec<String> = exported.out.lines().skip(1).map(str::to_owned).collect();
+    assert!(lines.len() > 10, "{exported:?}");
+    lines.sort();
+    lines
+}
+
 #[test]
 fn files_become_tables_with_all_rows_and_the_newest_capture_stays() {
     let dir = tempfile::tempdir().unwrap();
@@ -149,9 +158,13 @@ fn files_become_tables_with_all_rows_and_the_newest_capture_stays() {
     assert_eq!(written["reason"], "writers_ended", "{written}");
     let tables = files(&to, "parquet");
     assert_eq!((tables.len(), files(&to, "evc").len()), (1, 1));
-    // The tables are those of a capture beside the program.
+
+
+    let written = files(&to, "evc").remove(0);
+    assert_eq!(events_of(&written), events_of(Path::new(&capture)));
     let lines = dir.path().join("lines");
-    run(&["export", &capture, "--format", "jsonl", "-o", lines.to_str().unwrap(), "--json"]).json();
+    let (written, of_written) = (written.to_str().unwrap(), lines.to_str().unwrap());
+    run(&["export", written, "--format", "jsonl", "-o", of_written, "--json"]).json();
     let Some(found) = consumers::read_files("parquet_rows.py", &[&tables[0], &lines]) else { return };
     assert_eq!(found["differences"], serde_json::json!([]));
     // A second forwarder finds nothing new.

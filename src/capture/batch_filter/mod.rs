@@ -113,7 +113,7 @@ struct RecorderFilter {
     content: ContentFilter,
 }
 
-/// What the filter means for the events of a recorder.
+/// The meaning of the filter for the events of a recorder.
 enum ContentFilter {
     /// The codes of the wanted types; `None` if all are wanted.
     Typed(Option<HashSet<u16>>),

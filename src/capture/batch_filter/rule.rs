@@ -1,4 +1,4 @@
-//! What a span's id and call site say about it, without the spans above it.
+//! The verdict on a span by its id and call site alone, without the spans above it.
 
 use super::super::batches::process_key;
 use super::{ALL_PER_MILLION, BatchFilter};

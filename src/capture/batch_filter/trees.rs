@@ -38,7 +38,7 @@ impl FoundSpan {
     }
 }
 
-/// What the shards say about the time before the copying began.
+/// The knowledge of the time before the copying began, from the shards.
 #[derive(Default)]
 struct Past {
     spans: HashMap<u64, FoundSpan>,
