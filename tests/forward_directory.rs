@@ -158,8 +158,8 @@ fn files_become_tables_with_all_rows_and_the_newest_capture_stays() {
     assert_eq!(written["reason"], "writers_ended", "{written}");
     let tables = files(&to, "parquet");
     assert_eq!((tables.len(), files(&to, "evc").len()), (1, 1));
-
-
+    // The file has the events of a capture beside the program, and the tables have those of the file. Only the rings
+    // are described otherwise: the file names their host.
     let written = files(&to, "evc").remove(0);
     assert_eq!(events_of(&written), events_of(Path::new(&capture)));
     let lines = dir.path().join("lines");
