@@ -2,6 +2,8 @@
 
 use crate::schema::perf::{RawField, RawFields};
 use crate::tracing::CallSite;
+#[cfg(feature = "otlp")]
+use crate::tracing::Span;
 
 /// The fields of a span or of a log record as they lie in the ring. Nothing is decoded before somebody asks, and
 /// nothing is allocated.
@@ -14,6 +16,12 @@ pub struct LiveFields<'a> {
 impl<'a> LiveFields<'a> {
     pub(super) fn new(bytes: &'a [u8], call_site: Option<&'a CallSite>) -> Self {
         Self { bytes, call_site }
+    }
+
+    /// Makes the fields of a span that the engine follows.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn of_span(span: &'a Span) -> Self {
+        Self::new(span.raw_fields(), span.call_site.as_deref())
     }
 
     /// Returns the last value of the field with this name. [`RawField::to_value`] decodes it.
@@ -40,10 +48,10 @@ impl<'a> LiveFields<'a> {
     /// field without a known name has an empty name.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, RawField<'a>)> {
         let call_site = self.call_site;
-        let later = self.bytes;
+        let mut last_places = [0; 1 << u8::BITS];
+        self.raw().enumerate().for_each(|(at, field)| last_places[usize::from(field.index)] = at);
         self.raw().enumerate().filter_map(move |(at, field)| {
-            let is_replaced =
-                RawFields::new(later).map_while(Result::ok).skip(at + 1).any(|it| it.index == field.index);
+            let is_replaced = last_places[usize::from(field.index)] != at;
             let name = call_site.and_then(|site| site.field_names.get(usize::from(field.index)));
             (!is_replaced).then(|| (name.map_or("", |name| &**name), field))
         })

@@ -41,6 +41,19 @@ impl<'s> OpenSpans<'s> {
         spans
     }
 
+    /// Returns the open spans of a program that has recorded its last event at this time, as they are then.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn at_end(&self, process_index: usize, end_epoch_nanos: u64) -> impl Iterator<Item = Span> {
+        let replay = &self.state.core.processes[process_index].replay;
+        let entered = replay.stacks_at(end_epoch_nanos);
+        let of_process = self.to_vec().into_iter().filter(move |open| open.process_index == process_index);
+        of_process.map(move |open| {
+            let mut span = open.span.clone();
+            replay.end_with(&mut span, &entered);
+            span
+        })
+    }
+
     /// Returns the number of open spans.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use super::error::{OtlpError, OtlpErrorKind};
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use ureq::http::{HeaderName, HeaderValue, Uri};
 
@@ -55,6 +56,13 @@ impl OtlpEndpoint {
         format!("{}/v1/logs", self.base)
     }
 
+    /// Returns true if the collector is on this host.
+    pub(super) fn is_this_host(&self) -> bool {
+        let uri = self.base.parse::<Uri>();
+        let host = uri.as_ref().ok().and_then(Uri::host).unwrap_or_default().trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
     pub(super) fn headers(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
         self.headers.iter()
     }
@@ -65,8 +73,13 @@ impl FromStr for OtlpEndpoint {
 
     fn from_str(text: &str) -> Result<Self, OtlpError> {
         let bad = |problem: &str| {
+            // What stands before an `@` is secret.
+            let shown = match (text.split_once("://"), text.rsplit_once('@')) {
+                (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+                _ => text.to_owned(),
+            };
             let message = format!(
-                "`{text}` is no address of a collector: {problem}, expected otlp://HOST[:PORT][/PATH], or otlps://… for TLS"
+                "`{shown}` is no address of a collector: {problem}, expected otlp://HOST[:PORT][/PATH], or otlps://… for TLS"
             );
             OtlpError::new(OtlpErrorKind::BadEndpoint, message)
         };
@@ -86,6 +99,10 @@ impl FromStr for OtlpEndpoint {
         }
         if uri.query().is_some() {
             return Err(bad("it has a query"));
+        }
+        let after_host = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+        if !after_host.is_empty() && authority.port_u16().is_none() {
+            return Err(bad("its port is no number from 0 to 65535"));
         }
         let port = authority.port_u16().or(port).map_or_else(String::new, |port| format!(":{port}"));
         let path = uri.path().trim_end_matches('/');

@@ -3,10 +3,10 @@
 use super::endpoint::OtlpEndpoint;
 use super::error::{OtlpError, OtlpErrorKind};
 use super::post::Post;
-use super::sender::{GiveUp, send_all};
+use super::sender::{PresentProblem, SendPatience, send_all};
 use crate::export::otlp::{LiveMapper, OtlpRequests};
 use crate::live::{Live, LiveOptions, LiveProgress};
-use crate::reader::{RingSet, SetRing};
+use crate::reader::{Reader, RingSet, RingState, SetRing};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,8 +38,9 @@ impl OtlpOptions {
         Self { host, ..self }
     }
 
-    /// Sets how long, after the last event, the forwarding goes on trying to reach the collector. Default: 30 s.
-    /// Before the last event it never gives up.
+    /// Sets how long the forwarding goes on trying to reach the collector when the programs have ended: since their
+    /// end, or since the collector has answered last, if that was later. Default: 30 s. While a program records, the
+    /// forwarding never gives up.
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
@@ -76,26 +77,40 @@ pub struct OtlpSummary {
 }
 
 /// Reads rings until their programs have ended, or until `stops` returns true, and sends spans and log records to a
-/// collector. A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in
-/// memory; while the collector does not take them, nothing is read from the rings.
+/// collector. `stops` is called several times a second, with the present problem with the collector. If it returns true
+/// when the programs have ended already, what was not sent is given up.
+///
+/// A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in memory; while the
+/// collector does not take them, nothing is read from the rings.
 ///
 /// # Errors
 /// The system gives no thread. Problems with the collector are no errors: they are counted in the summary.
 pub fn forward_otlp(
     rings: RingSet,
     options: &OtlpOptions,
-    mut stops: impl FnMut() -> bool,
+    mut stops: impl FnMut(Option<&str>) -> bool,
 ) -> Result<OtlpSummary, OtlpError> {
-    let (give_up, summary) = (GiveUp::default(), Mutex::new(OtlpSummary::default()));
+    let (patience, summary) = (SendPatience::new(options.patience), Mutex::new(OtlpSummary::default()));
+    let problem = PresentProblem::default();
+    let mut stops = || stops(problem.get().as_deref());
+    let programs: Vec<Reader> = rings.rings().iter().filter_map(SetRing::reader).cloned().collect();
     let post = Post::new(options.endpoint.clone());
     std::thread::scope(|scope| {
         let (batches, to_send) = sync_channel(BATCHES);
         let thread = std::thread::Builder::new().name("eventring-otlp".to_owned());
-        thread.spawn_scoped(scope, || send_all(&post, to_send, &give_up, &summary)).map_err(|error| {
+        let sender = thread.spawn_scoped(scope, || send_all(&post, to_send, (&patience, &problem), &summary));
+        let sender = sender.map_err(|error| {
             OtlpError::new(OtlpErrorKind::NoThread, format!("cannot start the thread that sends: {error}"))
         })?;
-        let queue = Queue { batches, give_up: &give_up, patience: options.patience, has_stopped: false };
-        let read = read_all(rings, options.host.clone(), queue, &mut stops);
+        let queue = Queue { batches, programs, patience: &patience, stops: &mut stops, has_stopped: false };
+        let (read, was_stopped) = read_all(rings, options.host.clone(), queue);
+        while !sender.is_finished() {
+            // Who asks for an end twice, or after the end of the programs, does not want to wait.
+            if stops() && !was_stopped {
+                patience.end();
+            }
+            std::thread::sleep(LOOK_PAUSE / 10);
+        }
         let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
         summary.lost = read.lost;
         summary.unreadable = read.unreadable;
@@ -108,35 +123,35 @@ pub fn forward_otlp(
 /// The way to the sender.
 struct Queue<'q> {
     batches: SyncSender<OtlpRequests>,
-    give_up: &'q GiveUp,
-    patience: Duration,
+    /// The rings that were named. When their writers have ended, nothing more is recorded.
+    programs: Vec<Reader>,
+    patience: &'q SendPatience,
+    stops: &'q mut dyn FnMut() -> bool,
     /// True if the user wants an end.
     has_stopped: bool,
 }
 
 impl Queue<'_> {
     /// Hands a batch over. Waits while the sender has enough to do; meanwhile the events wait in the rings.
-    fn leave(&mut self, mut requests: OtlpRequests, stops: &mut impl FnMut() -> bool) {
+    fn leave(&mut self, mut requests: OtlpRequests) {
         loop {
             requests = match self.batches.try_send(requests) {
                 Ok(()) | Err(TrySendError::Disconnected(_)) => return,
                 Err(TrySendError::Full(requests)) => requests,
             };
-            self.look(stops);
+            self.look();
             std::thread::sleep(LOOK_PAUSE / 10);
         }
     }
 
-    /// Looks whether the user wants an end.
-    fn look(&mut self, stops: &mut impl FnMut() -> bool) {
-        if !self.has_stopped && stops() {
-            self.has_stopped = true;
-            self.end();
+    /// Looks whether the user wants an end, and whether the programs have ended.
+    fn look(&mut self) {
+        self.has_stopped |= (self.stops)();
+        let have_ended =
+            || self.programs.iter().all(|ring| !matches!(ring.state(), RingState::Live | RingState::Unknown));
+        if self.has_stopped || have_ended() {
+            self.patience.begin();
         }
-    }
-
-    fn end(&self) {
-        self.give_up.set(Instant::now() + self.patience);
     }
 }
 
@@ -149,47 +164,40 @@ struct ReadCounts {
     unreadable: Option<String>,
 }
 
-fn read_all(
-    rings: RingSet,
-    host: Option<String>,
-    mut queue: Queue<'_>,
-    stops: &mut impl FnMut() -> bool,
-) -> ReadCounts {
+/// Reads the rings. Returns the counts, and whether the user has ended it.
+fn read_all(rings: RingSet, host: Option<String>, mut queue: Queue<'_>) -> (ReadCounts, bool) {
     let mut live = Live::new(rings, &LiveOptions::new().without_self_times());
     let (mut mapper, mut counts) = (LiveMapper::new(host), ReadCounts::default());
     let mut has_left = Instant::now();
     loop {
         let progress = live.read(LOOK_PAUSE, |sight, state| {
-            mapper.see(sight, state);
-            if mapper.batch().is_full() {
-                queue.leave(mapper.take(), stops);
+            mapper.see(sight, state, |mapper| {
+                queue.leave(mapper.take());
                 has_left = Instant::now();
-            }
+            });
         });
-        counts.lost += mapper.lost_before(&mut live);
-        queue.look(stops);
+        counts.lost = counts.lost.saturating_add(mapper.lost_before(&mut live));
+        queue.look();
         let is_end = queue.has_stopped || progress == LiveProgress::Ended;
         if is_end {
             break;
         }
         if !mapper.batch().is_empty() && has_left.elapsed() >= WAIT_MAX {
-            queue.leave(mapper.take(), stops);
+            queue.leave(mapper.take());
             has_left = Instant::now();
         }
     }
     // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
-    if !queue.has_stopped {
-        queue.end();
-        counts.open_spans = mapper.end(live.state(), |mapper| queue.leave(mapper.take(), stops));
-    }
+    counts.open_spans = mapper.open_spans();
     if !mapper.batch().is_empty() {
-        queue.leave(mapper.take(), stops);
+        queue.leave(mapper.take());
     }
-    counts.lost += live.state().lost();
+    queue.patience.begin();
+    counts.lost = counts.lost.saturating_add(live.state().lost());
     counts.not_tracked = live.state().not_tracked();
     counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
         let lost = ring.lost_pages()?;
         Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))
     });
-    counts
+    (counts, queue.has_stopped)
 }

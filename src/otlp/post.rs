@@ -40,6 +40,8 @@ impl Post {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .user_agent(concat!("eventring/", env!("CARGO_PKG_VERSION")));
+        // The proxies of the environment lead to other hosts.
+        let config = if endpoint.is_this_host() { config.proxy(None) } else { config };
         Self { agent: config.build().into(), endpoint }
     }
 
@@ -57,13 +59,25 @@ impl Post {
         let mut response = match request.send(body) {
             Ok(response) => response,
             Err(ureq::Error::BadUri(problem)) => return CollectorAnswer::Never(format!("{url}: {problem}")),
+            // These do not change by themselves.
+            Err(error @ (ureq::Error::Http(_) | ureq::Error::Tls(_) | ureq::Error::Rustls(_))) => {
+                return CollectorAnswer::Never(format!("{url}: {error}"));
+            }
             Err(error) => return CollectorAnswer::Later(None, format!("{url}: {error}")),
         };
         let status = response.status();
         let pause = pause(&response);
         let answer = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec();
         match status.as_u16() {
-            200..=299 => CollectorAnswer::Taken(answer.unwrap_or_default()),
+            200..=299 => match answer {
+                // Some say in JSON that there is nothing to say.
+                Ok(answer) if answer.trim_ascii() == b"{}" => CollectorAnswer::Taken(Vec::new()),
+                Ok(answer) => CollectorAnswer::Taken(answer),
+                // The collector has the request, but nobody knows whether it has taken all of it.
+                Err(error) => {
+                    CollectorAnswer::Never(format!("{url}: {status}, and the answer cannot be read ({error})"))
+                }
+            },
             429 | 502 | 503 | 504 => CollectorAnswer::Later(pause, format!("{url}: {status}")),
             _ => CollectorAnswer::Never(format!("{url}: {status}{}", printable(&answer.unwrap_or_default()))),
         }
@@ -76,10 +90,15 @@ fn pause<B>(response: &Response<B>) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(PAUSE_MAX))
 }
 
+/// Returns the beginning of a text that a collector has sent.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
 /// Returns the beginning of an answer's text, if it is text.
 fn printable(answer: &[u8]) -> String {
     let text = std::str::from_utf8(answer).unwrap_or_default();
-    let text: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
+    let text = one_line(text);
     if text.is_empty() { text } else { format!(": {text}") }
 }
 

@@ -1,13 +1,13 @@
 //! Sending batches, and sending them again.
 
 use super::forward::OtlpSummary;
-use super::post::{CollectorAnswer, Post, compress};
+use super::post::{CollectorAnswer, Post, compress, one_line};
 use crate::export::otlp::OtlpRequests;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
-use prost::Message;
+use prost::{DecodeError, Message};
 use std::sync::mpsc::Receiver;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The pause before the first repetition of a request. It doubles with each repetition.
@@ -15,52 +15,105 @@ const PAUSE_FIRST: Duration = Duration::from_millis(200);
 /// The longest pause, unless the collector asks for a longer one.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// The time at which the sender gives up. There is none before the end of the forwarding.
-#[derive(Default)]
-pub(super) struct GiveUp {
-    at: Mutex<Option<Instant>>,
+/// The patience of the sender. It begins when nothing more is recorded, and again with each answer of the collector.
+pub(super) struct SendPatience {
+    time: Duration,
+    state: Mutex<PatienceState>,
     changed: Condvar,
 }
 
-impl GiveUp {
-    pub(super) fn set(&self, at: Instant) {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+#[derive(Default)]
+struct PatienceState {
+    /// The time since which the patience is running out. There is none while programs record.
+    since: Option<Instant>,
+    is_over: bool,
+}
+
+impl SendPatience {
+    pub(super) fn new(time: Duration) -> Self {
+        Self { time, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Takes the fact that nothing more is recorded.
+    pub(super) fn begin(&self) {
+        self.lock().since.get_or_insert_with(Instant::now);
         self.changed.notify_all();
+    }
+
+    /// Ends the patience at once.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes the fact that the collector has answered.
+    fn renew(&self) {
+        let mut state = self.lock();
+        state.since = state.since.map(|_| Instant::now());
+    }
+
+    fn is_over(&self) -> bool {
+        self.lock().is_over
     }
 
     /// Waits for this time. Returns false if the sender must give up, at once or at the end of this time.
     fn pause(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = Instant::now();
+        let mut state = self.lock();
         loop {
-            let now = Instant::now();
-            if at.is_some_and(|at| now >= at) {
+            let left = time.saturating_sub(begin.elapsed());
+            let patience_left = state.since.map(|since| self.time.saturating_sub(since.elapsed()));
+            state.is_over |= patience_left.is_some_and(|left| left.is_zero());
+            if state.is_over {
                 return false;
             }
-            if now >= until {
+            if left.is_zero() {
                 return true;
             }
-            let end = at.map_or(until, |at| at.min(until));
-            at = self.changed.wait_timeout(at, end - now).unwrap_or_else(PoisonError::into_inner).0;
+            let wait = patience_left.map_or(left, |patience_left| patience_left.min(left));
+            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PatienceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The problem with the collector at this moment, if there is one.
+#[derive(Default)]
+pub(super) struct PresentProblem(Mutex<Option<String>>);
+
+impl PresentProblem {
+    pub(super) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, problem: Option<&str>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = problem.map(str::to_owned);
     }
 }
 
 /// Sends batches until there are no more. Counts in `summary`.
-pub(super) fn send_all(post: &Post, batches: Receiver<OtlpRequests>, give_up: &GiveUp, summary: &Mutex<OtlpSummary>) {
-    let sender = Sender { post, give_up, summary };
+pub(super) fn send_all(
+    post: &Post,
+    batches: Receiver<OtlpRequests>,
+    (patience, problem): (&SendPatience, &PresentProblem),
+    summary: &Mutex<OtlpSummary>,
+) {
+    let sender = Sender { post, patience, problem, summary };
     for OtlpRequests { traces, logs, spans, log_records } in batches {
         if let Some(traces) = traces {
             let taken = sender.deliver(&post.endpoint().traces(), &traces, spans, |answer| {
-                let partial = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
-                Some((partial.rejected_spans, partial.error_message))
+                let answer = ExportTraceServiceResponse::decode(answer)?.partial_success;
+                Ok(answer.map(|partial| (partial.rejected_spans, partial.error_message)))
             });
             sender.count(|summary| summary.spans += taken);
         }
         if let Some(logs) = logs {
             let taken = sender.deliver(&post.endpoint().logs(), &logs, log_records, |answer| {
-                let partial = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
-                Some((partial.rejected_log_records, partial.error_message))
+                let answer = ExportLogsServiceResponse::decode(answer)?.partial_success;
+                Ok(answer.map(|partial| (partial.rejected_log_records, partial.error_message)))
             });
             sender.count(|summary| summary.log_records += taken);
         }
@@ -69,7 +122,8 @@ pub(super) fn send_all(post: &Post, batches: Receiver<OtlpRequests>, give_up: &G
 
 struct Sender<'s> {
     post: &'s Post,
-    give_up: &'s GiveUp,
+    patience: &'s SendPatience,
+    problem: &'s PresentProblem,
     summary: &'s Mutex<OtlpSummary>,
 }
 
@@ -85,11 +139,11 @@ impl Sender<'_> {
         url: &str,
         request: &impl Message,
         messages: u64,
-        rejected: impl Fn(&[u8]) -> Option<(i64, String)>,
+        rejected: impl Fn(&[u8]) -> Result<Option<(i64, String)>, DecodeError>,
     ) -> u64 {
         let body = compress(&request.encode_to_vec());
         let mut pause = PAUSE_FIRST;
-        if !self.give_up.pause(Duration::ZERO) {
+        if self.patience.is_over() {
             self.count(|summary| summary.unsent += messages);
             return 0;
         }
@@ -101,17 +155,25 @@ impl Sender<'_> {
             });
             match answer {
                 CollectorAnswer::Taken(answer) => {
-                    let (count, why) = rejected(&answer).unwrap_or_default();
+                    self.patience.renew();
+                    self.problem.set(None);
+                    let (count, why) = match rejected(&answer) {
+                        Ok(partial) => partial.unwrap_or_default(),
+                        // Something else than a collector says that all is well.
+                        Err(_) => (i64::MAX, "the answer is none of a collector".to_owned()),
+                    };
                     let count = u64::try_from(count).unwrap_or(0).min(messages);
                     self.count(|summary| {
                         summary.rejected += count;
                         if count > 0 {
-                            summary.last_error = Some(format!("{url}: {count} rejected: {why}"));
+                            summary.last_error = Some(format!("{url}: {count} rejected: {}", one_line(&why)));
                         }
                     });
                     return messages - count;
                 }
                 CollectorAnswer::Never(why) => {
+                    self.patience.renew();
+                    self.problem.set(Some(&why));
                     self.count(|summary| {
                         summary.rejected += messages;
                         summary.last_error = Some(why);
@@ -119,8 +181,9 @@ impl Sender<'_> {
                     return 0;
                 }
                 CollectorAnswer::Later(asked, why) => {
+                    self.problem.set(Some(&why));
                     self.count(|summary| summary.last_error = Some(why));
-                    if !self.give_up.pause(asked.unwrap_or(pause)) {
+                    if !self.patience.pause(asked.unwrap_or(pause)) {
                         self.count(|summary| summary.unsent += messages);
                         return 0;
                     }

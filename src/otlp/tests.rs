@@ -8,11 +8,22 @@ fn addresses_that_are_no_addresses_say_what_was_expected() {
         ("otlp://", "it cannot be read"),
         ("otlp://user:secret@host", "it has a user"),
         ("otlp://host/?a=b", "it has a query"),
+        ("otlp://host:99999", "its port is no number"),
+        ("otlp://host:43l8", "port"),
     ] {
         let error = text.parse::<OtlpEndpoint>().unwrap_err();
         assert_eq!(error.kind(), OtlpErrorKind::BadEndpoint);
         let message = error.to_string();
         assert!(message.contains(problem) && message.contains("expected otlp://HOST"), "{message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+    for (text, is_this_host) in [
+        ("otlp://localhost", true),
+        ("otlp://127.0.0.9:1", true),
+        ("otlp://[::1]", true),
+        ("otlp://localhost.example", false),
+    ] {
+        assert_eq!(text.parse::<OtlpEndpoint>().unwrap().is_this_host(), is_this_host, "{text}");
     }
     assert_eq!("otlp://[::1]".parse::<OtlpEndpoint>().unwrap().to_string(), "http://[::1]:4318");
     assert_eq!("https://host/".parse::<OtlpEndpoint>().unwrap().to_string(), "https://host");

@@ -1,8 +1,9 @@
 //! `eventring forward --to otlp://…`.
 
 use super::ForwardArgs;
+use super::report::{Problems, spinner};
 use crate::cli::advice;
-use crate::cli::capture::AwaitedRings;
+use crate::cli::capture::{AwaitedRings, report_problem};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{grouped, one_line};
 use crate::cli::interrupt::Interrupt;
@@ -42,10 +43,24 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
     let options = OtlpOptions::new(endpoint).host(Some(host)).patience(Duration::from_secs(args.otlp.patience));
-    let summary = forward_otlp(rings, &options, || interrupt.came()).map_err(failure)?;
+    let (bar, mut problems) = (spinner(), Problems::with("the collector"));
+    let summary = forward_otlp(rings, &options, |problem| {
+        problems.note(&bar, problem);
+        interrupt.came()
+    });
+    bar.finish_and_clear();
+    let summary = summary.map_err(failure)?;
     report(args, &to, &summary)?;
     if let Some(problem) = summary.unreadable {
         return Err(Failure::new(Exit::Unreadable, problem).into());
+    }
+    if let Some(error) = summary.last_error.as_ref().filter(|_| summary.rejected > 0 || summary.unsent > 0) {
+        let problem = format!(
+            "the collector did not take everything; the last problem: {}; check the address, and that a collector \
+             which takes OTLP over HTTP is there",
+            one_line(error)
+        );
+        report_problem(true, &problem);
     }
     let undelivered = summary.rejected.saturating_add(summary.unsent).saturating_add(summary.not_tracked);
     Ok(if undelivered > 0 { Exit::Failed } else { Exit::Done })
@@ -122,9 +137,6 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
     ];
     for (count, problem) in problems.iter().filter(|(count, _)| *count > 0) {
         anstream::eprintln!("{WARNING}{} {problem}{WARNING:#}", grouped(*count));
-    }
-    if let Some(error) = summary.last_error.as_ref().filter(|_| summary.rejected + summary.unsent > 0) {
-        anstream::eprintln!("{WARNING}the last problem: {}{WARNING:#}", one_line(error));
     }
     Ok(())
 }

@@ -22,28 +22,41 @@ pub(super) fn spinner() -> ProgressBar {
     bar
 }
 
-/// Problems with a broker, each of which is reported once, if it lasts.
-#[derive(Debug, Default)]
+/// Problems with a broker or a collector, each of which is reported once, if it lasts.
+#[derive(Debug)]
 pub(super) struct Problems {
+    /// The one to whom or from whom events go.
+    other: &'static str,
     since: Option<Instant>,
     is_reported: bool,
 }
 
+impl Default for Problems {
+    fn default() -> Self {
+        Self::with("the broker")
+    }
+}
+
 impl Problems {
+    pub(super) fn with(other: &'static str) -> Self {
+        Self { other, since: None, is_reported: false }
+    }
+
     /// Notes the present problem. Prints on stderr when it has lasted for a while, and when it is over.
     pub(super) fn note(&mut self, bar: &ProgressBar, problem: Option<&str>) {
         let Some(problem) = problem else {
             if self.is_reported {
-                bar.suspend(|| anstream::eprintln!("{DIM}the broker is back{DIM:#}"));
+                bar.suspend(|| anstream::eprintln!("{DIM}{} is back{DIM:#}", self.other));
             }
-            *self = Self::default();
+            *self = Self::with(self.other);
             return;
         };
         let since = *self.since.get_or_insert_with(Instant::now);
         if !self.is_reported && since.elapsed() > PROBLEM_TIME {
             self.is_reported = true;
             bar.suspend(|| {
-                report_problem(false, &format!("nothing goes to or from the broker now; it is asked again: {problem}"))
+                let other = self.other;
+                report_problem(false, &format!("nothing goes to or from {other} now; it is asked again: {problem}"));
             });
         }
     }

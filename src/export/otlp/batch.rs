@@ -14,6 +14,9 @@ use std::hash::Hash;
 const MESSAGES_MAX: usize = 2000;
 /// The bytes from which on a batch is full, as Protocol Buffers.
 const BATCH_BYTES: usize = 1 << 20;
+/// The bytes from which on a batch is full, as Protocol Buffers, if it becomes a line of JSON. Collectors read lines of
+/// 1 MiB by default.
+const LINE_BYTES: usize = 128 << 10;
 
 /// Spans and log records that leave together.
 #[derive(Default)]
@@ -51,6 +54,11 @@ impl OtlpBatch {
     /// Returns true if the batch should leave.
     pub(crate) fn is_full(&self) -> bool {
         self.spans.len() + self.logs.len() >= MESSAGES_MAX || self.bytes >= BATCH_BYTES
+    }
+
+    /// Returns true if the batch should leave as a line of JSON, which has some four times its bytes.
+    pub(super) fn is_full_line(&self) -> bool {
+        self.is_full() || self.bytes >= LINE_BYTES
     }
 
     /// Returns an estimate of the bytes that the batch takes in memory.

@@ -27,6 +27,9 @@ pub(super) struct Happening {
 /// The estimated size of a happening without its texts, in bytes.
 const HAPPENING_BYTES: u64 = 256;
 
+/// The scope of everything that is no log record of the program.
+const OWN_SCOPE: &str = "eventring";
+
 impl Happening {
     /// Makes the happening of a record of a perf ring. Returns `None` if the record is about spans, threads or call
     /// sites, and for a sample of a counter.
@@ -106,7 +109,7 @@ impl Happening {
 
     fn named(name: &str, level: CallSiteLevel) -> Self {
         let attributes = Attributes::default();
-        Self { epoch_nanos: 0, scope: "eventring".to_owned(), name: name.to_owned(), message: None, level, attributes }
+        Self { epoch_nanos: 0, scope: OWN_SCOPE.to_owned(), name: name.to_owned(), message: None, level, attributes }
     }
 
     /// Returns the text if this is a log record of the level ERROR.
@@ -125,17 +128,21 @@ impl Happening {
         HAPPENING_BYTES + (self.scope.len() + self.name.len() + text(&self.message)) as u64 + of_attributes.sum::<u64>()
     }
 
-    /// Makes it an event of a span. The text of a log record is the event's name.
+    /// Makes it an event of a span. The text of a log record is the event's name; other texts are attributes.
     pub(super) fn into_event(mut self) -> Event {
-        if self.scope != "eventring" {
+        let is_log_record = self.scope != OWN_SCOPE;
+        if is_log_record {
             self.attributes.push_text("eventring.target", self.scope);
         }
-        Event {
-            time_unix_nano: self.epoch_nanos,
-            name: self.message.unwrap_or(self.name),
-            attributes: self.attributes.0,
-            dropped_attributes_count: 0,
-        }
+        let name = match self.message {
+            Some(message) if is_log_record => message,
+            Some(message) => {
+                self.attributes.push_text("eventring.text", message);
+                self.name
+            }
+            None => self.name,
+        };
+        Event { time_unix_nano: self.epoch_nanos, name, attributes: self.attributes.0, dropped_attributes_count: 0 }
     }
 
     /// Makes it a log record. The ids are empty if it happened in no span.

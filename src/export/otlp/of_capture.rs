@@ -38,7 +38,9 @@ pub(in crate::export) fn write(
 fn process_of(recording: &CaptureRecording<'_>, process: u32) -> OtlpProcess {
     let rings = || recording.capture.rings().iter().filter(|ring| ring.process == process);
     let Some(first) = rings().next() else { return OtlpProcess::default() };
-    let created = rings().filter(|ring| ring.is_perf()).map(|ring| ring.created_epoch_nanos).min();
+    // A program without a ring of spans is told from others by its other rings.
+    let of_perf = rings().filter(|ring| ring.is_perf()).map(|ring| ring.created_epoch_nanos).min();
+    let created = of_perf.or_else(|| rings().map(|ring| ring.created_epoch_nanos).min());
     let key =
         ProcessKey { pid: first.pid, program: first.program_name.clone(), created_nanos: created.unwrap_or_default() };
     OtlpProcess::new(key, first.name.clone(), None)
@@ -84,7 +86,14 @@ impl Pass for OtlpLines<'_> {
             }
             EntryContent::Gap { first_seqno, count, cause } => {
                 let gap = Gap { first_seqno: *first_seqno, count: *count, cause: *cause };
-                self.mapper.loss(process, &self.recording.ring(entry.ring).name, gap, self.last_nanos);
+                let ring = self.recording.ring(entry.ring);
+                // Before the first event, the loss has the time from which on the ring could have events.
+                let since_nanos = match ring.created_epoch_nanos {
+                    0 => self.recording.capture.started_epoch_nanos(),
+                    created_nanos => created_nanos,
+                };
+                let nanos = if self.last_nanos == 0 { since_nanos } else { self.last_nanos };
+                self.mapper.loss(process, &ring.name, gap, nanos);
             }
         }
         self.pass_on(false)
@@ -105,7 +114,7 @@ impl OtlpLines<'_> {
     /// Writes the waiting messages if there are enough of them, or if these are the last.
     fn pass_on(&mut self, is_last: bool) -> io::Result<()> {
         let batch = &self.mapper.batch;
-        if batch.is_empty() || !(is_last || batch.is_full()) {
+        if batch.is_empty() || !(is_last || batch.is_full_line()) {
             return Ok(());
         }
         let requests = self.mapper.take();

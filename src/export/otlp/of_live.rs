@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub(crate) struct LiveMapper {
     mapper: OtlpMapper,
     host: Option<String>,
+    open_spans: u64,
 }
 
 impl LiveMapper {
@@ -23,8 +24,8 @@ impl LiveMapper {
         Self { host, ..Self::default() }
     }
 
-    /// Takes what the engine has seen.
-    pub(crate) fn see(&mut self, sight: &Sight<'_>, state: LiveState<'_>) {
+    /// Takes what the engine has seen. Calls `leave` whenever a batch is full.
+    pub(crate) fn see(&mut self, sight: &Sight<'_>, state: LiveState<'_>, mut leave: impl FnMut(&mut Self)) {
         self.learn(state);
         match sight {
             Sight::SpanClosed(closed) => {
@@ -59,7 +60,14 @@ impl LiveMapper {
                 }
             }
             Sight::Tick => self.mapper.make_room(|process, id| state.span_of(process, id).is_some()),
-            Sight::ProgramEnded(_) => {}
+            Sight::ProgramEnded(end) => {
+                if let Some(process) = state.process_of(end.program) {
+                    self.end(process, end.epoch_nanos, state, &mut leave);
+                }
+            }
+        }
+        if self.batch().is_full() {
+            leave(self);
         }
     }
 
@@ -71,25 +79,32 @@ impl LiveMapper {
             self.learn(state);
             let process = state.recorded_rings().origin(ring).process_index;
             let Gap { count: lost, .. } = gap;
-            self.mapper.loss(process, state.ring_name(ring), gap, state.now_epoch_nanos());
-            count += lost;
+            let nanos = match state.now_epoch_nanos() {
+                0 => state.ring_created_nanos(ring),
+                now_nanos => now_nanos,
+            };
+            self.mapper.loss(process, state.ring_name(ring), gap, nanos);
+            count = u64::saturating_add(count, lost);
         }
         count
     }
 
-    /// Takes the spans that are open although their programs have ended. Calls `leave` whenever a batch is full.
-    /// Returns the number of the spans.
-    pub(crate) fn end(&mut self, state: LiveState<'_>, mut leave: impl FnMut(&mut Self)) -> u64 {
-        self.learn(state);
-        let open = state.open_spans().to_vec();
-        for span in &open {
-            self.span(span.process_index, span.span(), span.fields(), state.now_epoch_nanos());
+    /// Takes the spans that are open although their program has ended.
+    fn end(&mut self, process: usize, end_nanos: u64, state: LiveState<'_>, leave: &mut impl FnMut(&mut Self)) {
+        for span in state.open_spans().at_end(process, end_nanos) {
+            self.open_spans += 1;
+            let fields = LiveFields::of_span(&span);
+            self.span(process, &span, fields, end_nanos);
             if self.batch().is_full() {
                 leave(self);
             }
         }
-        self.mapper.let_go(|_, _| false);
-        open.len() as u64
+        self.mapper.let_go(|of, _| of != process);
+    }
+
+    /// Returns the number of spans that were open although their programs had ended.
+    pub(crate) fn open_spans(&self) -> u64 {
+        self.open_spans
     }
 
     /// Returns what waits to leave.
@@ -109,7 +124,10 @@ impl LiveMapper {
             let LiveProgram { pid, name, .. } = &state.programs()[index];
             let first = (0..rings.len() as u32).find(|ring| rings.origin(*ring).process_index == index);
             let recorders = rings.recorders().iter().filter(|ring| rings.origin(**ring).process_index == index);
-            let created = recorders.map(|ring| state.ring_created_nanos(*ring)).min();
+            let of_perf = recorders.map(|ring| state.ring_created_nanos(*ring)).min();
+            // A program without a ring of spans is told from others by its other rings.
+            let of_process = (0..rings.len() as u32).filter(|ring| rings.origin(*ring).process_index == index);
+            let created = of_perf.or_else(|| of_process.map(|ring| state.ring_created_nanos(ring)).min());
             let key = ProcessKey { pid: *pid, program: name.clone(), created_nanos: created.unwrap_or_default() };
             let ring = first.map_or("", |ring| state.ring_name(ring)).to_owned();
             self.mapper.processes.push(OtlpProcess::new(key, ring, self.host.clone()));

@@ -5,7 +5,7 @@ use super::{OpenSlice, SpanReplay};
 #[cfg(feature = "export")]
 use crate::tracing::Fields;
 use crate::tracing::{Span, SpanId};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
 /// of the span at the same time, and these records may come later in the stream than the close.
@@ -16,6 +16,14 @@ const LINKS_MAX: usize = 1 << 17;
 /// The number of places that are kept for later spans.
 #[cfg(feature = "export")]
 const FREE_MAX: usize = 4096;
+
+/// The spans in which threads are at the end of a recording.
+pub(crate) struct StacksAtEnd {
+    now_epoch_nanos: u64,
+    spans: HashSet<SpanId>,
+    /// The time for which threads have been in each span since they entered it.
+    busy_nanos: HashMap<SpanId, u64>,
+}
 
 impl SpanReplay {
     /// Takes the next span that was closed at least 5 milliseconds before the newest record. The spans come in the
@@ -109,23 +117,34 @@ impl SpanReplay {
     /// seen, its [`Span::is_end_lost`] is true.
     #[must_use]
     pub fn finish(mut self, now_epoch_nanos: u64) -> Vec<Span> {
-        let entered = self.spans_on_stacks(now_epoch_nanos);
-        let open = &mut self.spans;
-        self.stacks.open_times(now_epoch_nanos, |span, nanos| {
-            if let Some(span) = open.get_mut(&span).filter(|span| span.is_open()) {
-                span.counted_busy_nanos = span.counted_busy_nanos.saturating_add(nanos);
-            }
-        });
+        let entered = self.stacks_at(now_epoch_nanos);
         let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_values().map(|span| *span).collect();
-        for span in &mut spans {
-            if span.is_open() && entered.contains(&span.id) {
-                // A thread is still in this open span, so the span existed until the end of the recording.
-                span.see(now_epoch_nanos);
-            }
-            self.resolve(span, now_epoch_nanos);
-        }
+        spans.iter_mut().for_each(|span| self.end_with(span, &entered));
         spans.sort_unstable_by_key(|span| span.id);
         spans
+    }
+
+    /// Returns the spans in which threads are at the end of the recording.
+    pub(crate) fn stacks_at(&self, now_epoch_nanos: u64) -> StacksAtEnd {
+        let mut busy_nanos = HashMap::new();
+        self.stacks.open_times(now_epoch_nanos, |span, nanos| {
+            let sum: &mut u64 = busy_nanos.entry(span).or_default();
+            *sum = sum.saturating_add(nanos);
+        });
+        StacksAtEnd { now_epoch_nanos, spans: self.spans_on_stacks(now_epoch_nanos), busy_nanos }
+    }
+
+    /// Sets in a span what is known of it at the end of the recording.
+    pub(crate) fn end_with(&self, span: &mut Span, entered: &StacksAtEnd) {
+        if span.is_open() {
+            let busy_nanos = entered.busy_nanos.get(&span.id).copied().unwrap_or(0);
+            span.counted_busy_nanos = span.counted_busy_nanos.saturating_add(busy_nanos);
+            if entered.spans.contains(&span.id) {
+                // A thread is still in this open span, so the span existed until the end of the recording.
+                span.see(entered.now_epoch_nanos);
+            }
+        }
+        self.resolve(span, entered.now_epoch_nanos);
     }
 
     /// Returns the spans that some thread is certainly in at `now_epoch_nanos`. The thread has entered the span, and

@@ -1,0 +1,84 @@
+//! Collectors that are away when the programs end, and web servers that are none.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use eventring::recorder::{ContentDescription, Recorder};
+use program::{argument, program};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// More than the batches that are in memory at a time.
+const EVENTS: u64 = 20_000;
+
+/// Starts a forwarder of a ring in which many events are recorded while it runs. Returns it when the ring has ended.
+fn forwarder_of_an_ended_ring(directory: &Path, port: u16) -> Child {
+    let ring = directory.join("orders");
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).compact(true);
+    let orders = builder.shifts(16, 21).prefault(false).keep(true).build().unwrap();
+    let to = format!("otlp://127.0.0.1:{port}");
+    let mut forward = program(&["forward", argument(&ring), "--to", &to, "--patience", "2", "--json"]);
+    let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    forward
+}
+
+/// Waits for the end of a forwarder. Returns its exit code, its counts and what it has said.
+fn ended(mut forward: Child) -> (Option<i32>, Value, String) {
+    let begin = Instant::now();
+    while forward.try_wait().unwrap().is_none() {
+        if begin.elapsed() > Duration::from_secs(120) {
+            forward.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ended = forward.wait_with_output().unwrap();
+    let counts = serde_json::from_slice(&ended.stdout).unwrap_or_default();
+    (ended.status.code(), counts, String::from_utf8(ended.stderr).unwrap())
+}
+
+#[test]
+fn the_patience_begins_when_the_programs_end_and_everything_unsent_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    // A port on which nobody listens.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (code, counts, said) = ended(forwarder_of_an_ended_ring(directory.path(), port));
+    assert_eq!((code, &counts["unsent"], &counts["log_records"]), (Some(1), &json!(EVENTS), &json!(0)), "{counts}");
+    assert!(said.contains("nothing goes to or from the collector now; it is asked again"), "{said}");
+    assert!(said.contains("error: ") && said.contains("check the address"), "{said}");
+}
+
+#[test]
+fn an_answer_that_is_none_of_a_collector_is_no_success() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let forward = forwarder_of_an_ended_ring(directory.path(), listener.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = BufReader::new(stream.try_clone().unwrap());
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                request.read_line(&mut line).unwrap();
+                if let Some(of) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = of.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            request.read_exact(&mut vec![0; length]).unwrap();
+            let body = "<html>All is well</html>";
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all((head + body).as_bytes()).unwrap();
+        }
+    });
+    let (code, counts, said) = ended(forward);
+    assert_eq!((code, &counts["rejected"], &counts["log_records"]), (Some(1), &json!(EVENTS), &json!(0)), "{counts}");
+    assert!(said.contains("the answer is none of a collector"), "{said}");
+}
