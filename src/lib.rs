@@ -168,6 +168,7 @@ pub mod __internals {
     pub mod forward {
         pub use crate::capture::BatchFilter;
         pub use crate::capture::host_name;
+        pub use crate::capture::received::receive_message;
         pub use crate::forward::*;
     }
     /// Numbers for people.

@@ -49,6 +49,19 @@ pub(crate) struct ReceivedCapture {
     stored_epoch_nanos: u64,
 }
 
+/// Adds a message to the file of a receiver, which is made if there is none, and ends the file. Returns false if the
+/// message is no batch that the file can take. For tests of hostile messages and files.
+///
+/// # Errors
+/// The file is not one of a receiver of the stream `S`, or cannot be written.
+pub fn receive_message(path: &Path, message: &[u8]) -> Result<bool, CaptureError> {
+    let mut file = ReceivedCapture::open(path, "S", false)?;
+    let place = file.place().saturating_add(1);
+    let added = super::batches::read_batch(message).and_then(|batch| file.add(&batch, (place, place), true));
+    file.finish()?;
+    Ok(added.is_ok())
+}
+
 /// A ring of the file.
 struct ReceivedRing {
     key: SortKey,

@@ -27,6 +27,8 @@ pub const TARGETS: &[Target] = &[
     #[cfg(feature = "server")]
     ("control", control),
     ("capture", capture),
+    #[cfg(feature = "forward")]
+    ("received", received),
     ("directive", directive),
     #[cfg(feature = "live")]
     ("condition", condition),
@@ -188,6 +190,23 @@ pub fn capture(data: &[u8]) {
         let Some(item) = events.next() else { break };
         let _ = format!("{item:?}");
     }
+}
+
+/// Treats the bytes as the file of a receiver, and as a message that is added to it. The first four bytes are the length
+/// of the file. Whatever the message is, the file can be read afterwards, and takes the message a second time.
+#[cfg(feature = "forward")]
+pub fn received(data: &[u8]) {
+    use eventring::__internals::forward::receive_message;
+    let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
+    let (file, message) = bytes.split_at((u32::from_le_bytes(*length) as usize).min(bytes.len()));
+    let thread = std::thread::current().id();
+    let path = std::env::temp_dir().join(format!("eventring-received-{}-{thread:?}", std::process::id()));
+    std::fs::write(&path, file).unwrap();
+    if receive_message(&path, message).is_ok() {
+        assert!(!CaptureFile::open(&path).unwrap().is_truncated());
+        assert!(receive_message(&path, message).is_ok());
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 /// Calls every function that a program may call on an open ring.

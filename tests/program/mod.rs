@@ -7,7 +7,7 @@ use eventring::schema::exec::ExecEvent;
 use signal_hook::consts::SIGINT;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::{Arc, Once};
 
 /// A snapshot that is kept with the project.
@@ -62,7 +62,19 @@ pub fn program(arguments: &[&str]) -> Command {
 }
 
 pub fn finish(mut command: Command) -> Run {
-    let output = command.output().unwrap();
+    // A program that a test has copied is busy as long as a child of another test, forked meanwhile, has its file open.
+    let is_busy = |ended: &std::io::Result<Output>| {
+        ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy)
+    };
+    let mut ended = command.output();
+    for _ in 0..500 {
+        if !is_busy(&ended) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        ended = command.output();
+    }
+    let output = ended.unwrap();
     Run {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
