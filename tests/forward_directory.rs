@@ -71,6 +71,73 @@ fn a_forwarder_that_was_killed_goes_on_after_its_newest_file() {
     assert_eq!(account(&files), (15_004, 0));
 }
 
+/// Returns the number of events in all files.
+fn events_in(files: &[PathBuf]) -> usize {
+    let events_of = |file: &PathBuf| {
+        let capture = CaptureFile::open(file).unwrap();
+        capture.events().filter(|record| matches!(record.content, CapturedContent::Event { .. })).count()
+    };
+    files.iter().map(events_of).sum()
+}
+
+#[test]
+fn nothing_is_written_twice_if_the_newest_file_lacks_a_ring_or_the_clock_has_stepped_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
+    let record = |ring: &Path, count: u64| {
+        let recorder = recorder(ring);
+        (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+    };
+    let forward = |rings: &[&Path]| {
+        let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
+        run(&[&["forward"], &rings[..], &["--to", to.to_str().unwrap(), "--json"]].concat()).json()
+    };
+    record(&first, 10);
+    record(&second, 20);
+    forward(&[&first, &second]);
+    // The clock was an hour ahead, or more.
+    let written = files(&to, "evc").remove(0);
+    std::fs::rename(&written, to.join("a-29991231T235959Z.0001.evc")).unwrap();
+    // The next program of the first name: its file has one ring.
+    std::fs::remove_file(&first).unwrap();
+    record(&first, 5);
+    forward(&[&first]);
+    assert_eq!(events_in(&files(&to, "evc")), 35);
+    let again = forward(&[&first, &second]);
+    assert_eq!((events_in(&files(&to, "evc")), files(&to, "evc").len()), (35, 2), "{again}");
+}
+
+#[test]
+fn a_signal_while_tables_are_made_ends_the_forwarding_in_good_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let orders = recorder(&ring);
+    let arguments = ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--format", "parquet"];
+    let more = ["--rotate-size", "30k", "--level", "0", "--json"];
+    let mut child = program(&[&arguments[..], &more].concat());
+    let mut child = child.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut recorded = 0;
+    // Tables that are not whole have a name that begins with a dot.
+    let makes_tables = |to: &Path| {
+        let entries = std::fs::read_dir(to).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".eventring."))
+    };
+    while !makes_tables(&to) {
+        assert!(child.try_wait().unwrap().is_none() && recorded < 10_000_000);
+        (0..100).for_each(|number| assert_ne!(orders.record(7, [number; 4], &[7; 50]), 0));
+        recorded += 100;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{status:?}");
+    let mut report = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut report).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["reason"], "interrupted", "{report}");
+    assert!(report["rings"][0]["events"].as_u64().unwrap() > 0 && !makes_tables(&to), "{report}");
+}
+
 #[test]
 fn the_next_programs_under_the_same_name_are_forwarded_until_ctrl_c() {
     let dir = tempfile::tempdir().unwrap();

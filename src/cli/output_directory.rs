@@ -74,7 +74,8 @@ pub(super) fn look(output: &Path, format: Format, force: bool, read: &ReadFiles)
 }
 
 /// Calls `write` with an unfinished directory, which is then renamed to `output`. So an incomplete export is never
-/// visible under that name, and a failure leaves an earlier export as it is.
+/// visible under that name, and a failure leaves an earlier export as it is. A signal removes the unfinished directory
+/// and ends the program.
 pub(super) fn write_whole<T>(
     output: &Path,
     format: Format,
@@ -83,12 +84,34 @@ pub(super) fn write_whole<T>(
     write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     look(output, format, force, read)?;
+    write_looked_at(output, format, (force, read), Some(RemovedBySignal::listen()?), write)
+}
+
+/// Does the same for a program that has its own answer to signals: `write` goes on.
+pub(super) fn write_whole_despite_signals<T>(
+    output: &Path,
+    format: Format,
+    write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let read = ReadFiles::default();
+    look(output, format, false, &read)?;
+    write_looked_at(output, format, (false, &read), None, write)
+}
+
+fn write_looked_at<T>(
+    output: &Path,
+    format: Format,
+    (force, read): (bool, &ReadFiles),
+    removed: Option<RemovedBySignal>,
+    write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let cannot = |error: io::Error| Failure::writing(output, &error);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
-    let removed = RemovedBySignal::listen()?;
     let mut unnamed = tempfile::Builder::new();
     unnamed.prefix(".eventring.").permissions(Permissions::from_mode(MODE));
-    let unfinished = removed.make(|| unnamed.tempdir_in(parent)).map_err(|error| cannot(io_error(&error)))?;
+    let make = || unnamed.tempdir_in(parent);
+    let unfinished =
+        removed.as_ref().map_or_else(make, |removed| removed.make(make)).map_err(|error| cannot(io_error(&error)))?;
     let written = write(&mut OutputDirectory(unfinished.path()))?;
     sync(unfinished.path()).map_err(cannot)?;
     // From here on, the temporary name may belong to something else.

@@ -109,21 +109,23 @@ pub fn forward_to_directory(
     capture_batches(next_ring, &mut files, &batches, progress)
 }
 
-/// Returns the start after the newest file under this name.
+/// Returns the start after the newest file under this name. A ring that this file does not describe begins after the
+/// last file that does: its program may have ended before, or the forwarder was killed while it described the rings.
 fn start_after_newest(directory: &Path, name: &str) -> Result<BatchStart, CaptureError> {
     let mut start = BatchStart::of_host(&host_name());
+    let mut older_first = Vec::new();
     for kept in kept(directory, name)?.iter().rev().filter(|kept| kept.is_capture) {
         match CaptureFile::open(&kept.path) {
-            Ok(newest) if !newest.rings().is_empty() => {
-                start.after(&newest);
-                break;
-            }
+            Ok(capture) if !capture.rings().is_empty() => older_first.push(capture),
+            // Something has happened to an older file. What it had is not written again.
+            _ if !older_first.is_empty() => {}
             Err(error) if error.kind() != CaptureErrorKind::NotACapture => return Err(error),
             // Its forwarder was killed before it had written anything.
             _ => fs::remove_file(&kept.path)
                 .map_err(|error| CaptureError::io_writing("remove it, it is empty", error).at(&kept.path))?,
         }
     }
+    older_first.iter().rev().for_each(|capture| start.after(capture));
     Ok(start)
 }
 
@@ -163,6 +165,8 @@ impl BatchSink for Files<'_> {
 /// Something in the directory that this name has: a file, or a directory that was made of one.
 struct KeptFile {
     path: PathBuf,
+    /// The number in the name. It grows from file to file; a clock may step back.
+    number: u64,
     is_capture: bool,
     bytes: u64,
     written: SystemTime,
@@ -175,27 +179,25 @@ fn kept(directory: &Path, name: &str) -> Result<Vec<KeptFile>, CaptureError> {
     for entry in fs::read_dir(directory).map_err(read)? {
         let path = entry.map_err(read)?.path();
         let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if !is_ours(file_name, name) {
-            continue;
-        }
+        let Some(number) = number_in(file_name, name) else { continue };
         // What somebody else removes meanwhile is not there.
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
         let is_capture = metadata.is_file() && path.extension().is_some_and(|extension| extension == EXTENSION);
         let bytes = if metadata.is_dir() { bytes_in(&path) } else { metadata.len() };
-        kept.push(KeptFile { path, is_capture, bytes, written: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH) });
+        let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        kept.push(KeptFile { path, number, is_capture, bytes, written });
     }
-    // The names have the time.
-    kept.sort_by(|a, b| a.path.cmp(&b.path));
+    kept.sort_by(|a, b| (a.number, &a.path).cmp(&(b.number, &b.path)));
     Ok(kept)
 }
 
-/// Returns true for a name that this module gives: `NAME-20261123T201500Z.0007` and an extension.
-fn is_ours(file_name: &str, name: &str) -> bool {
-    let rest = file_name.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-    let Some((time, number)) = rest.and_then(|rest| rest.split_once('.')) else { return false };
+/// Returns the number in a name that this module gives: 7 for `NAME-20261123T201500Z.0007` and an extension.
+fn number_in(file_name: &str, name: &str) -> Option<u64> {
+    let (time, number) = file_name.strip_prefix(name)?.strip_prefix('-')?.split_once('.')?;
     let is_time = time.len() == 16 && time.ends_with('Z') && time.as_bytes()[8] == b'T';
-    let number = number.split_once('.').map_or("", |(number, _)| number);
-    is_time && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    let (number, _) = number.split_once('.')?;
+    let is_number = is_time && number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse().ok().filter(|_| is_number)
 }
 
 fn bytes_in(directory: &Path) -> u64 {
@@ -233,7 +235,8 @@ mod tests {
     #[test]
     fn only_names_that_were_given_here_are_ours() {
         let name = "shop-20261123T201500Z.0007.evc";
-        assert!(is_ours(name, "shop") && is_ours("shop-20261123T201500Z.12345.parquet", "shop"));
+        assert_eq!(number_in(name, "shop"), Some(7));
+        assert_eq!(number_in("shop-20261123T201500Z.12345.parquet", "shop"), Some(12345));
         for other in [
             "shop-20261123T201500Z.evc",
             "shop-20261123T201500Z.x.evc",
@@ -241,8 +244,8 @@ mod tests {
             "shop2-20261123T201500Z.0007.evc",
             "shop.evc",
         ] {
-            assert!(!is_ours(other, "shop"), "{other}");
+            assert_eq!(number_in(other, "shop"), None, "{other}");
         }
-        assert!(!is_ours(name, "sho"));
+        assert_eq!(number_in(name, "sho"), None);
     }
 }

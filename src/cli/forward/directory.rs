@@ -8,7 +8,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output_directory;
 use crate::cli::saved::{parse_bytes, parse_duration};
 use eventring::__internals::forward::{DirectoryOptions, forward_to_directory};
-use eventring::capture::{CaptureFile, CaptureSummary, EndReason, ReadFiles};
+use eventring::capture::{CaptureFile, CaptureSummary, EndReason};
 use eventring::export::{Format, export_files};
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -53,6 +53,10 @@ pub(super) enum FileFormat {
 
 pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let directory = Path::new(&args.to);
+    if std::fs::metadata(directory).is_ok_and(|metadata| !metadata.is_dir()) {
+        let message = format!("--to {}: it is a file, expected a directory or the address of a broker", args.to);
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
     std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
     let name = rings.names().first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
     let mut options = DirectoryOptions::new(name.to_string_lossy())
@@ -101,7 +105,8 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         };
         drop(send);
         bar.finish_and_clear();
-        let problems = converter.join().unwrap_or_default();
+        let failed = |_| vec!["the tables of some files were not made, which is a fault of this program".to_owned()];
+        let problems = converter.join().unwrap_or_else(failed);
         problems.iter().for_each(|problem| report_problem(true, problem));
         summary.map(|summary| (summary, problems.is_empty()))
     });
@@ -146,7 +151,8 @@ fn convert(file: &Path) -> anyhow::Result<()> {
     if output.exists() {
         return Ok(());
     }
-    output_directory::write_whole(&output, Format::Parquet, false, &ReadFiles::default(), |files| {
+    // A signal ends the forwarding in good order, and not in the middle of this.
+    output_directory::write_whole_despite_signals(&output, Format::Parquet, |files| {
         Ok(export_files(&capture, Format::Parquet, files)?)
     })?;
     Ok(())
