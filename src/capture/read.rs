@@ -147,9 +147,7 @@ impl CaptureFile {
     /// Returns the blocks of a whole file, from its index.
     fn read_index(&self) -> Option<Vec<BlockRef>> {
         let footer_offset = self.file_bytes.checked_sub(FOOTER_BYTES)?;
-        let mut footer = [0; FOOTER_BYTES as usize];
-        shm::read_exact_at(&self.file, &mut footer, footer_offset).ok()?;
-        let index_offset = decode_footer(&footer, self.file_bytes)?;
+        let index_offset = self.footer()?;
         let index = self.block_at(index_offset).ok()??;
         if index.header.kind != BlockKind::Index || index.end() != footer_offset {
             return None;
@@ -157,12 +155,25 @@ impl CaptureFile {
         decode_index(&block::content(&self.file, &index).ok()?, index_offset)
     }
 
-    /// Finds the blocks of a truncated file, one after the other.
+    /// Returns the offset of the index, if the file has a footer.
+    fn footer(&self) -> Option<u64> {
+        let mut footer = [0; FOOTER_BYTES as usize];
+        shm::read_exact_at(&self.file, &mut footer, self.file_bytes.checked_sub(FOOTER_BYTES)?).ok()?;
+        decode_footer(&footer, self.file_bytes)
+    }
+
+    /// Finds the blocks of a truncated file, or of one with too many blocks for an index, one after the other.
     fn find_blocks(&mut self) -> Result<(), CaptureError> {
         let mut offset = HEADER_BYTES;
         while let Some(block) = self.block_at(offset).map_err(|error| CaptureError::io("read it", error))? {
             offset = block.end();
             self.blocks.push(block);
+        }
+        if self.blocks.pop_if(|last| last.header.kind == BlockKind::Index && last.header.records == 0).is_some()
+            && self.footer() == Some(self.blocks.last().map_or(HEADER_BYTES, BlockRef::end))
+            && offset + FOOTER_BYTES == self.file_bytes
+        {
+            return Ok(());
         }
         self.is_truncated = true;
         let events = self.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);

@@ -131,6 +131,12 @@ impl ReceivedCapture {
         opened.map_err(|error| error.at(path))
     }
 
+    /// Sets the number of blocks up to which the file gets an index.
+    #[cfg(test)]
+    pub(super) fn set_indexed_blocks_max(&mut self, blocks: usize) {
+        self.writer.indexed_blocks_max = blocks;
+    }
+
     fn begin(file: File, stream: &str) -> Result<Self, CaptureError> {
         let header = FileHeader {
             part: 0,

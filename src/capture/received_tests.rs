@@ -232,3 +232,27 @@ fn a_batch_for_which_a_file_has_no_room_is_refused_and_the_file_can_be_read() {
     file.finish().unwrap();
     assert_eq!(CaptureFile::open(&path).unwrap().rings().len(), RINGS_MAX);
 }
+
+#[test]
+fn a_file_with_more_blocks_than_an_index_holds_is_whole_and_can_be_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    let mut file = open(&path);
+    file.set_indexed_blocks_max(10);
+    for (place, batch) in (1..).zip(&rows()[0]) {
+        assert_eq!(file.add(&read_batch(batch).unwrap(), (place, place), true).unwrap(), Added::All);
+    }
+    file.finish().unwrap();
+    let whole = CaptureFile::open(&path).unwrap();
+    assert!(!whole.is_truncated() && whole.end().is_some(), "{:?}", whole.problems());
+    assert_eq!((whole.problems(), account(&path)), (&[][..], (EVENTS, 0)));
+    // The control: without its footer the same file is truncated.
+    let bytes = std::fs::read(&path).unwrap();
+    let cut = dir.path().join("cut.evc");
+    std::fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
+    assert!(CaptureFile::open(&cut).unwrap().is_truncated());
+    let mut file = open(&path);
+    assert_eq!(file.add(&read_batch(&rows()[0][0]).unwrap(), (1000, 1000), false).unwrap(), Added::Nothing);
+    file.finish().unwrap();
+    assert_eq!(account(&path), (EVENTS, 0));
+}

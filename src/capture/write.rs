@@ -4,8 +4,8 @@ use super::columns::{BlockRecords, EncodedBlock, RecordRange};
 use super::end::CaptureEnd;
 use super::error::CaptureError;
 use super::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, encode_footer,
-    encode_index,
+    BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES,
+    encode_footer, encode_index,
 };
 use super::record::SortKey;
 use super::ring::CapturedRing;
@@ -23,9 +23,14 @@ pub(super) struct CaptureWriter {
     compressor: zstd::bulk::Compressor<'static>,
     offset: u64,
     blocks: Vec<BlockRef>,
+    /// The number of blocks up to which the file gets an index.
+    pub(super) indexed_blocks_max: usize,
     /// The schema hashes of the rings that are described, by index.
     schema_hashes: Vec<[u8; 32]>,
 }
+
+/// The largest number of blocks whose index fits one block.
+const INDEXED_BLOCKS_MAX: usize = (BLOCK_BYTES_MAX / (8 + BLOCK_HEADER_BYTES)) as usize;
 
 /// The numbers of rings on which the size of a finished file depends.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +44,9 @@ impl CaptureWriter {
     pub(super) fn new(out: Box<dyn Write>, header: &FileHeader) -> Result<Self, CaptureError> {
         let compressor = zstd::bulk::Compressor::new(DESCRIPTIONS_LEVEL);
         let compressor = compressor.map_err(|error| CaptureError::io("begin to compress", error))?;
-        let mut writer = Self { out, compressor, offset: 0, blocks: Vec::new(), schema_hashes: Vec::new() };
+        let (blocks, schema_hashes) = (Vec::new(), Vec::new());
+        let mut writer =
+            Self { out, compressor, offset: 0, blocks, indexed_blocks_max: INDEXED_BLOCKS_MAX, schema_hashes };
         writer.write(&header.encode())?;
         Ok(writer)
     }
@@ -55,7 +62,7 @@ impl CaptureWriter {
         let compressor = compressor.map_err(|error| CaptureError::io("begin to compress", error))?;
         let offset = blocks.last().map_or(HEADER_BYTES, BlockRef::end);
         let schema_hashes = rings.iter().map(|ring| ring.schema_hash).collect();
-        Ok(Self { out, compressor, offset, blocks, schema_hashes })
+        Ok(Self { out, compressor, offset, blocks, indexed_blocks_max: INDEXED_BLOCKS_MAX, schema_hashes })
     }
 
     /// Returns the largest possible size of the finished file with these rings, if `table_bytes` bytes of tables and
@@ -138,10 +145,11 @@ impl CaptureWriter {
     pub(super) fn finish(&mut self, end: &CaptureEnd) -> Result<(), CaptureError> {
         self.block(BlockKind::End, &end.encode(), 1)?;
         let index_offset = self.offset;
-        let index = encode_index(&self.blocks);
-        // The index fits one block, which may have 80 MiB: 100 GiB of events are about 100,000 blocks, and their index
-        // has about 13 MB.
-        self.block(BlockKind::Index, &index, self.blocks.len() as u64)?;
+        // The index must fit one block. 100 GiB of events are about 100,000 blocks, and their index has about 13 MB; but
+        // a receiver writes small blocks. Readers find the blocks of a file with an empty index one after the other.
+        let indexed = if self.blocks.len() > self.indexed_blocks_max { &[] } else { &self.blocks[..] };
+        let (index, count) = (encode_index(indexed), indexed.len() as u64);
+        self.block(BlockKind::Index, &index, count)?;
         let file_bytes = self.offset + FOOTER_BYTES;
         self.write(&encode_footer(index_offset, file_bytes))?;
         self.out.flush().map_err(|error| CaptureError::io_writing("write the capture", error))
