@@ -44,6 +44,7 @@ impl Default for BatchFilter {
     }
 }
 
+#[cfg_attr(not(feature = "forward"), allow(dead_code, reason = "the forwarders' business"))]
 impl BatchFilter {
     /// Makes a filter that keeps all events.
     pub fn new() -> Self {
