@@ -107,7 +107,7 @@ fn a_receiver_says_that_the_connection_is_lost() {
     let ring = place.path("orders");
     let orders = recorder(&ring);
     record(&orders, 10_000);
-    let _forwarder = start(&place, &[&ring], &[]);
+    let forwarder = start(&place, &[&ring], &[]);
     wait_for_events(&place, 10_000);
     let (file, address) = (place.path("all.evc"), place.broker.address());
     let mut receiver = Live::start(&["receive", &address, "--stream", "S", "-o", &file]);
@@ -115,7 +115,10 @@ fn a_receiver_says_that_the_connection_is_lost() {
     place.broker.kill();
     // It does not wait until the time for an answer is over.
     line_with(&mut receiver, "the connection is lost");
-    signal(&receiver, Signal::TERM);
+    for child in [receiver, forwarder] {
+        signal(&child, Signal::TERM);
+        child.end();
+    }
 }
 
 /// Records log records on several threads that live at the same time. Each of them has a shard of its own, if there are
