@@ -145,8 +145,8 @@ impl CaptureWriter {
     pub(super) fn finish(&mut self, end: &CaptureEnd) -> Result<(), CaptureError> {
         self.block(BlockKind::End, &end.encode(), 1)?;
         let index_offset = self.offset;
-        // The index must fit one block. 100 GiB of events are about 100,000 blocks, and their index has about 13 MB; but
-        // a receiver writes small blocks. Readers find the blocks of a file with an empty index one after the other.
+        // The index must fit one block. 100 GiB of events are about 100,000 blocks, and their index has about 13 MB.
+        // But a receiver writes small blocks. Readers find the blocks of a file with an empty index one by one.
         let indexed = if self.blocks.len() > self.indexed_blocks_max { &[] } else { &self.blocks[..] };
         let (index, count) = (encode_index(indexed), indexed.len() as u64);
         self.block(BlockKind::Index, &index, count)?;

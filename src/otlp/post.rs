@@ -63,6 +63,10 @@ impl Post {
             Err(error @ (ureq::Error::Http(_) | ureq::Error::Tls(_) | ureq::Error::Rustls(_))) => {
                 return CollectorAnswer::Never(format!("{url}: {error}"));
             }
+            // What is wrong with a certificate comes as this kind of error.
+            Err(ureq::Error::Io(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
+                return CollectorAnswer::Never(format!("{url}: {error}"));
+            }
             Err(error) => return CollectorAnswer::Later(None, format!("{url}: {error}")),
         };
         let status = response.status();

@@ -192,8 +192,8 @@ pub fn capture(data: &[u8]) {
     }
 }
 
-/// Treats the bytes as the file of a receiver, and as a message that is added to it. The first four bytes are the length
-/// of the file. Whatever the message is, the file can be read afterwards, and takes the message a second time.
+/// Treats the bytes as the file of a receiver, and as a message that is added to it. The first four bytes are the
+/// length of the file. Whatever the message is, the file can be read afterwards, and takes the message a second time.
 #[cfg(feature = "forward")]
 pub fn received(data: &[u8]) {
     use eventring::__internals::forward::receive_message;
