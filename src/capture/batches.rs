@@ -120,6 +120,15 @@ impl BatchStart {
         }
     }
 
+    /// Adds the rings of an older batch that are not known yet: they begin where it ends.
+    pub(crate) fn after_older(&mut self, batch: &CaptureFile) {
+        let mut older = Self::default();
+        older.after(batch);
+        for (ring, next_seqno) in older.next_seqnos {
+            self.next_seqnos.entry(ring).or_insert(next_seqno);
+        }
+    }
+
     /// Begins where a batch ends that was just sent.
     pub(crate) fn after_sent(&mut self, batch: &Batch<'_>) {
         self.has_ended = batch.end.reason.is_final();

@@ -113,19 +113,25 @@ pub fn forward_to_directory(
 /// last file that does: its program may have ended before, or the forwarder was killed while it described the rings.
 fn start_after_newest(directory: &Path, name: &str) -> Result<BatchStart, CaptureError> {
     let mut start = BatchStart::of_host(&host_name());
-    let mut older_first = Vec::new();
+    let mut has_newest = false;
     for kept in kept(directory, name)?.iter().rev().filter(|kept| kept.is_capture) {
         match CaptureFile::open(&kept.path) {
-            Ok(capture) if !capture.rings().is_empty() => older_first.push(capture),
-            // Something has happened to an older file. What it had is not written again.
-            _ if !older_first.is_empty() => {}
+            Ok(capture) if !capture.rings().is_empty() => {
+                if has_newest {
+                    start.after_older(&capture);
+                } else {
+                    start.after(&capture);
+                }
+                has_newest = true;
+            }
+            // Something has happened to an older file. What it had may be written again.
+            _ if has_newest => {}
             Err(error) if error.kind() != CaptureErrorKind::NotACapture => return Err(error),
             // Its forwarder was killed before it had written anything.
             _ => fs::remove_file(&kept.path)
                 .map_err(|error| CaptureError::io_writing("remove it, it is empty", error).at(&kept.path))?,
         }
     }
-    older_first.iter().rev().for_each(|capture| start.after(capture));
     Ok(start)
 }
 
