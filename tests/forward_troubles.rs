@@ -33,6 +33,16 @@ fn signal(forwarder: &Live, signal: Signal) {
     kill_process(Pid::from_child(&forwarder.child), signal).unwrap();
 }
 
+/// Makes a ring `orders` with events, and starts a forwarder, which has sent them when this function returns.
+fn forwarded(place: &Place, events: u64, more: &[&str]) -> (Recorder, Live) {
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, events);
+    let forwarder = start(place, &[&ring], more);
+    wait_for_events(place, events);
+    (orders, forwarder)
+}
+
 /// Waits until the stream has this many events at least. Receives them into a file.
 fn wait_for_events(place: &Place, count: u64) {
     let (file, address) = (place.path("so-far.evc"), place.broker.address());
@@ -71,11 +81,7 @@ fn json_of(run: &Run) -> serde_json::Value {
 #[test]
 fn the_end_arrives_although_the_stream_has_forgotten_all_that_came_before() {
     let Some(place) = Place::new() else { return };
-    let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 10);
-    let forwarder = start(&place, &[&ring], &[]);
-    wait_for_events(&place, 10);
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
     publish(&place, "$JS.API.STREAM.PURGE.S", &[b""]);
     drop(orders);
     assert_eq!(forwarder.end().json()["events"], 10);
@@ -86,11 +92,7 @@ fn the_end_arrives_although_the_stream_has_forgotten_all_that_came_before() {
 #[test]
 fn a_stream_that_is_gone_is_made_again_with_all_events_that_are_still_in_the_ring() {
     let Some(mut place) = Place::new() else { return };
-    let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 10);
-    let forwarder = start(&place, &[&ring], &[]);
-    wait_for_events(&place, 10);
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
     place.broker.kill();
     place.broker.forget_all();
     place.broker.start_again();
@@ -104,11 +106,7 @@ fn a_stream_that_is_gone_is_made_again_with_all_events_that_are_still_in_the_rin
 #[test]
 fn a_receiver_says_that_the_connection_is_lost() {
     let Some(mut place) = Place::new() else { return };
-    let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 10_000);
-    let forwarder = start(&place, &[&ring], &[]);
-    wait_for_events(&place, 10_000);
+    let (_orders, forwarder) = forwarded(&place, 10_000, &[]);
     let (file, address) = (place.path("all.evc"), place.broker.address());
     let mut receiver = Live::start(&["receive", &address, "--stream", "S", "-o", &file]);
     wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
@@ -247,11 +245,8 @@ fn what_is_wrong_with_one_ring_is_said_while_the_others_go_on() {
 #[test]
 fn a_next_ring_that_cannot_be_read_ends_the_forwarding_with_its_error() {
     let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 5, &["--reopen"]);
     let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 5);
-    let forwarder = start(&place, &[&ring], &["--reopen"]);
-    wait_for_events(&place, 5);
     drop(orders);
     let other = place.path("other");
     std::fs::write(&other, [7; 8192]).unwrap();
@@ -265,11 +260,8 @@ fn a_next_ring_that_cannot_be_read_ends_the_forwarding_with_its_error() {
 #[test]
 fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
     let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
     let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 10);
-    let forwarder = start(&place, &[&ring], &[]);
-    wait_for_events(&place, 10);
     signal(&forwarder, Signal::TERM);
     assert_eq!(forwarder.end().json()["events"], 10);
     publish(&place, "$JS.API.STREAM.PURGE.S", &[b""]);
@@ -285,11 +277,7 @@ fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
 #[test]
 fn a_forwarder_that_is_asked_to_end_sends_everything_first() {
     let Some(place) = Place::new() else { return };
-    let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 10);
-    let forwarder = start(&place, &[&ring], &[]);
-    wait_for_events(&place, 10);
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
     record(&orders, 300);
     signal(&forwarder, Signal::TERM);
     assert_eq!(forwarder.end().json()["events"], 310);
@@ -301,11 +289,8 @@ fn a_forwarder_that_is_asked_to_end_sends_everything_first() {
 #[test]
 fn a_forwarder_ends_although_the_broker_is_gone() {
     let Some(mut place) = Place::new() else { return };
+    let (orders, mut forwarder) = forwarded(&place, 10, &[]);
     let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 10);
-    let mut forwarder = start(&place, &[&ring], &[]);
-    wait_for_events(&place, 10);
     place.broker.kill();
     record(&orders, 10);
     line_with(&mut forwarder, "nothing goes to or from the broker now");
@@ -321,11 +306,8 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
 #[test]
 fn the_end_of_a_ring_that_was_truncated_is_sent_and_has_its_exit_code() {
     let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
     let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, 10);
-    let forwarder = start(&place, &[&ring], &[]);
-    wait_for_events(&place, 10);
     std::fs::File::options().write(true).open(&ring).unwrap().set_len(0).unwrap();
     let run = forwarder.end();
     // The second batch says that nothing follows.

@@ -4,6 +4,7 @@
 
 mod child;
 mod consumers;
+mod http;
 mod program;
 mod shop;
 
@@ -373,20 +374,7 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
     ];
     for (status, body) in answers {
         let (mut stream, _) = listener.accept().unwrap();
-        let mut request = BufReader::new(stream.try_clone().unwrap());
-        let (mut head, mut length) = (String::new(), 0);
-        loop {
-            let mut line = String::new();
-            request.read_line(&mut line).unwrap();
-            if let Some(of) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = of.trim().parse().unwrap();
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-            head.push_str(&line.to_ascii_lowercase());
-        }
-        std::io::Read::read_exact(&mut request, &mut vec![0; length]).unwrap();
+        let head = http::read_request(&stream);
         assert!(head.starts_with("post /v1/logs http/1.1"), "{head}");
         assert!(head.contains("content-type: application/x-protobuf") && head.contains("key: of all"), "{head}");
         let length = body.len();

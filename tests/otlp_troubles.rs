@@ -1,12 +1,13 @@
 //! Collectors that are away when the programs end, and web servers that are none.
 #![cfg(feature = "cli")]
 
+mod http;
 mod program;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use program::{argument, program};
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -60,19 +61,7 @@ fn an_answer_that_is_none_of_a_collector_is_no_success() {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut request = BufReader::new(stream.try_clone().unwrap());
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                request.read_line(&mut line).unwrap();
-                if let Some(of) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = of.trim().parse().unwrap();
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            request.read_exact(&mut vec![0; length]).unwrap();
+            http::read_request(&stream);
             let body = "<html>All is well</html>";
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
             stream.write_all((head + body).as_bytes()).unwrap();

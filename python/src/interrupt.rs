@@ -1,6 +1,7 @@
 //! Long work that Ctrl-C ends.
 
 use crate::error::EventringError;
+use eventring::capture::CaptureFile;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,6 +23,12 @@ impl Wanted {
 
     pub(crate) fn is_wanted(&self) -> bool {
         self.0.load(Relaxed)
+    }
+
+    /// Returns the capture so that it is read only while the result is wanted.
+    pub(crate) fn of_capture(&self, capture: CaptureFile) -> CaptureFile {
+        let wanted = self.clone();
+        capture.while_wanted(move || wanted.is_wanted())
     }
 
     /// Notes that nobody wants the result any more.

@@ -66,12 +66,10 @@ pub(crate) struct ReadTables {
 }
 
 impl ReadTables {
-    /// Reads all tables of a capture into memory.
-    pub(crate) fn of_capture(capture: CaptureFile, wanted: &Wanted, bytes_max: Option<u64>) -> PyResult<Self> {
-        let of_reading = wanted.clone();
-        let capture = capture.while_wanted(move || of_reading.is_wanted());
+    /// Reads all tables of a capture into memory. The capture is one that is read while `wanted` says so.
+    pub(crate) fn of_capture(capture: &CaptureFile, wanted: &Wanted, bytes_max: Option<u64>) -> PyResult<Self> {
         let mut tables = Tables::new(wanted, bytes_max);
-        let read = tables_of_capture(&capture, &mut tables);
+        let read = tables_of_capture(capture, &mut tables);
         if tables.is_full() {
             return Err(EventringError::new_err(format!(
                 "the tables of the capture take more memory than max_bytes={}: read a part of it with start=, end=, \
@@ -197,11 +195,9 @@ pub(crate) fn read(
     let selection = spans.into_iter().flatten().fold(selection, Selection::span);
     let selection = rings.into_iter().flatten().fold(selection, Selection::ring);
     let read = interruptible(py, move |wanted| {
-        let of_reading = wanted.clone();
-        let capture = CaptureFile::open_all(&paths).map_err(of_capture)?;
-        let mut capture = capture.while_wanted(move || of_reading.is_wanted());
+        let mut capture = wanted.of_capture(CaptureFile::open_all(&paths).map_err(of_capture)?);
         capture.select(&selection).map_err(of_capture)?;
-        ReadTables::of_capture(capture, wanted, max_bytes)
+        ReadTables::of_capture(&capture, wanted, max_bytes)
     });
     read?.into_recording(py)
 }

@@ -71,7 +71,7 @@ impl Rings {
             let of_capture_now = wanted.clone();
             let captured = capture_now(readers, move || of_capture_now.is_wanted());
             let (capture, summary) = captured.map_err(of_capture)?;
-            Ok(ReadTables::of_capture(capture, wanted, None)?.with_problems(summary.problems))
+            Ok(ReadTables::of_capture(&wanted.of_capture(capture), wanted, None)?.with_problems(summary.problems))
         });
         read?.into_recording(py)
     }
@@ -113,7 +113,7 @@ impl Rings {
     }
 }
 
-/// What the thread that follows the rings and the iterator share.
+/// The state that the thread which follows the rings shares with the iterator.
 struct Following {
     wanted: Wanted,
     /// The time at which the last event was seen.
@@ -153,7 +153,7 @@ impl Following {
 pub(crate) struct Tail {
     /// The process that has the thread.
     process: u32,
-    /// Whoever waits for a batch holds this lock, and does not hold the interpreter.
+    /// The state of whoever takes batches. The one who waits for a batch holds this lock, and not the interpreter.
     iteration: Mutex<Iteration>,
     findings: Mutex<Findings>,
     following: Arc<Following>,
@@ -170,7 +170,7 @@ struct Iteration {
     last: Option<CaptureFile>,
 }
 
-/// What is known so far.
+/// The counts and problems that are known so far.
 struct Findings {
     account: Account,
     problems: Vec<String>,

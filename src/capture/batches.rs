@@ -111,20 +111,12 @@ impl BatchStart {
     pub(crate) fn after(&mut self, batch: &CaptureFile) {
         self.part = batch.part().saturating_add(1);
         self.has_ended = batch.end().is_some_and(|end| end.reason.is_final());
-        for (index, ring) in batch.rings().iter().enumerate() {
-            let of_end = batch.end().and_then(|end| end.stats.rings.get(index)).map(|stats| stats.last_seqno);
-            // A file that nobody has ended says with its blocks how far it has come.
-            let of_blocks = || batch.last_seqno_of(index as u32).unwrap_or(ring.first_seqno.saturating_sub(1));
-            let last_seqno = of_end.unwrap_or_else(of_blocks);
-            self.next_seqnos.insert(RingIdentity::of(ring), last_seqno.saturating_add(1));
-        }
+        self.next_seqnos.extend(next_seqnos_after(batch));
     }
 
     /// Adds the rings of an older batch that are not known yet: they begin where it ends.
     pub(crate) fn after_older(&mut self, batch: &CaptureFile) {
-        let mut older = Self::default();
-        older.after(batch);
-        for (ring, next_seqno) in older.next_seqnos {
+        for (ring, next_seqno) in next_seqnos_after(batch) {
             self.next_seqnos.entry(ring).or_insert(next_seqno);
         }
     }
@@ -172,6 +164,16 @@ impl BatchStart {
         // another ring under the same name.
         (next <= last_seqno.saturating_add(1)).then_some(next)
     }
+}
+
+/// Returns the seqno that follows a batch, for each of its rings.
+fn next_seqnos_after(batch: &CaptureFile) -> impl Iterator<Item = (RingIdentity, u64)> {
+    batch.rings().iter().enumerate().map(|(index, ring)| {
+        let of_end = batch.end().and_then(|end| end.stats.rings.get(index)).map(|stats| stats.last_seqno);
+        // A file that nobody has ended says with its blocks how far it has come.
+        let of_blocks = || batch.last_seqno_of(index as u32).unwrap_or(ring.first_seqno.saturating_sub(1));
+        (RingIdentity::of(ring), of_end.unwrap_or_else(of_blocks).saturating_add(1))
+    })
 }
 
 /// Returns the system's name of this host.

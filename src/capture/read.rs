@@ -146,20 +146,17 @@ impl CaptureFile {
 
     /// Returns the blocks of a whole file, from its index.
     fn read_index(&self) -> Option<Vec<BlockRef>> {
-        let footer_offset = self.file_bytes.checked_sub(FOOTER_BYTES)?;
-        let index_offset = self.footer()?;
-        let index = self.block_at(index_offset).ok()??;
-        if index.header.kind != BlockKind::Index || index.end() != footer_offset {
-            return None;
-        }
-        decode_index(&block::content(&self.file, &index).ok()?, index_offset)
+        let index = self.index()?;
+        decode_index(&block::content(&self.file, &index).ok()?, index.offset)
     }
 
-    /// Returns the offset of the index, if the file has a footer.
-    fn footer(&self) -> Option<u64> {
+    /// Returns the block with the index, if the file is whole.
+    fn index(&self) -> Option<BlockRef> {
+        let footer_offset = self.file_bytes.checked_sub(FOOTER_BYTES)?;
         let mut footer = [0; FOOTER_BYTES as usize];
-        shm::read_exact_at(&self.file, &mut footer, self.file_bytes.checked_sub(FOOTER_BYTES)?).ok()?;
-        decode_footer(&footer, self.file_bytes)
+        shm::read_exact_at(&self.file, &mut footer, footer_offset).ok()?;
+        let index = self.block_at(decode_footer(&footer, self.file_bytes)?).ok()??;
+        (index.header.kind == BlockKind::Index && index.end() == footer_offset).then_some(index)
     }
 
     /// Finds the blocks of a truncated file, or of one with too many blocks for an index, one after the other.
@@ -169,10 +166,9 @@ impl CaptureFile {
             offset = block.end();
             self.blocks.push(block);
         }
-        if self.blocks.pop_if(|last| last.header.kind == BlockKind::Index && last.header.records == 0).is_some()
-            && self.footer() == Some(self.blocks.last().map_or(HEADER_BYTES, BlockRef::end))
-            && offset + FOOTER_BYTES == self.file_bytes
-        {
+        let empty_index = self.index().filter(|index| index.header.records == 0);
+        if empty_index.is_some() && self.blocks.last() == empty_index.as_ref() {
+            self.blocks.pop();
             return Ok(());
         }
         self.is_truncated = true;
@@ -252,17 +248,19 @@ impl CaptureFile {
 
     /// Returns the last seqno of a ring that the blocks of this file account for.
     pub(crate) fn last_seqno_of(&self, ring: u32) -> Option<u64> {
-        let blocks = self.blocks.iter().map(|block| &block.header);
-        let of_ring = blocks.filter(|header| header.kind == BlockKind::Events && header.ring == ring);
-        of_ring.map(|header| header.last_seqno).max()
+        self.event_headers_of(ring).map(|header| header.last_seqno).max()
     }
 
     /// Returns the time of the last event of a ring in this file, in nanoseconds since the epoch.
     #[cfg(feature = "parquet")]
     pub(crate) fn last_nanos_of(&self, ring: u32) -> Option<u64> {
-        let blocks = self.blocks.iter().map(|block| &block.header);
-        let of_ring = blocks.filter(|header| header.kind == BlockKind::Events && header.ring == ring);
-        of_ring.map(|header| header.last_nanos).max()
+        self.event_headers_of(ring).map(|header| header.last_nanos).max()
+    }
+
+    /// Returns the headers of the blocks of events of a ring in this file.
+    fn event_headers_of(&self, ring: u32) -> impl Iterator<Item = &BlockHeader> {
+        let headers = self.blocks.iter().map(|block| &block.header);
+        headers.filter(move |header| header.kind == BlockKind::Events && header.ring == ring)
     }
 
     /// Gives the shards whose schema text was left out that of their shard 0.

@@ -15,6 +15,8 @@ use std::io::Write;
 const DESCRIPTIONS_LEVEL: i32 = 3;
 /// The largest size of a block with one gap and no event, without its header.
 const GAP_BLOCK_BYTES_MAX: usize = 100;
+/// The largest number of blocks whose index fits one block.
+const INDEXED_BLOCKS_MAX: usize = (BLOCK_BYTES_MAX / (8 + BLOCK_HEADER_BYTES)) as usize;
 
 /// A writer of the blocks of one file. A block can be read as soon as it is written, even if the writer fails or the
 /// program dies later.
@@ -28,9 +30,6 @@ pub(super) struct CaptureWriter {
     /// The schema hashes of the rings that are described, by index.
     schema_hashes: Vec<[u8; 32]>,
 }
-
-/// The largest number of blocks whose index fits one block.
-const INDEXED_BLOCKS_MAX: usize = (BLOCK_BYTES_MAX / (8 + BLOCK_HEADER_BYTES)) as usize;
 
 /// The numbers of rings on which the size of a finished file depends.
 #[derive(Clone, Copy, Debug)]

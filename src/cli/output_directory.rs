@@ -83,28 +83,27 @@ pub(super) fn write_whole<T>(
     read: &ReadFiles,
     write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    look(output, format, force, read)?;
-    write_looked_at(output, format, (force, read), Some(RemovedBySignal::listen()?), write)
+    write_beside(output, format, (force, read), Some(RemovedBySignal::listen()?), write)
 }
 
-/// Does the same for a program that has its own answer to signals: `write` goes on.
+/// Does what [`write_whole`] does, for a program that has its own answer to signals: `write` goes on.
 pub(super) fn write_whole_despite_signals<T>(
     output: &Path,
     format: Format,
     write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let read = ReadFiles::default();
-    look(output, format, false, &read)?;
-    write_looked_at(output, format, (false, &read), None, write)
+    write_beside(output, format, (false, &ReadFiles::default()), None, write)
 }
 
-fn write_looked_at<T>(
+/// Calls `write` with an unfinished directory beside `output`. `removed` removes it if a signal ends the program.
+fn write_beside<T>(
     output: &Path,
     format: Format,
     (force, read): (bool, &ReadFiles),
     removed: Option<RemovedBySignal>,
     write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    look(output, format, force, read)?;
     let cannot = |error: io::Error| Failure::writing(output, &error);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let mut unnamed = tempfile::Builder::new();

@@ -9,7 +9,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::{Context, PublishErrorKind};
-use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{self, LastRawMessageErrorKind};
 use futures_util::StreamExt as _;
 use std::pin::pin;
@@ -175,17 +175,17 @@ impl EventStream {
 
     /// Returns the id of the message with this number.
     pub(super) fn id_of(&self, sequence: u64) -> Result<Option<String>, String> {
-        match self.runtime.block_on(self.stream.get_raw_message(sequence)) {
-            Ok(message) => Ok(Some(id_in(Some(&message.headers)))),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(error.to_string()),
-        }
+        Ok(self.message(sequence)?.map(|message| id_in(Some(&message.headers))))
     }
 
     /// Returns the time at which the broker has stored the message with this number, in nanoseconds since the epoch.
     pub(super) fn stored_epoch_nanos(&self, sequence: u64) -> Result<Option<u64>, String> {
+        Ok(self.message(sequence)?.map(|message| epoch_nanos(message.time)))
+    }
+
+    fn message(&self, sequence: u64) -> Result<Option<StreamMessage>, String> {
         match self.runtime.block_on(self.stream.get_raw_message(sequence)) {
-            Ok(message) => Ok(Some(epoch_nanos(message.time))),
+            Ok(message) => Ok(Some(message)),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(error.to_string()),
         }

@@ -112,8 +112,8 @@ pub struct Receiver {
     /// The sequence number from which on a missing seqno is missing in the stream, too. Before it, an earlier batch may
     /// have it.
     trusted_from: u64,
-    /// The sequence number of a batch before which others must be read first.
-    lacking: Option<u64>,
+    /// True if earlier batches must be read before the last one that came.
+    lacks_earlier: bool,
 }
 
 impl Receiver {
@@ -131,7 +131,7 @@ impl Receiver {
             state: ReceiveProgress::default(),
             last_batch: Instant::now(),
             trusted_from: u64::MAX,
-            lacking: None,
+            lacks_earlier: false,
         })
     }
 
@@ -179,7 +179,7 @@ impl Receiver {
                 if self.tell(progress).is_break() {
                     break 'anew;
                 }
-                if self.lacking.is_some() {
+                if self.lacks_earlier {
                     continue 'anew;
                 }
             }
@@ -194,13 +194,13 @@ impl Receiver {
     fn begin(&mut self) -> Result<BatchesOfStream, String> {
         let (first, last) = self.stream.sequences()?;
         let after_place = self.file.place().saturating_add(1);
-        let from = match self.lacking.take() {
-            Some(_) => first,
+        let from = match std::mem::take(&mut self.lacks_earlier) {
+            true => first,
             // Another stream has the name of the earlier one, or the broker has lost batches that this file has.
-            None if after_place > last.saturating_add(1) => first,
+            false if after_place > last.saturating_add(1) => first,
             // The broker has lost the batch at this place, and given its number to another one.
-            None if self.is_another_there(first)? => first,
-            None => after_place,
+            false if self.is_another_there(first)? => first,
+            false => after_place,
         };
         if from <= first {
             self.trusted_from = self.trusted_from.min(first);
@@ -218,7 +218,7 @@ impl Receiver {
 
     fn take(&mut self, batch: &StoredBatch, added: &mut dyn FnMut(&CaptureFile)) -> Result<(), CaptureError> {
         self.state.batches += 1;
-        if self.lacking.is_some() || self.share.is_some_and(|share| !share.has(&batch.subject)) {
+        if self.lacks_earlier || self.share.is_some_and(|share| !share.has(&batch.subject)) {
             return Ok(());
         }
         let Ok(capture) = read_batch(&batch.bytes) else {
@@ -233,7 +233,7 @@ impl Receiver {
             }
             Ok(Added::Nothing) => Ok(()),
             Ok(Added::Lacks) => {
-                self.lacking = Some(batch.sequence);
+                self.lacks_earlier = true;
                 Ok(())
             }
             Err(error) if error.kind() == CaptureErrorKind::Damaged => {

@@ -203,8 +203,8 @@ impl ContentFilter {
 }
 
 /// Returns the cursors that copy these rings.
-fn cursors(shards: &[usize], rings: &[CopiedRing]) -> Vec<Option<Cursor>> {
-    shards.iter().map(|ring| rings[*ring].input.as_ref().map(|input| input.cursor.clone())).collect()
+fn cursors<'r>(shards: &[usize], rings: &'r [CopiedRing]) -> Vec<Option<&'r Cursor>> {
+    shards.iter().map(|ring| rings[*ring].input.as_ref().map(|input| &input.cursor)).collect()
 }
 
 impl BlockRecords {

@@ -106,7 +106,7 @@ impl SpanTrees {
     }
 
     /// Judges the spans that began before the copying did.
-    pub(super) fn judge_past(&mut self, cursors: &[Option<Cursor>]) {
+    pub(super) fn judge_past(&mut self, cursors: &[Option<&Cursor>]) {
         let Past { spans, closed } = std::mem::take(&mut self.past);
         // One look ahead is enough for all: what they need was recorded before them.
         if !spans.is_empty() {
@@ -140,7 +140,7 @@ impl SpanTrees {
 
     /// Judges the spans that begin in a block. After it, all spans are judged that began in a shard before its cursor,
     /// so a scout that reads on from the cursors misses none.
-    pub(super) fn judge_new(&mut self, events: &[Descriptor], cursors: &[Option<Cursor>]) {
+    pub(super) fn judge_new(&mut self, events: &[Descriptor], cursors: &[Option<&Cursor>]) {
         let mut awaiting_parent = Vec::new();
         for event in events.iter().filter(|event| event.event_type == PerfEvent::SpanNew.code()) {
             let ext = PerfExt::from_words(event.content_ext);
@@ -157,7 +157,7 @@ impl SpanTrees {
     }
 
     /// Returns true if the filter keeps this event of the recorder.
-    pub(super) fn keeps(&mut self, event: &Descriptor, cursors: &[Option<Cursor>]) -> bool {
+    pub(super) fn keeps(&mut self, event: &Descriptor, cursors: &[Option<&Cursor>]) -> bool {
         let ext = PerfExt::from_words(event.content_ext);
         match PerfEvent::from_code(event.event_type) {
             Some(
@@ -191,7 +191,7 @@ impl SpanTrees {
     }
 
     /// Returns the verdict of a span that an event is about. The event has the call site of the span.
-    fn verdict_of(&mut self, ext: &PerfExt, cursors: &[Option<Cursor>]) -> TreeVerdict {
+    fn verdict_of(&mut self, ext: &PerfExt, cursors: &[Option<&Cursor>]) -> TreeVerdict {
         let verdict = self.verdict_by_id(ext.span_id, cursors);
         match self.verdicts.contains_key(&ext.span_id) {
             true => verdict,
@@ -206,7 +206,7 @@ impl SpanTrees {
         self.verdicts.len()
     }
 
-    fn verdict_by_id(&mut self, span: u64, cursors: &[Option<Cursor>]) -> TreeVerdict {
+    fn verdict_by_id(&mut self, span: u64, cursors: &[Option<&Cursor>]) -> TreeVerdict {
         if !self.verdicts.contains_key(&span) && self.rule.is_about_trees() {
             self.judge_found(span, cursors);
         }
@@ -243,7 +243,7 @@ impl SpanTrees {
 
     /// Judges a span that was found, and the spans above it. A parent may have been recorded on another shard, behind
     /// what was read so far of that shard; then the scouts read on.
-    fn judge_found(&mut self, span: u64, cursors: &[Option<Cursor>]) {
+    fn judge_found(&mut self, span: u64, cursors: &[Option<&Cursor>]) {
         let (mut path, mut next, mut may_scout) = (Vec::new(), span, true);
         while next != 0 && !self.verdicts.contains_key(&next) {
             // A span that names itself as its own ancestor is taken out of `found` at its first turn, so this ends.
@@ -263,7 +263,7 @@ impl SpanTrees {
 
     /// Reads ahead in all shards, up to their present ends. A span that has been read before has all its ancestors
     /// before these ends.
-    fn scout(&mut self, cursors: &[Option<Cursor>]) {
+    fn scout(&mut self, cursors: &[Option<&Cursor>]) {
         let found = &mut self.found;
         for (shard, cursor) in self.shards.iter_mut().zip(cursors) {
             let (Some(scout), Some(cursor)) = (&mut shard.scout, cursor) else { continue };

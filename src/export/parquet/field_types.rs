@@ -165,6 +165,7 @@ impl ColumnKind {
             Self::Text
         }
     }
+
     /// Returns the number of bits that a row takes in a column of this type, without the bytes of texts.
     pub(super) fn row_bits(self) -> u64 {
         // A bit says whether there is a value.

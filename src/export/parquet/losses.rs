@@ -25,8 +25,7 @@ pub(super) struct LossColumns {
 
 impl LossColumns {
     /// Appends a loss. `ring` is the index and the name of its ring. `seen_nanos` is the time of the last event before
-    /// it, in any ring, if there is one. Returns an
-    /// estimate of the bytes that the loss takes.
+    /// it, in any ring, if there is one. Returns an estimate of the bytes that the loss takes.
     pub(super) fn push(
         &mut self,
         process: u32,
