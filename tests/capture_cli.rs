@@ -424,14 +424,14 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     );
     let removed_files = number(&captured["removed_files"]);
     assert!(
-        printed.err.contains(&format!(" more were in {removed_files} files that --keep has removed\n")),
+        printed.err.contains(&format!(" more were in {removed_files} files that were removed\n")),
         "{printed:?}"
     );
     let mut summary = vec!["summary", "--strict"];
     summary.extend(captured["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()));
     let table = run(&summary);
     assert_eq!(table.code, Some(0), "{table:?}");
-    assert!(table.out.contains(" more were captured in files that --keep has removed\n"), "{}", table.out);
+    assert!(table.out.contains(" more were captured in files that were removed\n"), "{}", table.out);
     let before = format!("what is in the files before number {} of this capture is not counted\n", removed_files + 1);
     assert!(table.out.contains(&before), "{}", table.out);
     assert!(table.out.contains("1 whose beginning is in an earlier file"), "{}", table.out);

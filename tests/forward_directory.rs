@@ -107,6 +107,38 @@ fn nothing_is_written_twice_if_the_newest_file_lacks_a_ring_or_the_clock_has_ste
     assert_eq!((events_in(&files(&to, "evc")), files(&to, "evc").len()), (35, 2), "{again}");
 }
 
+/// The captures that described a ring last may be gone: they are in tables, or were too old.
+#[test]
+fn nothing_is_written_twice_if_the_captures_of_a_ring_are_gone() {
+    for more in [["--format", "parquet"], ["--max-bytes", "1"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
+        let record = |ring: &Path, count: u64| {
+            let _ = std::fs::remove_file(ring);
+            let recorder = recorder(ring);
+            (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+        };
+        let forward = |rings: &[&Path]| {
+            let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
+            run(&[&["forward"], &rings[..], &["--to", to.to_str().unwrap(), "--json"], &more].concat()).json()
+        };
+        record(&first, 10);
+        record(&second, 20);
+        assert_eq!(forward(&[&first, &second])["events"], 30);
+        for count in [5, 6, 7] {
+            record(&first, count);
+            assert_eq!(forward(&[&first])["events"], count);
+        }
+        assert_eq!(files(&to, "evc").len(), 1, "{more:?}");
+        let again = forward(&[&first, &second]);
+        assert_eq!(again["events"], 0, "{more:?}: {again}");
+        // Without that file, the ring is written again: that is what the test looks at.
+        std::fs::remove_file(to.join("a.ends")).unwrap();
+        let again = forward(&[&first, &second]);
+        assert_eq!(again["events"], 20, "{more:?}: {again}");
+    }
+}
+
 #[test]
 fn a_signal_while_tables_are_made_ends_the_forwarding_in_good_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -171,13 +203,75 @@ fn the_next_programs_under_the_same_name_are_forwarded_until_ctrl_c() {
 }
 
 #[test]
+fn the_captures_of_the_next_programs_become_tables_and_the_newest_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let words = ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--wait", "--reopen", "--json"];
+    let child = program(&[&words[..], &["--format", "parquet"]].concat());
+    let child = { child }.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut seen = Vec::new();
+    for program in 1..=4_u64 {
+        let orders = recorder(&ring);
+        (0..program * 100).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
+        drop(orders);
+        let begin = std::time::Instant::now();
+        while !to.exists() || files(&to, "parquet").len() < program as usize || files(&to, "evc").len() != 1 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "program {program}: {:?}", files(&to, "evc"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        seen.extend(files(&to, "evc"));
+        assert_eq!(CaptureFile::open(seen.last().unwrap()).unwrap().end().unwrap().stats.events(), program * 100);
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["events"], &summary["removed_files"]), (&1000.into(), &0.into()), "{summary}");
+    let written = [files(&to, "evc"), files(&to, "parquet")].concat();
+    let stated: Vec<PathBuf> = serde_json::from_value(summary["files"].clone()).unwrap();
+    assert_eq!(stated.iter().collect::<std::collections::BTreeSet<_>>(), written.iter().collect());
+    assert_eq!(written.len(), 5);
+}
+
+#[test]
+fn what_lies_under_the_name_of_a_next_ring_is_said_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
+    for others_live in [false, true] {
+        drop(recorder(&first));
+        let other = others_live.then(|| recorder(&second));
+        let rings: Vec<&Path> =
+            [Some(first.as_path()), others_live.then_some(second.as_path())].into_iter().flatten().collect();
+        let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
+        let mut child = program(&[&["forward"], &rings[..], &["--to", to.to_str().unwrap(), "--reopen"]].concat());
+        let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        std::fs::remove_file(&first).unwrap();
+        std::fs::write(&first, [b"no ring".as_slice(), &[0; 8192]].concat()).unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+        let mut error = || lines.by_ref().map(Result::unwrap).find(|line| line.contains("error:")).unwrap();
+        let said = error();
+        assert!(said.contains("/a:") && said.contains("go on") == others_live, "{said}");
+        if others_live {
+            assert!(child.try_wait().unwrap().is_none());
+            drop(other);
+            rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+                .unwrap();
+            assert!(error().contains("/a:"));
+        }
+        assert_ne!(child.wait().unwrap().code(), Some(0));
+        std::fs::remove_file(&first).unwrap();
+    }
+}
+
+#[test]
 fn the_oldest_files_go_when_there_is_too_much() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
     let orders = recorder(&ring);
     let [ring, to_text] = [&ring, &to].map(|path| path.to_str().unwrap());
-    let arguments = ["forward", ring, "--to", to_text, "--rotate-size", "20k", "--max-bytes", "100k", "--level", "0"];
-    let mut child = program(&arguments).spawn().unwrap();
+    // Each file has a quarter of the limit, because `--rotate-size` is larger.
+    let arguments = ["forward", ring, "--to", to_text, "--max-bytes", "100k", "--level", "0", "--json"];
+    let child = program(&arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
     for number in 0..10_000_u64 {
         orders.record(7, [number; 4], &[number as u8; 50]);
         if number % 200 == 0 {
@@ -186,14 +280,20 @@ fn the_oldest_files_go_when_there_is_too_much() {
     }
     drop(orders);
     std::fs::write(to.join("orders-mine.txt"), "not a capture").unwrap();
-    assert!(child.wait().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
     let left = files(&to, "evc");
     let bytes: u64 = left.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
-    // The limit is kept when a file is begun, and one more is written then.
-    assert!((60 << 10..125 << 10).contains(&bytes), "{bytes} bytes in {left:?}");
+    assert!((60 << 10..=100 << 10).contains(&bytes), "{bytes} bytes in {left:?}");
     let (events, lost) = account(&left);
     assert!(events > 0 && events < 10_000 && lost == 0, "{events} events, {lost} lost");
     assert!(to.join("orders-mine.txt").exists());
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["events"], &summary["bytes"]), (&events.into(), &bytes.into()), "{summary}");
+    assert_eq!(summary["removed"], 10_000 - events, "{summary}");
+    assert_eq!(summary["rings"][0]["removed"], 10_000 - events, "{summary}");
+    assert!(summary["removed_files"].as_u64().unwrap() >= 5, "{summary}");
+    assert_eq!(summary["files"].as_array().unwrap().len(), left.len(), "{summary}");
     // Age: everything is old now, and the newest capture stays for the next forwarder.
     let orders = recorder(&dir.path().join("other"));
     orders.record(7, [0; 4], b"an order");
@@ -202,7 +302,35 @@ fn the_oldest_files_go_when_there_is_too_much() {
     std::fs::rename(dir.path().join("other"), ring).unwrap();
     let aged = run(&["forward", ring, "--to", to_text, "--max-age", "10ms", "--json"]).json();
     assert_eq!(aged["rings"][0]["events"], 1, "{aged}");
-    assert_eq!(files(&to, "evc").len(), 2);
+    assert_eq!(files(&to, "evc").len(), 1);
+    // A run without events leaves nothing, and says so.
+    let empty = run(&["forward", ring, "--to", to_text, "--json"]).json();
+    assert_eq!((&empty["files"], &empty["bytes"]), (&serde_json::json!([]), &0.into()), "{empty}");
+}
+
+#[test]
+fn what_is_too_old_goes_while_nothing_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let orders = recorder(&ring);
+    let [ring, to_text] = [&ring, &to].map(|path| path.to_str().unwrap());
+    let mut child = program(&["forward", ring, "--to", to_text, "--rotate-every", "200ms", "--max-age", "3s"]);
+    let mut child = child.spawn().unwrap();
+    let begin = std::time::Instant::now();
+    let wait = |until: &dyn Fn(&[PathBuf]) -> bool| {
+        while !(to.exists() && until(&files(&to, "evc"))) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", files(&to, "evc"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    for count in 1..=3 {
+        orders.record(7, [0; 4], b"an order");
+        wait(&|files| files.len() > count);
+    }
+    // The newest whole file stays, beside the one that is begun.
+    wait(&|files| files.len() == 2);
+    drop(orders);
+    assert!(child.wait().unwrap().success());
 }
 
 /// Returns the JSON lines of a capture but the first, which is about its rings, in an order of their own.

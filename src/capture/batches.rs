@@ -114,10 +114,15 @@ impl BatchStart {
         self.next_seqnos.extend(next_seqnos_after(batch));
     }
 
-    /// Adds the rings of an older batch that are not known yet: they begin where it ends.
+    /// Adds what an older batch says: its rings begin where it ends, unless they are known to have come further.
     pub(crate) fn after_older(&mut self, batch: &CaptureFile) {
         for (ring, next_seqno) in next_seqnos_after(batch) {
-            self.next_seqnos.entry(ring).or_insert(next_seqno);
+            // A ring of the published system does not say when it was made. One with fewer events may be a newer one.
+            let is_known_again = ring.created_epoch_nanos != 0;
+            let next = self.next_seqnos.entry(ring).or_insert(next_seqno);
+            if is_known_again {
+                *next = next_seqno.max(*next);
+            }
         }
     }
 
@@ -167,7 +172,7 @@ impl BatchStart {
 }
 
 /// Returns the seqno that follows a batch, for each of its rings.
-fn next_seqnos_after(batch: &CaptureFile) -> impl Iterator<Item = (RingIdentity, u64)> {
+pub(super) fn next_seqnos_after(batch: &CaptureFile) -> impl Iterator<Item = (RingIdentity, u64)> {
     batch.rings().iter().enumerate().map(|(index, ring)| {
         let of_end = batch.end().and_then(|end| end.stats.rings.get(index)).map(|stats| stats.last_seqno);
         // A file that nobody has ended says with its blocks how far it has come.
@@ -243,6 +248,11 @@ impl Batch<'_> {
 
     pub(crate) fn events(&self) -> u64 {
         self.end.stats.events()
+    }
+
+    /// Returns the number of events of each ring.
+    pub(crate) fn events_by_ring(&self) -> Vec<u64> {
+        self.end.stats.rings.iter().map(|ring| ring.events).collect()
     }
 
     pub(crate) fn lost(&self) -> u64 {

@@ -65,6 +65,8 @@ mod cut;
 mod damage;
 mod encoding;
 mod end;
+#[cfg(feature = "forward")]
+pub(crate) mod ends;
 mod error;
 mod events;
 mod filter_bits;

@@ -76,7 +76,7 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out, "{WARNING}{} were lost{WARNING:#}", events(summary.lost))?;
     }
     if summary.removed > 0 {
-        writeln!(out, "{DIM}{} more were captured in files that --keep has removed{DIM:#}", events(summary.removed))?;
+        writeln!(out, "{DIM}{} more were captured in files that were removed{DIM:#}", events(summary.removed))?;
     }
     if part > 1 {
         writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;

@@ -3,30 +3,35 @@
 //! Like the batches of a stream, the files say where the next one goes on. A forwarder that died continues after the
 //! newest file, even if nobody has ended that.
 
-use crate::capture::batches::{Batch, BatchOptions, BatchSink, BatchStart, capture_batches, host_name};
+use super::kept::{EXTENSION, Limits, kept_entries, remove, remove_oldest, start_after_newest};
+use crate::capture::batches::{Batch, BatchOptions, BatchSink, capture_batches};
 use crate::capture::{
-    BatchFilter, CaptureError, CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, CaptureSummary,
-    NextRing, OutputEntry, ReadFiles,
+    BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, NextRing,
+    OutputEntry, ReadFiles,
 };
 use jiff::{Timestamp, tz::TimeZone};
-use std::fs;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
-/// The end of the names of files that hold events.
-const EXTENSION: &str = "evc";
+/// The smallest size of a file that follows from [`DirectoryOptions::max_bytes`].
+const FILE_BYTES_MIN: u64 = 16 << 10;
+/// The part of [`DirectoryOptions::max_bytes`] that one file may have.
+const FILE_PART: u64 = 4;
+/// The pause between two looks for what is too old or too much.
+const REMOVAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// The settings of [`forward_to_directory`].
+/// The settings of a [`DirectoryForwarder`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct DirectoryOptions {
     name: String,
     rotate_every: Duration,
     rotate_bytes: u64,
-    max_age: Option<Duration>,
-    max_bytes: Option<u64>,
+    limits: Limits,
     level: i32,
     filter: BatchFilter,
 }
@@ -39,8 +44,7 @@ impl DirectoryOptions {
             name: name.into(),
             rotate_every: Duration::from_secs(300),
             rotate_bytes: 256 << 20,
-            max_age: None,
-            max_bytes: None,
+            limits: Limits::default(),
             level: CaptureOptions::DEFAULT_LEVEL,
             filter: BatchFilter::new(),
         }
@@ -51,19 +55,27 @@ impl DirectoryOptions {
         Self { rotate_every: time, ..self }
     }
 
-    /// Begins a new file before the present one has more bytes than this. Default: 256 MiB.
+    /// Begins a new file before the present one has more bytes than this, or than a quarter of [`Self::max_bytes`].
+    /// Default: 256 MiB.
     pub fn rotate_bytes(self, bytes: u64) -> Self {
         Self { rotate_bytes: bytes, ..self }
     }
 
     /// Removes what was written longer ago than this. Default: nothing.
     pub fn max_age(self, time: Duration) -> Self {
-        Self { max_age: Some(time), ..self }
+        Self { limits: Limits { max_age: Some(time), ..self.limits }, ..self }
     }
 
-    /// Removes the oldest as soon as everything under the name has more bytes than this. Default: nothing.
+    /// Removes the oldest as soon as everything under the name has more bytes than this, with the file that is being
+    /// written. The newest of the others is never removed: the next forwarder goes on after it. Default: nothing.
     pub fn max_bytes(self, bytes: u64) -> Self {
-        Self { max_bytes: Some(bytes), ..self }
+        Self { limits: Limits { max_bytes: Some(bytes), ..self.limits }, ..self }
+    }
+
+    /// Removes a capture if the caller has made a directory beside it, with the extension `parquet` in place of `evc`.
+    /// The newest capture stays.
+    pub fn removes_what_is_in_tables(self) -> Self {
+        Self { limits: Limits { is_in_tables: true, ..self.limits }, ..self }
     }
 
     /// Sets the level of compression, as [`CaptureOptions::compression_level`] does.
@@ -77,181 +89,201 @@ impl DirectoryOptions {
     }
 }
 
-/// Writes the events of rings into files of a directory until all writers have ended, or until `progress` returns
-/// [`ControlFlow::Break`]. Begins after the newest file that an earlier call with the same name has written there.
-/// `next_ring` and `progress` are as for [`capture_rings`](crate::capture::capture_rings). `whole` is called with each
-/// file that is whole, and first with those of earlier calls.
-///
-/// # Errors
-/// A ring cannot be read, or a file cannot be written or removed. What was written before the error can be read.
-pub fn forward_to_directory(
-    next_ring: &mut dyn FnMut() -> NextRing,
-    directory: &Path,
-    options: &DirectoryOptions,
-    whole: &mut dyn FnMut(&Path),
-    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
-) -> Result<CaptureSummary, CaptureError> {
-    if options.name.is_empty() || options.name.contains('/') {
-        let message = format!("the name of the files is {:?}, expected one without slashes", options.name);
-        return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
-    }
-    let start = start_after_newest(directory, &options.name)?;
-    kept(directory, &options.name)?.iter().filter(|kept| kept.is_capture).for_each(|kept| whole(&kept.path));
-    let batches = BatchOptions {
-        bytes_max: options.rotate_bytes,
-        every: options.rotate_every.saturating_mul(2),
-        level: options.level,
-        start,
-        filter: options.filter.clone(),
-        only_new: false,
-    };
-    let mut files = Files { directory, options, current: None, whole };
-    capture_batches(next_ring, &mut files, &batches, progress)
+/// Writes the events of rings into files of a directory.
+pub struct DirectoryForwarder<'d> {
+    directory: &'d Path,
+    options: DirectoryOptions,
+    state: RefCell<DirectoryState>,
 }
 
-/// Returns the start after the newest file under this name. A ring that this file does not describe begins after the
-/// last file that does: its program may have ended before, or the forwarder was killed while it described the rings.
-fn start_after_newest(directory: &Path, name: &str) -> Result<BatchStart, CaptureError> {
-    let mut start = BatchStart::of_host(&host_name());
-    let mut has_newest = false;
-    for kept in kept(directory, name)?.iter().rev().filter(|kept| kept.is_capture) {
-        match CaptureFile::open(&kept.path) {
-            Ok(capture) if !capture.rings().is_empty() => {
-                if has_newest {
-                    start.after_older(&capture);
-                } else {
-                    start.after(&capture);
-                }
-                has_newest = true;
-            }
-            // Something has happened to an older file. What it had may be written again.
-            _ if has_newest => {}
-            Err(error) if error.kind() != CaptureErrorKind::NotACapture => return Err(error),
-            // Its forwarder was killed before it had written anything.
-            _ => fs::remove_file(&kept.path)
-                .map_err(|error| CaptureError::io_writing("remove it, it is empty", error).at(&kept.path))?,
+/// What was written, and what of it was removed.
+#[derive(Default)]
+struct DirectoryState {
+    /// The captures so far, one after the other.
+    summary: Option<CaptureSummary>,
+    /// The number of rings in `summary`.
+    rings_before: usize,
+    /// The file that is being written, and its number.
+    current: Option<(u32, PathBuf)>,
+    /// The files of this forwarder that are there, by their number.
+    written: BTreeMap<u64, WrittenFile>,
+    removed_files: u32,
+    removed_bytes: u64,
+    /// For each ring, the number of its events in removed files.
+    removed_events: Vec<u64>,
+    next_removal: Option<Instant>,
+    /// The first error of a removal.
+    failed: Option<CaptureError>,
+}
+
+/// A file that is whole.
+struct WrittenFile {
+    /// The index of its first ring among all rings.
+    first_ring: usize,
+    events_by_ring: Vec<u64>,
+}
+
+impl<'d> DirectoryForwarder<'d> {
+    /// Makes a forwarder that has written nothing. Nothing is read or made yet.
+    ///
+    /// # Errors
+    /// The name of the files has a slash, or is empty.
+    pub fn new(directory: &'d Path, options: DirectoryOptions) -> Result<Self, CaptureError> {
+        if options.name.is_empty() || options.name.contains('/') {
+            let message = format!("the name of the files is {:?}, expected one without slashes", options.name);
+            return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
+        Ok(Self { directory, options, state: RefCell::default() })
     }
-    Ok(start)
+
+    /// Returns the captures that earlier forwarders have left, the oldest first.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn earlier_captures(&self) -> Result<Vec<PathBuf>, CaptureError> {
+        let entries = kept_entries(self.directory, &self.options.name)?;
+        Ok(entries.into_iter().filter(|entry| entry.is_capture).map(|entry| entry.path).collect())
+    }
+
+    /// Writes the events of rings until all writers have ended, or until `progress` returns [`ControlFlow::Break`].
+    /// Begins after the newest file that was written under the name. `next_ring` and `progress` are as for
+    /// [`capture_rings`](crate::capture::capture_rings). `whole` is called with each file that is whole. May be
+    /// called again with other rings.
+    ///
+    /// # Errors
+    /// A ring cannot be read, or a file cannot be written or removed. What was written before the error can be read.
+    pub fn forward(
+        &self,
+        next_ring: &mut dyn FnMut() -> NextRing,
+        whole: &mut dyn FnMut(&Path),
+        progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+    ) -> Result<(), CaptureError> {
+        let batches = BatchOptions {
+            bytes_max: self.file_bytes_max(),
+            every: self.options.rotate_every.saturating_mul(2),
+            level: self.options.level,
+            start: start_after_newest(self.directory, &self.options.name)?,
+            filter: self.options.filter.clone(),
+            only_new: false,
+        };
+        let mut files = Files { forwarder: self, whole };
+        let mut progress = |done: &CaptureProgress| {
+            let goes_on = self.remove_oldest_now_and_then();
+            if progress(done).is_break() || !goes_on { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let summary = capture_batches(next_ring, &mut files, &batches, &mut progress)?;
+        let state = &mut *self.state.borrow_mut();
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
+        match &mut state.summary {
+            Some(all) => all.append(summary),
+            None => state.summary = Some(summary),
+        }
+        state.rings_before = state.summary.as_ref().map_or(0, |summary| summary.rings.len());
+        Ok(())
+    }
+
+    /// Removes what is too old or too much, if the last look was a second ago. Returns false if that has failed:
+    /// [`Self::finish`] says how.
+    pub fn remove_oldest_now_and_then(&self) -> bool {
+        let now = Instant::now();
+        let is_due = self.state.borrow().next_removal.is_none_or(|next| now >= next);
+        if is_due {
+            self.state.borrow_mut().next_removal = Some(now + REMOVAL_PAUSE);
+            if let Err(error) = self.remove_oldest() {
+                self.state.borrow_mut().failed.get_or_insert(error);
+            }
+        }
+        self.state.borrow().failed.is_none()
+    }
+
+    /// Removes what is too old or too much for the last time. Returns an account of everything that was written, or
+    /// `None` if [`Self::forward`] was not called or has failed.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn finish(self) -> Result<Option<CaptureSummary>, CaptureError> {
+        self.remove_oldest()?;
+        let state = self.state.into_inner();
+        if let Some(error) = state.failed {
+            return Err(error);
+        }
+        let Some(mut summary) = state.summary else { return Ok(None) };
+        for (stats, removed) in summary.stats.rings.iter_mut().zip(state.removed_events) {
+            stats.events = stats.events.saturating_sub(removed);
+            stats.removed = stats.removed.saturating_add(removed);
+        }
+        (summary.removed_files, summary.removed_bytes) = (state.removed_files, state.removed_bytes);
+        let entries = kept_entries(self.directory, &self.options.name)?;
+        let left = entries.into_iter().filter(|entry| state.written.contains_key(&entry.number));
+        let (bytes, files): (Vec<u64>, Vec<PathBuf>) = left.map(|entry| (entry.bytes, entry.path)).unzip();
+        (summary.bytes, summary.files) = (bytes.iter().sum(), files);
+        Ok(Some(summary))
+    }
+
+    fn remove_oldest(&self) -> Result<(), CaptureError> {
+        let current = self.state.borrow().current.as_ref().map(|(_, path)| path.clone());
+        let (name, limits) = (&self.options.name, self.options.limits);
+        let removed = remove_oldest(self.directory, name, limits, current.as_deref())?;
+        if removed.is_empty() {
+            return Ok(());
+        }
+        let left = kept_entries(self.directory, &self.options.name)?;
+        let left: BTreeSet<u64> = left.iter().map(|entry| entry.number).collect();
+        let state = &mut *self.state.borrow_mut();
+        // A capture that is in tables is not gone.
+        for entry in removed.iter().filter(|entry| !left.contains(&entry.number)) {
+            let Some(WrittenFile { first_ring, events_by_ring }) = state.written.remove(&entry.number) else {
+                continue;
+            };
+            state.removed_files = state.removed_files.saturating_add(1);
+            state.removed_bytes += entry.bytes;
+            let rings = first_ring + events_by_ring.len();
+            state.removed_events.resize(rings.max(state.removed_events.len()), 0);
+            for (sum, events) in state.removed_events[first_ring..].iter_mut().zip(events_by_ring) {
+                *sum += events;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the largest size of a file. If the files are limited together, each may have a part of that only.
+    fn file_bytes_max(&self) -> u64 {
+        let of_all = self.options.limits.max_bytes.map_or(u64::MAX, |bytes| (bytes / FILE_PART).max(FILE_BYTES_MIN));
+        self.options.rotate_bytes.min(of_all)
+    }
 }
 
-/// The files of a directory.
-struct Files<'f> {
-    directory: &'f Path,
-    options: &'f DirectoryOptions,
-    current: Option<PathBuf>,
+/// The files of one capture.
+struct Files<'f, 'd> {
+    forwarder: &'f DirectoryForwarder<'d>,
     whole: &'f mut dyn FnMut(&Path),
 }
 
-impl BatchSink for Files<'_> {
+impl BatchSink for Files<'_, '_> {
     fn begin(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn io::Write>, CaptureError> {
-        remove_oldest(self.directory, self.options)?;
+        self.forwarder.remove_oldest()?;
         let now = Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ");
-        let path = self.directory.join(format!("{}-{now}.{part:04}.{EXTENSION}", self.options.name));
+        let DirectoryForwarder { directory, options, state } = self.forwarder;
+        let path = directory.join(format!("{}-{now}.{part:04}.{EXTENSION}", options.name));
         let file = OutputEntry::open(&path)?.create(false, read)?;
-        self.current = Some(path);
+        state.borrow_mut().current = Some((part, path));
         Ok(Box::new(file))
     }
 
     fn end(&mut self, batch: &Batch<'_>) -> Result<(), CaptureError> {
-        match self.current.take() {
+        let state = &mut *self.forwarder.state.borrow_mut();
+        match state.current.take() {
             // The last file, if nothing came any more.
-            Some(path) if batch.is_empty() => {
-                fs::remove_file(&path).map_err(|error| CaptureError::io_writing("remove it", error).at(&path))
-            }
-            Some(path) => {
+            Some((_, path)) if batch.is_empty() => remove(&path),
+            Some((part, path)) => {
+                let written = WrittenFile { first_ring: state.rings_before, events_by_ring: batch.events_by_ring() };
+                state.written.insert(part.into(), written);
                 (self.whole)(&path);
                 Ok(())
             }
             None => Ok(()),
         }
-    }
-}
-
-/// Something in the directory that this name has: a file, or a directory that was made of one.
-struct KeptFile {
-    path: PathBuf,
-    /// The number in the name. It grows from file to file; a clock may step back.
-    number: u64,
-    is_capture: bool,
-    bytes: u64,
-    written: SystemTime,
-}
-
-/// Returns everything under a name, the oldest first.
-fn kept(directory: &Path, name: &str) -> Result<Vec<KeptFile>, CaptureError> {
-    let read = |error| CaptureError::io("read the directory", error).at(directory);
-    let mut kept = Vec::new();
-    for entry in fs::read_dir(directory).map_err(read)? {
-        let path = entry.map_err(read)?.path();
-        let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let Some(number) = number_in(file_name, name) else { continue };
-        // What somebody else removes meanwhile is not there.
-        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-        let is_capture = metadata.is_file() && path.extension().is_some_and(|extension| extension == EXTENSION);
-        let bytes = if metadata.is_dir() { bytes_in(&path) } else { metadata.len() };
-        let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        kept.push(KeptFile { path, number, is_capture, bytes, written });
-    }
-    kept.sort_by(|a, b| (a.number, &a.path).cmp(&(b.number, &b.path)));
-    Ok(kept)
-}
-
-/// Returns the number in a name that this module gives: 7 for `NAME-20261123T201500Z.0007` and an extension.
-fn number_in(file_name: &str, name: &str) -> Option<u64> {
-    let (time, number) = file_name.strip_prefix(name)?.strip_prefix('-')?.split_once('.')?;
-    let is_time = time.len() == 16 && time.ends_with('Z') && time.as_bytes()[8] == b'T';
-    let (number, _) = number.split_once('.')?;
-    let is_number = is_time && number.bytes().all(|byte| byte.is_ascii_digit());
-    number.parse().ok().filter(|_| is_number)
-}
-
-fn bytes_in(directory: &Path) -> u64 {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
-}
-
-/// Removes what is too old, and the oldest of what is too much. The newest capture stays: the next forwarder goes on
-/// after it.
-fn remove_oldest(directory: &Path, options: &DirectoryOptions) -> Result<(), CaptureError> {
-    let kept = kept(directory, &options.name)?;
-    let newest = kept.iter().rposition(|kept| kept.is_capture);
-    let mut bytes: u64 = kept.iter().map(|kept| kept.bytes).sum();
-    for (index, kept) in kept.iter().enumerate() {
-        let is_old = options.max_age.is_some_and(|age| kept.written.elapsed().is_ok_and(|time| time > age));
-        let is_too_much = options.max_bytes.is_some_and(|max| bytes > max);
-        if (!is_old && !is_too_much) || Some(index) == newest {
-            continue;
-        }
-        let removed = if kept.path.is_dir() { fs::remove_dir_all(&kept.path) } else { fs::remove_file(&kept.path) };
-        match removed {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(CaptureError::io_writing("remove it", error).at(&kept.path));
-            }
-            _ => bytes -= kept.bytes,
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_that_were_given_here_are_ours() {
-        let name = "shop-20261123T201500Z.0007.evc";
-        assert_eq!(number_in(name, "shop"), Some(7));
-        assert_eq!(number_in("shop-20261123T201500Z.12345.parquet", "shop"), Some(12345));
-        for other in [
-            "shop-20261123T201500Z.evc",
-            "shop-20261123T201500Z.x.evc",
-            "shop-x.0007.evc",
-            "shop2-20261123T201500Z.0007.evc",
-            "shop.evc",
-        ] {
-            assert_eq!(number_in(other, "shop"), None, "{other}");
-        }
-        assert_eq!(number_in(name, "sho"), None);
     }
 }

@@ -20,12 +20,14 @@
 //! | `forwarder` | a recorder's events, as batches, to their stream |
 //! | `watched` | the caller of a forwarder, who learns its progress and may end it |
 //! | `directory` | files of a directory instead of a stream |
+//! | `kept` | what such a directory has, where the next forwarder begins, and what is removed |
 //! | `receiver` | a stream, as a capture file |
 
 mod broker;
 mod connect;
 mod directory;
 mod forwarder;
+mod kept;
 mod receiver;
 mod sender;
 mod subject;
@@ -33,6 +35,6 @@ mod watched;
 
 pub use broker::EventStream;
 pub use connect::StreamOptions;
-pub use directory::{DirectoryOptions, forward_to_directory};
+pub use directory::{DirectoryForwarder, DirectoryOptions};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
 pub use receiver::{ReceiveProgress, Receiver, ReceiverOptions, Share};

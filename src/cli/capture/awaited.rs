@@ -2,6 +2,7 @@
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
 use super::program::Program;
+use super::report::report_problem;
 use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::duration;
@@ -50,6 +51,8 @@ pub(in crate::cli) struct AwaitedRings {
     refused: Option<anyhow::Error>,
     /// The first error of a ring that exists but cannot be captured.
     failed: Option<ReaderError>,
+    /// True if `failed` was printed.
+    is_failure_said: bool,
     next_look: Instant,
     next_program_look: Instant,
     silence: Silence,
@@ -73,6 +76,7 @@ impl AwaitedRings {
             are_programs_live: is_any_live,
             refused: None,
             failed: None,
+            is_failure_said: false,
             next_look: Instant::now(),
             next_program_look: Instant::now(),
             silence: Silence::new(false),
@@ -86,15 +90,19 @@ impl AwaitedRings {
     }
 
     /// Waits until a ring has been followed by another one of its name. From then on, only these are the rings of the
-    /// capture, so the memory of the others is free. Returns false if the user does not want to wait any longer, or if
-    /// rings are not reopened.
-    pub(in crate::cli) fn wait_for_successors(&mut self, interrupt: &Interrupt) -> bool {
+    /// capture, so the memory of the others is free. Calls `meanwhile` often. Returns false if this or the user does not
+    /// want to wait any longer, if rings are not reopened, or if no other ring can come: [`Self::failure`] says why.
+    pub(in crate::cli) fn wait_for_successors(
+        &mut self,
+        interrupt: &Interrupt,
+        meanwhile: &mut dyn FnMut() -> bool,
+    ) -> bool {
         if !self.reopens {
             return false;
         }
         self.opened.clear();
-        while self.found.is_empty() && self.failed.is_none() {
-            if interrupt.came() {
+        while self.found.is_empty() {
+            if interrupt.came() || self.latest.is_empty() || !meanwhile() {
                 return false;
             }
             std::thread::sleep(PROGRAM_INTERVAL);
@@ -309,6 +317,15 @@ impl AwaitedRings {
         if is_awaited && !self.is_over {
             let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
             self.silence.say(|| what);
+        }
+    }
+
+    /// Prints on stderr which ring could not be captured, while others still are. [`Self::failure`] says it again at the
+    /// end.
+    pub(in crate::cli) fn say_what_has_failed(&mut self) {
+        if let Some(error) = self.failed.as_ref().filter(|_| !self.is_failure_said) {
+            report_problem(true, &format!("{error}; the other rings go on"));
+            self.is_failure_said = true;
         }
     }
 

@@ -131,7 +131,7 @@ pub(in crate::cli) fn report(summary: &CaptureSummary, is_of_now: bool, program:
     if summary.removed_files > 0 {
         let files = if summary.removed_files == 1 { "file" } else { "files" };
         anstream::eprintln!(
-            "{DIM}{} more were in {} {files} that --keep has removed{DIM:#}",
+            "{DIM}{} more were in {} {files} that were removed{DIM:#}",
             events(summary.stats.removed()),
             grouped(summary.removed_files.into())
         );

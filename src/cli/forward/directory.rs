@@ -7,10 +7,10 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output_directory;
 use crate::cli::saved::{parse_bytes, parse_duration};
-use eventring::__internals::forward::{DirectoryOptions, forward_to_directory};
-use eventring::capture::{CaptureFile, CaptureSummary, EndReason};
+use eventring::__internals::forward::{DirectoryForwarder, DirectoryOptions};
+use eventring::capture::{CaptureError, CaptureFile};
 use eventring::export::{Format, export_files};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -70,9 +70,14 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     if let Some(bytes) = args.retention.max_bytes {
         options = options.max_bytes(bytes);
     }
+    if args.directory.format == FileFormat::Parquet {
+        options = options.removes_what_is_in_tables();
+    }
+    let forwarder = DirectoryForwarder::new(directory, options)?;
     let rings = RefCell::new(rings);
     let bar = spinner();
-    let summary = std::thread::scope(|scope| {
+    let is_asked_to_end = Cell::new(false);
+    let (ended, problems) = std::thread::scope(|scope| {
         // Tables are made on a thread of their own, so that the rings are read meanwhile.
         let (send, files) = channel::<PathBuf>();
         let converter = scope.spawn(move || convert_all(&files));
@@ -85,32 +90,35 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         let mut progress = |progress: &_| {
             bar.set_message(report::progress_line(progress));
             bar.tick();
-            bar.suspend(|| rings.borrow_mut().say_what_is_awaited());
-            if interrupt.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            bar.suspend(|| {
+                rings.borrow_mut().say_what_is_awaited();
+                rings.borrow_mut().say_what_has_failed();
+            });
+            is_asked_to_end.set(is_asked_to_end.get() || interrupt.came());
+            if is_asked_to_end.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let mut next_ring = || rings.borrow_mut().next();
-        let mut all: Option<CaptureSummary> = None;
-        let summary = loop {
-            match forward_to_directory(&mut next_ring, directory, &options, &mut whole, &mut progress) {
-                Ok(summary) => match &mut all {
-                    Some(all) => all.append(summary),
-                    None => all = Some(summary),
-                },
-                Err(error) => break Err(error),
+        let mut forward_all = || {
+            forwarder.earlier_captures()?.iter().for_each(|file| whole(file));
+            loop {
+                forwarder.forward(&mut next_ring, &mut whole, &mut progress)?;
+                let mut meanwhile = || forwarder.remove_oldest_now_and_then();
+                // The rings may have ended just when a signal came.
+                if is_asked_to_end.get() || !rings.borrow_mut().wait_for_successors(interrupt, &mut meanwhile) {
+                    break;
+                }
             }
-            let may_go_on = all.as_ref().is_some_and(|all| all.reason != EndReason::Interrupted);
-            if !may_go_on || !rings.borrow_mut().wait_for_successors(interrupt) {
-                break Ok(all);
-            }
+            Ok(())
         };
+        let ended: Result<(), CaptureError> = forward_all();
         drop(send);
         bar.finish_and_clear();
         let failed = |_| vec!["the tables of some files were not made, which is a fault of this program".to_owned()];
-        let problems = converter.join().unwrap_or_else(failed);
-        problems.iter().for_each(|problem| report_problem(true, problem));
-        summary.map(|summary| (summary, problems.is_empty()))
+        (ended, converter.join().unwrap_or_else(failed))
     });
-    let (Some(summary), are_converted) = summary? else { return Ok(Exit::Done) };
+    problems.iter().for_each(|problem| report_problem(true, problem));
+    ended?;
+    let Some(summary) = forwarder.finish()? else { return Ok(Exit::Done) };
     let mut rings = rings.into_inner();
     if args.json {
         writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
@@ -121,27 +129,16 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     match rings.failure("the others were written") {
         Some(error) => Err(error),
         None if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
-        None if !are_converted => Ok(Exit::Failed),
+        None if !problems.is_empty() => Ok(Exit::Failed),
         None => Ok(Exit::Done),
     }
 }
 
-/// Makes a directory of tables beside each capture, and removes the capture. The newest capture stays: the next
-/// forwarder goes on after it. Returns the problems, a line each. A capture that has one stays.
+/// Makes a directory of tables beside each capture, unless it is there. Returns the problems, a line each. A capture that
+/// has one stays.
 fn convert_all(files: &Receiver<PathBuf>) -> Vec<String> {
-    let mut problems = Vec::new();
-    let mut last: Option<PathBuf> = None;
-    for file in files {
-        match convert(&file) {
-            Ok(()) => {
-                if let Some(before) = last.replace(file) {
-                    let _ = std::fs::remove_file(before);
-                }
-            }
-            Err(error) => problems.push(format!("{}: {error}", file.display())),
-        }
-    }
-    problems
+    let problem_of = |file: PathBuf| convert(&file).err().map(|error| format!("{}: {error}", file.display()));
+    files.iter().filter_map(problem_of).collect()
 }
 
 fn convert(file: &Path) -> anyhow::Result<()> {
