@@ -423,10 +423,7 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
         (&removed.into(), &handed_out.into())
     );
     let removed_files = number(&captured["removed_files"]);
-    assert!(
-        printed.err.contains(&format!(" more were in {removed_files} files that were removed\n")),
-        "{printed:?}"
-    );
+    assert!(printed.err.contains(&format!(" more were in {removed_files} files that were removed\n")), "{printed:?}");
     let mut summary = vec!["summary", "--strict"];
     summary.extend(captured["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()));
     let table = run(&summary);

@@ -5,10 +5,55 @@ mod consumers;
 mod program;
 mod queries;
 
-use program::run;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use program::{program, run};
 use queries::REQUESTS;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Duration;
+use tracing::info_span;
+
+/// The heading of the query that reads the tables of many captures.
+const OF_MANY_CAPTURES: &str = "Each span once, from the tables of many captures";
+
+#[test]
+fn a_span_that_is_in_the_tables_of_many_captures_is_found_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (ring, capture, files, asked) = (path("shop"), path("t.evc"), path("files"), path("asked"));
+    let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
+    let words = ["forward", &ring, "--to", &files, "--format", "parquet", "--rotate-every", "40ms"];
+    let mut forward = program(&words).spawn().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let all = info_span!("all").entered();
+        for number in 0..10_u64 {
+            let long = info_span!("long", number);
+            std::thread::sleep(Duration::from_millis(70));
+            (0..20).for_each(|_| info_span!("short").in_scope(|| ()));
+            drop(long);
+        }
+        drop(all);
+    });
+    run(&["capture", &ring, "-o", &capture, "--now", "--json"]).json();
+    drop(recorder);
+    assert!(forward.wait().unwrap().success());
+    let query = queries::queries("QUERIES.md").remove(OF_MANY_CAPTURES).unwrap();
+    let naive = "select count(*) as n from read_parquet('*/spans.parquet', union_by_name = true)";
+    std::fs::write(&asked, json!({"once": query, "naive": naive}).to_string()).unwrap();
+    let answers = consumers::read_files("parquet_queries.py", &[Path::new(&files), Path::new(&asked)]);
+    let Some(answers) = answers else { return };
+    let recorded = |span: &Value| ["id", "name", "start_ns", "duration_ns"].map(|name| span[name].clone());
+    let lines = run(&["export", &capture, "--format", "jsonl"]).json_lines();
+    let mut spans: Vec<_> = lines.iter().filter(|line| line["type"] == "span").map(recorded).collect();
+    let once = answers["once"].as_array().unwrap();
+    let mut found: Vec<_> = once.iter().map(recorded).collect();
+    spans.sort_by_key(|span| span[0].as_u64());
+    found.sort_by_key(|span| span[0].as_u64());
+    assert_eq!((spans.len(), &found), (211, &spans));
+    // The span around all begins in the first capture and ends in the last.
+    assert!(once[0]["name"] == "all" && once[0]["captures"] == 2, "{}", once[0]);
+    assert!(answers["naive"][0]["n"].as_u64().unwrap() > 211, "{}", answers["naive"]);
+}
 
 #[test]
 fn each_query_of_the_document_finds_what_was_recorded() {
@@ -20,8 +65,9 @@ fn each_query_of_the_document_finds_what_was_recorded() {
     run(&["export", &capture, "--format", "parquet", "-o", &files, "--json"]).json();
     let lines = run(&["export", &capture, "--format", "jsonl"]).json_lines();
     let spans: Vec<&Value> = lines.iter().filter(|line| line["type"] == "span").collect();
-    let queries = queries::queries("QUERIES.md");
-    assert_eq!(queries.len(), 11);
+    let mut queries = queries::queries("QUERIES.md");
+    assert_eq!(queries.len(), 12);
+    assert!(queries.remove(OF_MANY_CAPTURES).is_some());
     std::fs::write(&asked, Value::from(queries).to_string()).unwrap();
     let answers = consumers::read_files("parquet_queries.py", &[Path::new(&files), Path::new(&asked)]);
     let Some(answers) = answers else { return };
