@@ -13,7 +13,7 @@ use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload};
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -25,6 +25,8 @@ const THREADS: u64 = 2;
 const AT_ONCE: u64 = 3;
 /// The ring of every such run is so large that nothing in it is overwritten.
 const LARGE: u64 = 2;
+/// Every so many runs, the receiver begins new files.
+const ROTATED: u64 = 3;
 /// The stream of every such run is read by an independent reader, too.
 const READ_INDEPENDENTLY: u64 = 5;
 
@@ -151,6 +153,8 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
     let (ring, file) = (path("shop"), path("all.evc"));
     let forward = ["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", "h", "--every", "40ms"];
     let receive = ["receive", &address, "--stream", "S", "-o", &file, "--until-end"];
+    let more: &[&str] = if seed.is_multiple_of(ROTATED) { &["--rotate-size", "40k"] } else { &[] };
+    let receive = [&receive[..], more].concat();
     let last_seqno = std::thread::scope(|scope| {
         let recording = scope.spawn(|| {
             let last = record(ring.as_ref(), seed);
@@ -179,7 +183,9 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
         }
         last
     });
-    let lost = check_file(file.as_ref(), last_seqno, seed);
+    let files = receivers_files(dir.path());
+    assert_eq!(files.len() > 1, seed.is_multiple_of(ROTATED), "seed {seed}: {files:?}");
+    let lost = check_files(&files, last_seqno, seed);
     if seed.is_multiple_of(LARGE) {
         assert_eq!((last_seqno, lost), (THREADS * EVENTS, 0), "seed {seed}: everything was in the ring all the time");
     }
@@ -199,9 +205,15 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
     Left { last_seqno, lost }
 }
 
-/// Checks that the receiver's file has each seqno once, with what was recorded. Returns how many are missing.
-fn check_file(file: &Path, last_seqno: u64, seed: u64) -> u64 {
-    let capture = CaptureFile::open(file).unwrap();
+/// Returns the files of the receiver.
+fn receivers_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|extension| extension == "evc")).collect()
+}
+
+/// Checks that the receiver's files have each seqno once, with what was recorded. Returns how many are missing.
+fn check_files(files: &[PathBuf], last_seqno: u64, seed: u64) -> u64 {
+    let capture = CaptureFile::open_all(files).unwrap();
     assert_eq!((capture.problems(), capture.rings().len()), (&[][..], 1), "seed {seed}");
     let (mut next, mut lost) = (1, 0);
     let mut recorded = BTreeSet::new();

@@ -2,7 +2,7 @@
 //! Forwarders and receivers are killed. Afterwards each seqno is in a receiver's file once, or lies in one stated gap.
 //!
 //! This is a model: it has no sockets, no threads and no clock, and the same seed always gives the same course. The
-//! rules of its forwarders and receivers are those of `src/forward/` and `src/capture/received.rs`, under the same
+//! rules of its forwarders and receivers are those of `src/forward/` and `src/capture/received/`, under the same
 //! names. `tests/forward_kills.rs` has the real ones.
 //!
 //! `EVENTRING_SIMULATION_SEEDS=1000` runs more courses than 2.

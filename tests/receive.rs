@@ -40,3 +40,63 @@ fn a_stream_without_messages_is_received_and_is_idle() {
     let _ = receive.kill();
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
 }
+
+#[test]
+fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
+    let Some(place) = Place::new() else { return };
+    // Each round is another program under the same name, forwarded while it runs: into many batches.
+    let forward_service = |requests| {
+        let (ring, address) = (place.path("shop"), place.broker.address());
+        let shards = (1..10).map(|shard| format!("{ring}.{shard}"));
+        shards.chain([ring.clone()]).for_each(|ring| drop(std::fs::remove_file(ring)));
+        let words = ["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", "h", "--every", "20ms"];
+        let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
+        place.service_ring(requests);
+        assert!(forward.wait().unwrap().success());
+    };
+    forward_service(4000);
+    let (row, whole, tables) = (place.path("row.evc"), place.path("whole.evc"), place.path("tables"));
+    let all = place.receive(&whole, &[]).json();
+    let files = |received: &serde_json::Value| -> Vec<String> {
+        serde_json::from_value(received["files"].clone()).unwrap_or_else(|error| panic!("{error}: {received}"))
+    };
+    assert_eq!(files(&all), [whole.clone()]);
+    let first = place.receive(&row, &["--rotate-size", "30k", "--parquet", &tables]).json();
+    let written = files(&first);
+    assert!(written.len() > 2 && written[0].ends_with("row.0001.evc"), "{first}");
+    assert_eq!((&first["events"], &first["removed"]), (&all["events"], &0.into()), "{first}");
+    // The rows of the tables, and the lines of the files, are those of the one file.
+    let export = |captures: &[&str], format: &str, output: &str| {
+        let words = [&["export"], captures, &["--format", format, "-o", output, "--json"]].concat();
+        program::run(&words).json()
+    };
+    let captures: Vec<&str> = written.iter().map(String::as_str).collect();
+    let rows = |format: &str, captures: &[&str]| {
+        let output = place.path(&format!("{format}-{}", captures.len()));
+        let report = export(captures, format, &output);
+        (report["spans"].clone(), report["lost"].clone(), report["problems"].clone())
+    };
+    assert_eq!(rows("jsonl", &captures), rows("jsonl", &[&whole]));
+    let in_tables = export(&captures, "parquet", &place.path("of-captures"));
+    let sizes = |directory: &str| {
+        let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+        let mut sizes: Vec<_> = entries.map(|entry| (entry.file_name(), entry.metadata().unwrap().len())).collect();
+        sizes.sort();
+        sizes
+    };
+    assert_eq!(sizes(&tables), sizes(&place.path("of-captures")), "{in_tables}");
+    // What is sent later goes into the next files, and only two are kept.
+    forward_service(4000);
+    let later = place.receive(&row, &["--rotate-size", "30k", "--keep", "2"]).json();
+    let kept = files(&later);
+    assert!(kept.len() == 2 && !written.contains(&kept[0]), "{later}");
+    let both = place.receive(&whole, &[]).json();
+    let count = |received: &serde_json::Value, name: &str| received[name].as_u64().unwrap();
+    assert!(count(&later, "removed") > 0, "{later}");
+    assert_eq!(count(&later, "events") + count(&later, "removed"), count(&both, "events"), "{later}");
+    assert_eq!(later["rings"], both["rings"], "{later}");
+    let summary = program::run(&[&["summary", "--json"], &[kept[0].as_str(), &kept[1]][..]].concat()).json();
+    assert_eq!(summary["removed"], later["removed"], "{summary}");
+    let lone = place.receive(&row, &["--keep", "2"]);
+    assert_eq!(lone.code, Some(2), "{lone:?}");
+}

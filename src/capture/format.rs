@@ -33,6 +33,24 @@ pub(super) const BLOCK_BYTES_MAX: u64 = (PAYLOAD_BYTES_MAX + (16 << 20)) as u64;
 /// The largest number of rings in a capture.
 pub(super) const RINGS_MAX: usize = 1 << 13;
 
+/// Returns the largest number of bytes that the blocks of rings, tables and ends of a file may have together, before
+/// compression: 8 MiB, and 8 bytes more for each byte of the file. Real captures stay below this limit. Without it, a
+/// damaged file could use up the memory of readers: a catalog takes up to twenty times as much memory as the tables from
+/// which it is made.
+pub(super) fn description_bytes_max(file_bytes: u64) -> u64 {
+    const FREE: u64 = 8 << 20;
+    const PER_BYTE: u64 = 8;
+    file_bytes.saturating_mul(PER_BYTE).saturating_add(FREE)
+}
+
+/// Returns the number of bytes of a block that count for [`description_bytes_max`].
+pub(super) fn description_bytes(header: &BlockHeader) -> u64 {
+    match header.kind {
+        BlockKind::Ring | BlockKind::Tables | BlockKind::End => header.plain_bytes,
+        _ => 0,
+    }
+}
+
 /// The kind of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BlockKind {

@@ -141,8 +141,6 @@ pub(crate) use workers::worker_threads;
 mod batch_filter_tests;
 #[cfg(test)]
 pub(crate) mod fixtures;
-#[cfg(all(test, feature = "forward"))]
-mod received_tests;
 #[cfg(test)]
 mod selection_tests;
 #[cfg(test)]

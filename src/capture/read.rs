@@ -6,7 +6,7 @@ use super::error::{CaptureError, CaptureErrorKind};
 use super::events::{IsWanted, Progress};
 use super::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, MAGIC, RINGS_MAX,
-    VERSION, decode_footer, decode_index,
+    VERSION, decode_footer, decode_index, description_bytes, description_bytes_max,
 };
 use super::ring::{CapturedRing, RingRole};
 use super::sieve::Choice;
@@ -195,23 +195,17 @@ impl CaptureFile {
 
     /// Reads the rings, the tables and the end.
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
-        // The uncompressed blocks of rings, tables and ends may together have 8 MiB, and 8 bytes more for each byte of
-        // the file. Real captures stay below this limit. Without it, a damaged file could use up the memory: a catalog
-        // takes up to twenty times as much memory as the tables from which it is made.
-        const DESCRIPTIONS_BYTES_FREE: u64 = 8 << 20;
-        const DESCRIPTIONS_BYTES_PER_BYTE: u64 = 8;
         let damaged = |what: &str| {
             CaptureError::new(
                 CaptureErrorKind::Damaged,
                 format!("{what} is damaged; copy the file anew from where it was made"),
             )
         };
-        let bytes_max = self.file_bytes.saturating_mul(DESCRIPTIONS_BYTES_PER_BYTE);
-        let mut bytes_left = bytes_max.saturating_add(DESCRIPTIONS_BYTES_FREE);
+        let mut bytes_left = description_bytes_max(self.file_bytes);
         let blocks = self.blocks.clone();
         for kind in [BlockKind::Ring, BlockKind::Tables, BlockKind::End] {
             for block in blocks.iter().filter(|block| block.header.kind == kind) {
-                bytes_left = bytes_left.checked_sub(block.header.plain_bytes).ok_or_else(|| {
+                bytes_left = bytes_left.checked_sub(description_bytes(&block.header)).ok_or_else(|| {
                     damaged("what it says about rings, more than a file of its size can have at most,")
                 })?;
                 match (kind, block::content(&self.file, block)) {

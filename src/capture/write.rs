@@ -5,7 +5,7 @@ use super::end::CaptureEnd;
 use super::error::CaptureError;
 use super::format::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES,
-    encode_footer, encode_index,
+    description_bytes, description_bytes_max, encode_footer, encode_index,
 };
 use super::record::SortKey;
 use super::ring::CapturedRing;
@@ -25,6 +25,8 @@ pub(super) struct CaptureWriter {
     compressor: zstd::bulk::Compressor<'static>,
     offset: u64,
     blocks: Vec<BlockRef>,
+    /// The bytes of the blocks without events that readers keep in memory, before compression.
+    description_bytes: u64,
     /// The number of blocks up to which the file gets an index.
     pub(super) indexed_blocks_max: usize,
     /// The schema hashes of the rings that are described, by index.
@@ -44,8 +46,9 @@ impl CaptureWriter {
         let compressor = zstd::bulk::Compressor::new(DESCRIPTIONS_LEVEL);
         let compressor = compressor.map_err(|error| CaptureError::io("begin to compress", error))?;
         let (blocks, schema_hashes) = (Vec::new(), Vec::new());
+        let indexed_blocks_max = INDEXED_BLOCKS_MAX;
         let mut writer =
-            Self { out, compressor, offset: 0, blocks, indexed_blocks_max: INDEXED_BLOCKS_MAX, schema_hashes };
+            Self { out, compressor, offset: 0, blocks, description_bytes: 0, indexed_blocks_max, schema_hashes };
         writer.write(&header.encode())?;
         Ok(writer)
     }
@@ -61,7 +64,9 @@ impl CaptureWriter {
         let compressor = compressor.map_err(|error| CaptureError::io("begin to compress", error))?;
         let offset = blocks.last().map_or(HEADER_BYTES, BlockRef::end);
         let schema_hashes = rings.iter().map(|ring| ring.schema_hash).collect();
-        Ok(Self { out, compressor, offset, blocks, indexed_blocks_max: INDEXED_BLOCKS_MAX, schema_hashes })
+        let description_bytes = blocks.iter().fold(0, |sum, block| sum + description_bytes(&block.header));
+        let indexed_blocks_max = INDEXED_BLOCKS_MAX;
+        Ok(Self { out, compressor, offset, blocks, description_bytes, indexed_blocks_max, schema_hashes })
     }
 
     /// Returns the largest possible size of the finished file with these rings, if `table_bytes` bytes of tables and
@@ -75,6 +80,13 @@ impl CaptureWriter {
     /// Returns the largest possible size of a block of events, the end and the index of a new file.
     pub(super) fn bytes_if_fresh(block_bytes: usize, rings: RingCounts) -> u64 {
         block_bytes_max(block_bytes) + tail_bytes_max(rings, rings.all)
+    }
+
+    /// Returns true if readers take a file with so many more bytes of descriptions, and with an end of so many rings.
+    #[cfg(feature = "forward")]
+    pub(super) fn has_room_for(&self, more_bytes: u64, rings: usize) -> bool {
+        let more = more_bytes.saturating_add(CaptureEnd::encoded_bytes(rings) as u64);
+        self.description_bytes.saturating_add(more) <= description_bytes_max(self.offset)
     }
 
     /// Returns the present size of the file.
@@ -176,6 +188,7 @@ impl CaptureWriter {
 
     fn write_block(&mut self, header: BlockHeader, content: &[&[u8]]) -> Result<(), CaptureError> {
         let header = BlockHeader { checksum: header.checksum_with(content), ..header };
+        self.description_bytes += description_bytes(&header);
         self.blocks.push(BlockRef { offset: self.offset, header });
         self.write(&header.encode())?;
         content.iter().try_for_each(|part| self.write(part))

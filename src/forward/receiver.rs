@@ -3,11 +3,11 @@
 use super::broker::{BatchesOfStream, EventStream, StoredBatch};
 use super::subject::filter_of;
 use crate::capture::batches::read_batch;
-use crate::capture::received::{Added, ReceivedCapture};
+use crate::capture::received::{Added, ReceivedCapture, ReceivedOptions};
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile, CaptureStats};
 use std::hash::Hasher as _;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use twox_hash::XxHash3_64;
 
@@ -46,7 +46,7 @@ pub struct ReceiverOptions {
     host: Option<String>,
     ring: Option<String>,
     share: Option<Share>,
-    overwrite: bool,
+    files: ReceivedOptions,
 }
 
 impl ReceiverOptions {
@@ -72,7 +72,24 @@ impl ReceiverOptions {
 
     /// Replaces an existing file, instead of going on with it.
     pub fn overwrite(self, overwrite: bool) -> Self {
-        Self { overwrite, ..self }
+        Self { files: ReceivedOptions { overwrite, ..self.files }, ..self }
+    }
+
+    /// Begins a new file before the present one has more bytes than this. The files are numbered as those of
+    /// [`CaptureOptions::rotate_bytes`](crate::capture::CaptureOptions::rotate_bytes). Default: one file.
+    pub fn rotate_bytes(self, bytes: u64) -> Self {
+        Self { files: ReceivedOptions { rotate_bytes: Some(bytes), ..self.files }, ..self }
+    }
+
+    /// Begins a new file with the first batch that comes later than this after the beginning of the present one.
+    /// Default: one file.
+    pub fn rotate_every(self, time: Duration) -> Self {
+        Self { files: ReceivedOptions { rotate_every: Some(time), ..self.files }, ..self }
+    }
+
+    /// Keeps only the last files, 1 at least. Default: all.
+    pub fn keep_files(self, files: usize) -> Self {
+        Self { files: ReceivedOptions { keep_files: Some(files), ..self.files }, ..self }
     }
 }
 
@@ -82,20 +99,32 @@ impl ReceiverOptions {
 pub struct ReceiveProgress {
     /// Batches that came, also those that were in the file already.
     pub batches: u64,
-    /// Events in the file.
+    /// Events in the files that are there.
     pub events: u64,
-    /// Events that are missing: gaps in the file.
+    /// Events that are missing: gaps in the files.
     pub lost: u64,
-    /// Bytes of the file.
+    /// Bytes of the files that are there.
     pub bytes: u64,
     /// Messages that are no batches. They were left out.
     pub refused: u64,
     /// The time since the last batch came.
     pub idle: Duration,
-    /// True if the writers of all rings in the file have ended.
+    /// True if the writers of all received rings have ended.
     pub have_all_ended: bool,
     /// The problem with the broker at this moment, if there is one.
     pub problem: Option<String>,
+}
+
+/// The result of a [`Receiver`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ReceiveSummary {
+    /// Its state at the end.
+    pub state: ReceiveProgress,
+    /// The counts of each ring.
+    pub stats: CaptureStats,
+    /// The files that are there, the oldest first.
+    pub files: Vec<PathBuf>,
 }
 
 /// A receiver of batches, which writes them into a capture file.
@@ -122,7 +151,7 @@ impl Receiver {
     /// # Errors
     /// The file cannot be made, or it exists and is of another stream or no receiver's, or another receiver writes it.
     pub fn open(stream: EventStream, output: &Path, options: &ReceiverOptions) -> Result<Self, CaptureError> {
-        let file = ReceivedCapture::open(output, stream.name(), options.overwrite)?;
+        let file = ReceivedCapture::open(output, stream.name(), options.files.clone())?;
         Ok(Self {
             filter: filter_of(stream.name(), options.host.as_deref(), options.ring.as_deref()),
             stream,
@@ -144,7 +173,7 @@ impl Receiver {
         mut self,
         added: &mut dyn FnMut(&CaptureFile),
         progress: &mut dyn FnMut(&ReceiveProgress) -> ControlFlow<()>,
-    ) -> Result<(ReceiveProgress, CaptureStats), CaptureError> {
+    ) -> Result<ReceiveSummary, CaptureError> {
         self.last_batch = Instant::now();
         'anew: loop {
             let mut batches = match self.begin() {
@@ -185,9 +214,10 @@ impl Receiver {
             }
         }
         self.count();
+        let files = self.file.paths();
         let (stats, bytes) = self.file.finish()?;
-        self.state.bytes = bytes;
-        Ok((self.state, stats))
+        let state = ReceiveProgress { bytes, ..self.state };
+        Ok(ReceiveSummary { state, stats, files })
     }
 
     /// Begins to read the stream after the place of the file, or from its first batch on if that is needed.

@@ -1,4 +1,4 @@
-//! A receiver (`src/forward/receiver.rs`) with its file (`src/capture/received.rs`).
+//! A receiver (`src/forward/receiver.rs`) with its file (`src/capture/received/`).
 
 use super::broker::Broker;
 use super::random::Random;

@@ -9,8 +9,8 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
 use crate::cli::output_directory;
 use crate::cli::paint::WARNING;
-use crate::cli::saved::parse_duration;
-use eventring::__internals::forward::{EventStream, ReceiveProgress, Receiver, ReceiverOptions, Share};
+use crate::cli::saved::{parse_bytes, parse_duration};
+use eventring::__internals::forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Share};
 use eventring::capture::{CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
 use serde_json::json;
@@ -35,9 +35,18 @@ pub(in crate::cli) struct ReceiveArgs {
     /// The capture to write, or to go on with
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace a file that exists
+    /// Replace a file that exists, or all files of a row
     #[arg(short, long)]
     force: bool,
+    /// Begin a new file before the present one has more than this: FILE.0001.evc and so on
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    rotate_size: Option<u64>,
+    /// Begin a new file with the first batch after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    rotate_every: Option<Duration>,
+    /// Keep only the last files
+    #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
     /// Wait for a stream that does not exist yet
     #[arg(long)]
     wait: bool,
@@ -91,6 +100,19 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if let Some(share) = args.share {
         options = options.share(share);
     }
+    if let Some(bytes) = args.rotate_size {
+        options = options.rotate_bytes(bytes);
+    }
+    if let Some(time) = args.rotate_every {
+        options = options.rotate_every(time);
+    }
+    if let Some(files) = args.keep {
+        if args.rotate_size.is_none() && args.rotate_every.is_none() {
+            let message = "--keep is about the files of --rotate-size or --rotate-every; give one of these, too";
+            return Err(Failure::new(Exit::Usage, message).into());
+        }
+        options = options.keep_files(files as usize);
+    }
     let receiver = Receiver::open(stream, &args.output, &options)?;
     let mut rings = args.rings.as_deref().map(LiveRings::in_directory).transpose()?;
     let mut not_recorded = None;
@@ -111,7 +133,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     };
     let result = receiver.run(&mut added, &mut progress);
     bar.finish_and_clear();
-    let (state, stats) = result.map_err(|error| match error.path() {
+    let ReceiveSummary { state, stats, files, .. } = result.map_err(|error| match error.path() {
         Some(_) => anyhow::Error::new(error),
         None => {
             let message = format!("{}: {error}", args.output.display());
@@ -123,7 +145,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     }
     if let Some(directory) = &args.parquet {
         output_directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;
-        let capture = CaptureFile::open(&args.output)?;
+        let capture = CaptureFile::open_all(&files)?;
         output_directory::write_whole(directory, Format::Parquet, true, &ReadFiles::default(), |files| {
             Ok(export_files(&capture, Format::Parquet, files)?)
         })?;
@@ -131,9 +153,11 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if args.json {
         let object = json!({
             "file": args.output.display().to_string(),
+            "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
             "rings": stats.rings.len(),
             "batches": state.batches,
             "events": stats.events(),
+            "removed": stats.removed(),
             "lost": stats.lost(),
             "given_up": stats.given_up(),
             "filtered": stats.filtered(),
@@ -148,7 +172,10 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             "{} of {rings} ({}) in {}",
             events(stats.events()),
             bytes(state.bytes),
-            args.output.display()
+            match files.as_slice() {
+                [first, .., last] => format!("{} files, {} to {}", files.len(), first.display(), last.display()),
+                _ => args.output.display().to_string(),
+            }
         );
         if stats.lost() > 0 {
             anstream::eprintln!("{WARNING}{} are missing; the capture says which{WARNING:#}", events(stats.lost()));

@@ -1,16 +1,16 @@
 //! Files of receivers: whatever comes, in whatever order, each seqno is there once or in a gap.
 
-use super::batch_filter::BatchFilter;
-use super::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
-use super::format::{BlockKind, RINGS_MAX};
-use super::received::{Added, ReceivedCapture};
-use super::summary::NextRing;
-use super::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingStats};
+use super::{Added, ReceivedCapture, ReceivedOptions};
+use crate::capture::batch_filter::BatchFilter;
+use crate::capture::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
+use crate::capture::format::{BlockKind, RINGS_MAX};
+use crate::capture::summary::NextRing;
+use crate::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingStats};
 use crate::reader::Reader;
 use crate::recorder::{ContentDescription, Recorder};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -59,8 +59,13 @@ fn rows() -> &'static [Vec<Vec<u8>>; 2] {
 
 /// Returns the last seqno of a file, each of whose seqnos is there once or in a gap, and how many are in gaps.
 fn account(path: &Path) -> (u64, u64) {
-    let capture = CaptureFile::open(path).unwrap();
-    let (mut next, mut missing) = (1, 0);
+    account_of(&[path.to_path_buf()], 1)
+}
+
+/// Returns the same of files that follow each other, of which the first begins with this seqno.
+fn account_of(paths: &[PathBuf], first_seqno: u64) -> (u64, u64) {
+    let capture = CaptureFile::open_all(paths).unwrap();
+    let (mut next, mut missing) = (first_seqno, 0);
     for record in capture.events() {
         match record.content {
             CapturedContent::Gap { first_seqno, count, .. } => {
@@ -78,19 +83,35 @@ fn account(path: &Path) -> (u64, u64) {
 }
 
 fn open(path: &Path) -> ReceivedCapture {
-    ReceivedCapture::open(path, "S", false).unwrap()
+    ReceivedCapture::open(path, "S", ReceivedOptions::default()).unwrap()
+}
+
+/// Opens a row of files, in each of which is room for two batches or three.
+fn open_row(path: &Path) -> ReceivedCapture {
+    let options = ReceivedOptions { rotate_bytes: Some(50_000), ..ReceivedOptions::default() };
+    ReceivedCapture::open(path, "S", options).unwrap()
+}
+
+/// Returns the files that a receiver with this output has written, the oldest first.
+fn files_beside(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.collect();
+    files.sort();
+    files
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { fork: false, ..ProptestConfig::with_cases(60) })]
 
-    /// Batches of two rows come in any order; the receiver is killed and leaves a torn end.
+    /// Batches of two rows come in any order, into one file or several; the receiver is killed and leaves a torn end.
     #[test]
     fn each_seqno_is_there_once_or_in_a_gap(
-        steps in prop::collection::vec((0..2_usize, any::<prop::sample::Index>(), any::<bool>(), 0..4_u8), 1..40),
+        steps in prop::collection::vec((0..2_usize, any::<prop::sample::Index>(), any::<bool>(), 0..5_u8), 1..40),
+        rotates in any::<bool>(),
     ) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("all.evc");
+        let open = |path: &Path| if rotates { open_row(path) } else { open(path) };
         let mut file = open(&path);
         let (mut last, mut gaps) = (0, 0);
         for (place, (row, batch, states_gaps, fate)) in (1..).zip(steps) {
@@ -112,22 +133,36 @@ proptest! {
                 drop(file);
                 // A part of a further batch was written when the receiver was killed.
                 let torn = &rows()[row][0];
-                let mut bytes = std::fs::read(&path).unwrap();
+                let newest = files_beside(&path).pop().unwrap();
+                let mut bytes = std::fs::read(&newest).unwrap();
                 bytes.extend_from_slice(&torn[48..torn.len() / 2]);
-                std::fs::write(&path, bytes).unwrap();
+                std::fs::write(&newest, bytes).unwrap();
                 file = open(&path);
+            } else if fate == 1 && rotates {
+                drop(file);
+                // The receiver was killed when it had begun the next file, with some or all of the descriptions.
+                let files = files_beside(&path);
+                let newest = std::fs::read(files.last().unwrap()).unwrap();
+                let begun = &newest[..place.min(newest.len() as u64) as usize];
+                std::fs::write(dir.path().join(format!("all.{:04}.evc", files.len() + 1)), begun).unwrap();
+                file = open(&path);
+                prop_assert_eq!(files_beside(&path), files);
             }
         }
+        let paths = file.paths();
         let (stats, bytes) = file.finish().unwrap();
-        prop_assert_eq!((account(&path), stats.lost()), ((last, gaps), gaps));
-        prop_assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+        prop_assert_eq!(&paths, &files_beside(&path));
+        prop_assert_eq!((account_of(&paths, 1), stats.lost()), ((last, gaps), gaps));
+        prop_assert_eq!(paths.iter().map(|path| std::fs::metadata(path).unwrap().len()).sum::<u64>(), bytes);
+        let whole = CaptureFile::open_all(&paths).unwrap();
+        prop_assert_eq!((whole.problems(), whole.end().map(|end| end.stats.clone())), (&[][..], Some(stats)));
         // A finished file is gone on with, too.
         let mut file = open(&path);
         for batch in &rows()[0] {
             file.add(&read_batch(batch).unwrap(), (1000, 1000), false).unwrap();
         }
         file.finish().unwrap();
-        prop_assert_eq!(account(&path), (EVENTS, gaps));
+        prop_assert_eq!(account_of(&files_beside(&path), 1), (EVENTS, gaps));
     }
 
     #[test]
@@ -157,14 +192,96 @@ proptest! {
 }
 
 #[test]
+fn a_row_of_files_keeps_the_last_ones_and_counts_those_that_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    let options = ReceivedOptions { rotate_bytes: Some(50_000), keep_files: Some(2), ..ReceivedOptions::default() };
+    let receive = |batches: &[Vec<u8>], first_place: u64| {
+        let mut file = ReceivedCapture::open(&path, "S", options.clone()).unwrap();
+        for (place, batch) in (first_place..).zip(batches) {
+            assert_eq!(file.add(&read_batch(batch).unwrap(), (place, place), false).unwrap(), Added::All);
+        }
+        file.finish().unwrap()
+    };
+    let (first, rest) = rows()[0].split_at(3);
+    receive(first, 1);
+    let before = files_beside(&path);
+    let (stats, bytes) = receive(rest, 4);
+    let files = files_beside(&path);
+    assert_eq!(files.len(), 2);
+    assert!(files.iter().all(|file| !before.contains(file)), "{before:?}, {files:?}");
+    let first_seqno = CaptureFile::open(&files[0]).unwrap().rings()[0].first_seqno;
+    assert!(first_seqno > 1);
+    assert_eq!((account_of(&files, first_seqno), stats.events()), ((EVENTS, 0), EVENTS + 1 - first_seqno));
+    let whole = CaptureFile::open_all(&files).unwrap();
+    assert_eq!((stats.removed(), whole.end().unwrap().stats.removed()), (first_seqno - 1, first_seqno - 1));
+    assert_eq!(files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum::<u64>(), bytes);
+    assert!(files.iter().all(|file| std::fs::metadata(file).unwrap().len() <= 50_000));
+    // Files of the row are replaced if that is wanted, and those of others stay.
+    std::fs::write(dir.path().join("all.1.evc"), "another").unwrap();
+    let replaced = ReceivedCapture::open(&path, "S", ReceivedOptions { overwrite: true, ..options }).unwrap();
+    assert_eq!((replaced.place(), replaced.paths()), (0, vec![dir.path().join("all.0001.evc")]));
+    assert_eq!(files_beside(&path), ["all.0001.evc", "all.1.evc"].map(|name| dir.path().join(name)));
+}
+
+#[test]
+fn a_row_is_not_gone_on_with_if_it_is_no_receivers_or_another_receiver_writes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    // A rotated capture, whose last file was just begun.
+    std::fs::write(dir.path().join("all.0001.evc"), &rows()[0][0]).unwrap();
+    std::fs::write(dir.path().join("all.0002.evc"), &rows()[0][1][..100]).unwrap();
+    let open = || {
+        let options = ReceivedOptions { rotate_bytes: Some(50_000), ..ReceivedOptions::default() };
+        ReceivedCapture::open(&path, "S", options).map(drop).map_err(|error| error.to_string())
+    };
+    assert!(open().unwrap_err().contains("no receiver has written it"), "{:?}", open());
+    assert_eq!(files_beside(&path).len(), 2);
+    files_beside(&path).iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    let mut first = open_row(&path);
+    for (place, batch) in (1..).zip(&rows()[0]) {
+        first.add(&read_batch(batch).unwrap(), (place, place), false).unwrap();
+        assert!(open().unwrap_err().contains("another receiver writes it"), "{:?}", open());
+    }
+    assert!(files_beside(&path).len() > 2);
+}
+
+#[test]
+fn a_file_gets_no_more_descriptions_than_its_readers_take() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    let mut file = open(&path);
+    // Each batch can be read, and has some megabytes of descriptions that are small when they are compressed.
+    let mut refused = 0;
+    for host in 0..6 {
+        let mut batch = read_batch(&rows()[0][0]).unwrap();
+        batch.rings[0].host = format!("host-{host}");
+        let ring = batch.blocks.iter_mut().find(|block| block.header.kind == BlockKind::Ring).unwrap();
+        batch.rings[0].schema_text = "a".repeat(3 << 20);
+        ring.header.plain_bytes = 3 << 20;
+        match file.add(&batch, (1, 1), true) {
+            Ok(added) => assert_eq!(added, Added::All),
+            Err(error) => {
+                assert!(error.to_string().contains("more descriptions than"), "{error}");
+                refused += 1;
+            }
+        }
+        assert!(CaptureFile::open(&path).is_ok(), "host {host}");
+    }
+    assert!((1..6).contains(&refused), "{refused}");
+    file.finish().unwrap();
+    assert_eq!(CaptureFile::open(&path).unwrap().problems(), [""; 0]);
+}
+
+#[test]
 fn two_receivers_do_not_write_one_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("all.evc");
     let first = open(&path);
-    let error = ReceivedCapture::open(&path, "S", false).map(drop).unwrap_err();
+    let error = ReceivedCapture::open(&path, "S", ReceivedOptions::default()).map(drop).unwrap_err();
     assert!(error.to_string().contains("another receiver writes it"), "{error}");
     drop(first);
-    let error = ReceivedCapture::open(&path, "T", false).map(drop).unwrap_err();
+    let error = ReceivedCapture::open(&path, "T", ReceivedOptions::default()).map(drop).unwrap_err();
     assert!(error.to_string().contains("received from the stream \"S\""), "{error}");
 }
 
