@@ -5,6 +5,7 @@ mod broker;
 mod program;
 
 use broker::place::Place;
+use eventring::recorder::{ContentDescription, Recorder};
 use program::program;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -41,20 +42,79 @@ fn a_stream_without_messages_is_received_and_is_idle() {
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
 }
 
+/// Runs the HTTP service, and forwards it while it runs: into many batches. Each call is another program under the same
+/// name.
+fn forward_service(place: &Place, host: &str) {
+    let (ring, address) = (place.path("shop"), place.broker.address());
+    let shards = (1..10).map(|shard| format!("{ring}.{shard}"));
+    shards.chain([ring.clone()]).for_each(|ring| drop(std::fs::remove_file(ring)));
+    let words = ["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", host, "--every", "20ms"];
+    let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
+    place.service_ring(4000);
+    assert!(forward.wait().unwrap().success());
+}
+
+/// A batch ends at another time for each shard, so the close of a span may come before what was recorded in it.
+#[test]
+fn rings_of_receivers_have_each_span_once_and_none_that_only_looks_open() {
+    let Some(place) = Place::new() else { return };
+    forward_service(&place, "h");
+    let (file, rings) = (place.path("all.evc"), place.path("live"));
+    let received = place.receive(&file, &["--rings", &rings]).json();
+    assert!(received["batches"].as_u64().unwrap() > 5, "{received}");
+    let spans = |what: &str| {
+        let lines = program::run(&["export", what, "--format", "jsonl"]).json_lines();
+        let spans = lines.iter().filter(|line| line["type"] == "span");
+        let mut spans: Vec<_> = spans.map(|span| (span["id"].as_u64(), span["open"] == true)).collect();
+        spans.sort_unstable();
+        spans
+    };
+    let (of_file, of_ring) = (spans(&file), spans(&format!("{rings}/h.shop")));
+    assert!(of_file.len() > 10_000 && of_file.iter().all(|(_, is_open)| !is_open), "{}", of_file.len());
+    assert_eq!(of_file.len(), of_ring.len());
+    assert!(of_file == of_ring);
+}
+
+#[test]
+fn rings_of_which_hosts_and_names_look_alike_have_paths_of_their_own() {
+    let Some(place) = Place::new() else { return };
+    let rings = place.path("live");
+    for (host, name) in [("a.b", "c"), ("a", "b.c")] {
+        let ring = place.path(name);
+        let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
+        let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
+        assert_ne!(recorder.record(7, [0; 4], host.as_bytes()), 0);
+        drop(recorder);
+        place.forward_as(host, &[&ring]).json();
+    }
+    place.receive(&place.path("all.evc"), &["--rings", &rings]).json();
+    let mut payloads: Vec<String> = ["a.b.c", "a.b.c~2"]
+        .map(|name| program::run(&["export", &format!("{rings}/{name}"), "--format", "jsonl"]).out)
+        .into_iter()
+        .collect();
+    payloads.sort();
+    let hex = |host: &str| host.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert!(payloads.iter().any(|lines| lines.contains(&format!("0x{}\"", hex("a.b")))), "{payloads:?}");
+    assert!(payloads.iter().any(|lines| lines.contains(&format!("0x{}\"", hex("a")))), "{payloads:?}");
+}
+
+#[test]
+fn what_is_wrong_with_rings_is_said_at_once_and_the_capture_goes_on() {
+    let Some(place) = Place::new() else { return };
+    forward_service(&place, "h");
+    let (file, rings) = (place.path("all.evc"), place.path("live"));
+    // Something that is no ring has its name.
+    std::fs::create_dir_all(format!("{rings}/h.shop")).unwrap();
+    let received = place.receive(&file, &["--rings", &rings]);
+    assert!(received.code != Some(0) && received.err.contains("the capture goes on"), "{received:?}");
+    assert_eq!(received.err.matches("error").count(), 1, "{received:?}");
+    assert!(received.json_lines()[0]["events"].as_u64().unwrap() > 10_000);
+}
+
 #[test]
 fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     let Some(place) = Place::new() else { return };
-    // Each round is another program under the same name, forwarded while it runs: into many batches.
-    let forward_service = |requests| {
-        let (ring, address) = (place.path("shop"), place.broker.address());
-        let shards = (1..10).map(|shard| format!("{ring}.{shard}"));
-        shards.chain([ring.clone()]).for_each(|ring| drop(std::fs::remove_file(ring)));
-        let words = ["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", "h", "--every", "20ms"];
-        let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
-        place.service_ring(requests);
-        assert!(forward.wait().unwrap().success());
-    };
-    forward_service(4000);
+    forward_service(&place, "h");
     let (row, whole, tables) = (place.path("row.evc"), place.path("whole.evc"), place.path("tables"));
     let all = place.receive(&whole, &[]).json();
     let files = |received: &serde_json::Value| -> Vec<String> {
@@ -86,7 +146,7 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     };
     assert_eq!(sizes(&tables), sizes(&place.path("of-captures")), "{in_tables}");
     // What is sent later goes into the next files, and only two are kept.
-    forward_service(4000);
+    forward_service(&place, "h");
     let later = place.receive(&row, &["--rotate-size", "30k", "--keep", "2"]).json();
     let kept = files(&later);
     assert!(kept.len() == 2 && !written.contains(&kept[0]), "{later}");

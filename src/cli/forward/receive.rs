@@ -3,6 +3,7 @@
 use super::broker::{BrokerArgs, is_broker};
 use super::report::{Problems, spinner};
 use super::rings::LiveRings;
+use crate::cli::capture::report_problem;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{bytes, events, grouped};
 use crate::cli::interrupt::Interrupt;
@@ -14,6 +15,7 @@ use eventring::__internals::forward::{EventStream, ReceiveProgress, ReceiveSumma
 use eventring::capture::{CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
 use serde_json::json;
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -114,25 +116,30 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         options = options.keep_files(files as usize);
     }
     let receiver = Receiver::open(stream, &args.output, &options)?;
-    let mut rings = args.rings.as_deref().map(LiveRings::in_directory).transpose()?;
+    let rings = RefCell::new(args.rings.as_deref().map(LiveRings::in_directory).transpose()?);
     let mut not_recorded = None;
+    let bar = spinner();
     let mut added = |batch: &CaptureFile| {
-        if let Some(Err(error)) = rings.as_mut().map(|rings| rings.record(batch)) {
-            not_recorded.get_or_insert(error);
+        if let Some(Err(error)) = rings.borrow_mut().as_mut().map(|rings| rings.record(batch))
+            && not_recorded.is_none()
+        {
+            bar.suspend(|| report_problem(true, &format!("{error:#}; the capture goes on")));
+            not_recorded = Some(Exit::of(&error));
         }
     };
-    let bar = spinner();
     let mut problems = Problems::default();
     let mut progress = |state: &ReceiveProgress| {
         bar.set_message(format!("{}, {}; Ctrl-C ends it", events(state.events), bytes(state.bytes)));
         bar.tick();
         problems.note(&bar, state.problem.as_deref());
+        rings.borrow_mut().iter_mut().for_each(LiveRings::record_what_is_idle);
         let is_idle = args.until_idle.is_some_and(|time| state.problem.is_none() && state.idle >= time);
         let is_over = args.until_end && state.have_all_ended;
         if interrupt.came() || is_idle || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let result = receiver.run(&mut added, &mut progress);
     bar.finish_and_clear();
+    rings.borrow_mut().iter_mut().for_each(LiveRings::record_all);
     let ReceiveSummary { state, stats, files, .. } = result.map_err(|error| match error.path() {
         Some(_) => anyhow::Error::new(error),
         None => {
@@ -140,9 +147,6 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             Failure::new(Exit::of(&error.into()), message).into()
         }
     })?;
-    if let Some(error) = not_recorded {
-        return Err(error);
-    }
     if let Some(directory) = &args.parquet {
         output_directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;
         let capture = CaptureFile::open_all(&files)?;
@@ -187,7 +191,11 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             );
         }
     }
-    Ok(if args.strict && stats.lost() > 0 { Exit::Lost } else { Exit::Done })
+    Ok(match not_recorded {
+        Some(exit) => exit,
+        None if args.strict && stats.lost() > 0 => Exit::Lost,
+        None => Exit::Done,
+    })
 }
 
 /// Opens the stream, and waits for it if that is wanted.

@@ -2,13 +2,23 @@
 
 use crate::cli::exit::{Exit, Failure};
 use eventring::__internals::tracing::ReplayedRecorder;
-use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
+use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingRole};
+use eventring::reader::Descriptor;
 use eventring::recorder::{ContentDescription, Recorder};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The sizes of the rings, as shifts: a million events, 128 MiB.
 const SHIFTS: (u32, u32) = (20, 27);
+
+/// The shortest time after which records are recorded although no further batch has come.
+const IDLE_MIN: Duration = Duration::from_millis(300);
+/// The longest such time.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+
+/// The longest time for which records wait for those of a shard from which none come: its writer may be stalled.
+const WAIT_NANOS: u64 = 1_000_000_000;
 
 /// The identity of a ring of another host.
 type Identity = (String, String, u32, u64);
@@ -16,28 +26,80 @@ type Identity = (String, String, u32, u64);
 /// Rings in a directory, one for each recorder of each host. All shards of a recorder are one ring.
 pub(super) struct LiveRings {
     directory: PathBuf,
-    rings: HashMap<Identity, ReplayedRecorder>,
-    /// The last seqno of each ring that was recorded here.
-    last_seqnos: HashMap<Identity, u64>,
+    rings: HashMap<Identity, LiveRing>,
+    /// Rings whose program was followed by another one under the same name.
+    former: HashSet<Identity>,
+    /// The last record of each ring that came.
+    last: HashMap<Identity, LastRecord>,
+    /// The ring that has a path: its host and name.
+    paths: HashMap<PathBuf, (String, String)>,
+}
+
+/// The ring of a recorder.
+struct LiveRing {
+    recorder: ReplayedRecorder,
+    /// Records that wait for those of other shards which may be older: they may come with the next batch.
+    waiting: Vec<WaitingRecord>,
+    /// The time at which the last batch came, and the time since the one before.
+    came: Instant,
+    pause: Duration,
+}
+
+struct WaitingRecord {
+    sort_nanos: u64,
+    descriptor: Descriptor,
+    payload: Vec<u8>,
+}
+
+/// The seqno of the last record of a ring, and the sort time.
+#[derive(Clone, Copy, Default)]
+struct LastRecord {
+    seqno: u64,
+    sort_nanos: u64,
+}
+
+impl LiveRing {
+    fn new(recorder: ReplayedRecorder) -> Self {
+        Self { recorder, waiting: Vec::new(), came: Instant::now(), pause: Duration::ZERO }
+    }
+
+    /// Records what is older than a time. With `is_all`, records everything.
+    fn record_waiting(&mut self, before_nanos: u64, is_all: bool) {
+        self.waiting.sort_by_key(|record| record.sort_nanos);
+        let count = self.waiting.partition_point(|record| is_all || record.sort_nanos < before_nanos);
+        for WaitingRecord { descriptor, payload, .. } in self.waiting.drain(..count) {
+            let (nanos, event_type, ext) =
+                (descriptor.record_epoch_nanos, descriptor.event_type, descriptor.content_ext);
+            self.recorder.record(nanos, event_type, ext, &payload);
+        }
+    }
 }
 
 impl LiveRings {
     pub(super) fn in_directory(directory: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
-        Ok(Self { directory: directory.to_path_buf(), rings: HashMap::new(), last_seqnos: HashMap::new() })
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            rings: HashMap::new(),
+            former: HashSet::new(),
+            last: HashMap::new(),
+            paths: HashMap::new(),
+        })
     }
 
-    /// Records the events of a batch, as far as they are new. Events without their payload are left out: they would not
-    /// be the events that were recorded.
+    /// Takes the events of a batch, as far as they are new, and records them in the order of time. Events without their
+    /// payload are left out: they would not be the events that were recorded.
     pub(super) fn record(&mut self, batch: &CaptureFile) -> anyhow::Result<()> {
         let rings = batch.rings();
         for (index, ring) in rings.iter().enumerate() {
-            if recorder_of(ring, index) == index {
+            if recorder_of(ring, index) == index && !self.former.contains(&identity(ring)) {
                 if !self.rings.contains_key(&identity(ring)) {
-                    self.rings.insert(identity(ring), self.make(ring)?);
+                    self.forget_former(ring);
+                    let made = LiveRing::new(self.make(ring)?);
+                    self.rings.insert(identity(ring), made);
                 }
                 if let Some(made) = self.rings.get_mut(&identity(ring)) {
-                    made.learn(&batch.catalog(index as u32));
+                    made.recorder.learn(&batch.catalog(index as u32));
                 }
             }
         }
@@ -46,27 +108,67 @@ impl LiveRings {
             let CapturedContent::Event { descriptor, payload: CapturedPayload::Valid(payload) } = record.content else {
                 continue;
             };
-            let last_seqno = self.last_seqnos.entry(identity(&rings[index])).or_default();
-            if descriptor.seqno <= *last_seqno {
+            let last = self.last.entry(identity(&rings[index])).or_default();
+            if descriptor.seqno <= last.seqno {
                 continue;
             }
-            *last_seqno = descriptor.seqno;
-            if let Some(ring) = self.rings.get(&identity(&rings[recorder_of(&rings[index], index)])) {
-                let (event_type, ext) = (descriptor.event_type, descriptor.content_ext);
-                ring.record(descriptor.record_epoch_nanos, event_type, ext, &payload);
+            let sort_nanos = descriptor.record_epoch_nanos.max(last.sort_nanos);
+            *last = LastRecord { seqno: descriptor.seqno, sort_nanos };
+            if let Some(ring) = self.rings.get_mut(&identity(&rings[recorder_of(&rings[index], index)])) {
+                ring.waiting.push(WaitingRecord { sort_nanos, descriptor, payload });
+            }
+        }
+        let Some(end) = batch.end() else { return Ok(()) };
+        for (index, ring) in rings.iter().enumerate() {
+            if let Some(live) = self.rings.get_mut(&identity(ring)) {
+                let of_shards = rings.iter().enumerate().filter(|(shard, ring)| recorder_of(ring, *shard) == index);
+                let whole_until = of_shards.map(|(shard, ring)| match end.stats.rings.get(shard) {
+                    // Everything that was recorded before the end of the batch has come.
+                    Some(stats) if stats.unread == 0 => end.ended_epoch_nanos,
+                    _ => self.last.get(&identity(ring)).map_or(0, |last| last.sort_nanos),
+                });
+                let whole_until = whole_until.min().unwrap_or(0).max(end.ended_epoch_nanos.saturating_sub(WAIT_NANOS));
+                live.pause = std::mem::replace(&mut live.came, Instant::now()).elapsed();
+                live.record_waiting(whole_until, is_final(end.reason));
             }
         }
         Ok(())
     }
 
-    fn make(&self, ring: &CapturedRing) -> anyhow::Result<ReplayedRecorder> {
+    /// Records what has waited long enough for another batch.
+    pub(super) fn record_what_is_idle(&mut self) {
+        for ring in self.rings.values_mut().filter(|ring| !ring.waiting.is_empty()) {
+            if ring.came.elapsed() > (ring.pause * 2).clamp(IDLE_MIN, IDLE_MAX) {
+                ring.record_waiting(0, true);
+            }
+        }
+    }
+
+    /// Records everything that has come.
+    pub(super) fn record_all(&mut self) {
+        self.rings.values_mut().for_each(|ring| ring.record_waiting(0, true));
+    }
+
+    /// Lets the ring of an earlier program under the same name go: its file is replaced.
+    fn forget_former(&mut self, ring: &CapturedRing) {
+        let is_former = |known: &Identity| (&known.0, &known.1) == (&ring.host, &ring.name);
+        let former: Vec<Identity> = self.rings.keys().filter(|known| is_former(known)).cloned().collect();
+        for known in former {
+            if let Some(mut ring) = self.rings.remove(&known) {
+                ring.record_waiting(0, true);
+            }
+            self.former.insert(known);
+        }
+    }
+
+    fn make(&mut self, ring: &CapturedRing) -> anyhow::Result<ReplayedRecorder> {
         let description = ContentDescription::new(ring.content_type, ring.content_name.clone())
             .schema_hash(ring.schema_hash)
             .schema_text(ring.schema_text.clone());
         // Names come from the stream, and are not trusted.
         let name: String = format!("{}.{}", ring.host, ring.name);
         let name = name.replace(['/', '\0', ':'], "_");
-        let path = self.directory.join(name.trim_start_matches('.'));
+        let path = self.path_of(name.trim_start_matches('.'), ring);
         // Who receives a stream to its end wants to read the rings afterwards.
         let builder =
             Recorder::builder(description).config(&path).shifts(SHIFTS.0, SHIFTS.1).prefault(false).keep(true);
@@ -74,10 +176,27 @@ impl LiveRings {
             Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into()
         })
     }
+
+    /// Returns the path of a ring. Another ring may have the same name: the ring `c` of the host `a.b`, and the ring
+    /// `b.c` of the host `a`. The later one gets a number.
+    fn path_of(&mut self, name: &str, ring: &CapturedRing) -> PathBuf {
+        let owner = (ring.host.clone(), ring.name.clone());
+        let numbered = (2_u32..).map(|number| self.directory.join(format!("{name}~{number}")));
+        let mut paths = std::iter::once(self.directory.join(name)).chain(numbered);
+        let is_free = |path: &PathBuf| self.paths.get(path).is_none_or(|known| *known == owner);
+        let path = paths.find(is_free).unwrap_or_else(|| self.directory.join(name));
+        self.paths.insert(path.clone(), owner);
+        path
+    }
 }
 
 fn identity(ring: &CapturedRing) -> Identity {
     (ring.host.clone(), ring.name.clone(), ring.pid, ring.created_epoch_nanos)
+}
+
+/// Returns true if nothing more comes from the rings of a batch.
+fn is_final(reason: EndReason) -> bool {
+    !matches!(reason, EndReason::Rotated | EndReason::Interrupted)
 }
 
 /// Returns the index of the ring with which a ring is one recorder.
