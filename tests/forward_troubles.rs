@@ -384,3 +384,40 @@ fn options_that_a_destination_does_not_have_are_refused() {
     command.env("NATS_CREDS", "x");
     assert_eq!(program::finish(command).code, Some(0));
 }
+
+#[test]
+fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
+    let Some(place) = Place::new() else { return };
+    let (ring, address) = (place.path("orders"), place.broker.address());
+    record(&recorder(&ring), 10);
+    let forward = |more: &[&str]| {
+        run(&[&["forward", &ring, "--to", &address, "--stream", "S", "--host", "web-1"], more].concat())
+    };
+    // A warning about limits would be wrong: this command makes the stream.
+    let made = forward(&["--max-age", "1h"]);
+    assert!(made.code == Some(0) && !made.err.contains("warning"), "{made:?}");
+    let again = forward(&["--max-age", "2h", "--max-bytes", "1M"]);
+    assert!(again.err.contains("keeps batches of the last 3600s and any number of bytes"), "{again:?}");
+    assert_eq!((forward(&[]).code, forward(&["--max-age", "1h"]).err.contains("warning")), (Some(0), false));
+    let shop = place.service_ring(50);
+    let to = place.path("out");
+    for to in [&["--to", &to][..], &["--to", &address, "--stream", "S"]] {
+        let nothing = run(&[&["forward", &shop, "--span", "nosuch"], to].concat());
+        assert!(nothing.err.contains("the filter has left out everything: "), "{nothing:?}");
+    }
+}
+
+#[test]
+fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    record(&recorder(&ring), 10);
+    place.forward(&[&ring]).json();
+    let (address, file) = (place.broker.address(), place.path("other.evc"));
+    let words = ["receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch"];
+    let mut receiver = Live::start(&words);
+    let said = line_with(&mut receiver, "waiting for");
+    assert!(said.contains("waiting for batches of the host nosuch in the stream S"), "{said}");
+    signal(&receiver, Signal::TERM);
+    assert!(receiver.child.wait().unwrap().success());
+}

@@ -38,6 +38,7 @@ pub struct EventStream {
     context: Context,
     stream: stream::Stream<()>,
     name: String,
+    other_limits: Option<String>,
     /// The stream that is made if the broker has none of this name; `None` if it must be there.
     made: Option<Arc<StreamOptions>>,
 }
@@ -108,9 +109,17 @@ impl EventStream {
             .build()
             .map_err(|error| CaptureError::io("start a thread", error))?;
         let (client, context) = runtime.block_on(first_connection(options))?;
-        let stream = runtime.block_on(stream_of(&context, options, makes))?;
+        let (stream, config) = runtime.block_on(stream_of(&context, options, makes))?;
+        let other_limits = options.limits_not_in(&config);
         let made = makes.then(|| Arc::new(options.clone()));
-        Ok(Self { runtime: Arc::new(runtime), client, context, stream, name: options.name.clone(), made })
+        let (runtime, name) = (Arc::new(runtime), options.name.clone());
+        Ok(Self { runtime, client, context, stream, name, other_limits, made })
+    }
+
+    /// Returns a text about limits of the options which the stream does not have, because it was there already.
+    #[must_use]
+    pub fn other_limits(&self) -> Option<&str> {
+        self.other_limits.as_deref()
     }
 
     /// Returns the name of the stream.

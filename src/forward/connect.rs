@@ -190,19 +190,20 @@ fn is_lasting(error: &ConnectError) -> bool {
     }
 }
 
-/// Returns the stream, once the broker can say whether it is there.
+/// Returns the stream, once the broker can say whether it is there, and its settings.
 pub(super) async fn stream_of(
     context: &Context,
     options: &StreamOptions,
     makes: bool,
-) -> Result<stream::Stream<()>, CaptureError> {
+) -> Result<(stream::Stream<()>, stream::Config), CaptureError> {
     let broker = |message: String| CaptureError::new(CaptureErrorKind::Broker, message);
     let deadline = Instant::now() + options.patience;
     let name = &options.name;
     let not_made = loop {
         let problem = match context.get_stream(name).await {
             Ok(stream) => {
-                let subjects = &stream.cached_info().config.subjects;
+                let config = stream.cached_info().config.clone();
+                let subjects = &config.subjects;
                 let wanted = format!("{name}.>");
                 if makes && !subjects.iter().any(|subject| *subject == wanted || subject == ">") {
                     return Err(broker(format!(
@@ -210,7 +211,8 @@ pub(super) async fn stream_of(
                         subjects.join(", ")
                     )));
                 }
-                return context.get_stream_no_info(name).await.map_err(|error| broker(error.to_string()));
+                let stream = context.get_stream_no_info(name).await.map_err(|error| broker(error.to_string()))?;
+                return Ok((stream, config));
             }
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(refused) if refused.code() == 404 && makes => {
@@ -239,6 +241,29 @@ pub(super) async fn stream_of(
     Err(broker(not_made))
 }
 
+impl StreamOptions {
+    /// Returns which limits of these options a stream does not have, which was made with others.
+    pub(super) fn limits_not_in(&self, config: &stream::Config) -> Option<String> {
+        let of_age = self.max_age.filter(|age| *age != config.max_age).map(|_| match config.max_age {
+            Duration::ZERO => "batches of any age".to_owned(),
+            age => format!("batches of the last {age:?}"),
+        });
+        let is_other = |bytes: &u64| i64::try_from(*bytes).is_ok_and(|bytes| bytes != config.max_bytes);
+        let of_size = self.max_bytes.filter(is_other).map(|_| match config.max_bytes {
+            ..=0 => "any number of bytes".to_owned(),
+            bytes => format!("{bytes} bytes"),
+        });
+        let keeps: Vec<String> = of_age.into_iter().chain(of_size).collect();
+        (!keeps.is_empty()).then(|| {
+            format!(
+                "the stream {} was made with other limits, and keeps {}; change them with the broker's own tools",
+                self.name,
+                keeps.join(" and ")
+            )
+        })
+    }
+}
+
 /// Returns addresses without what stands before an `@`.
 fn without_password(servers: &str) -> String {
     let shown = servers.split(',').map(|server| match (server.split_once("://"), server.rsplit_once('@')) {
@@ -252,6 +277,16 @@ fn without_password(servers: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_that_a_stream_does_not_have_are_named() {
+        let options = StreamOptions::new("nats://h", "S").max_age(Duration::from_secs(60)).max_bytes(1000);
+        assert_eq!(options.limits_not_in(&options.config()), None);
+        let other = stream::Config { max_age: Duration::ZERO, max_bytes: 7, ..options.config() };
+        let said = options.limits_not_in(&other).unwrap();
+        assert!(said.contains("keeps batches of any age and 7 bytes"), "{said}");
+        assert_eq!(StreamOptions::new("nats://h", "S").limits_not_in(&other), None);
+    }
 
     #[test]
     fn passwords_are_not_shown() {

@@ -164,6 +164,12 @@ impl Receiver {
         })
     }
 
+    /// Returns the present size of the files in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
     /// Receives until `progress` returns [`ControlFlow::Break`], and ends the file. `progress` is called several times
     /// a second. `added` is called with each batch of which the file has got something.
     ///

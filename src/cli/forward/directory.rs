@@ -1,7 +1,7 @@
 //! Forwarding into a directory, as captures or as Parquet files.
 
 use super::ForwardArgs;
-use super::report::spinner;
+use super::report::{report_filtered, spinner};
 use crate::cli::capture::{AwaitedRings, report, report_problem};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
@@ -124,6 +124,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
     } else {
         report::report(&summary, false, None, directory);
+        report_filtered(summary.stats.events(), summary.stats.filtered());
     }
     report::report_lost_pages(&summary);
     match rings.failure("the others were written") {

@@ -36,6 +36,7 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
     }
     options.host_name()?;
     let stream = EventStream::open_or_make(&stream)?;
+    stream.other_limits().iter().for_each(|problem| report_problem(false, problem));
     let shall_end = AtomicBool::new(false);
     let reports = Reports::default();
     let forwarding = Forwarding { args, stream: &stream, options: &options, shall_end: &shall_end, reports: &reports };

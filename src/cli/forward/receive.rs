@@ -11,6 +11,7 @@ use crate::cli::output;
 use crate::cli::output_directory;
 use crate::cli::paint::WARNING;
 use crate::cli::saved::{parse_bytes, parse_duration};
+use crate::cli::silence::Silence;
 use eventring::__internals::forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Share};
 use eventring::capture::{CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
@@ -128,11 +129,16 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         }
     };
     let mut problems = Problems::default();
+    let mut silence = Silence::new(false);
+    let bytes_at_begin = receiver.bytes();
     let mut progress = |state: &ReceiveProgress| {
         bar.set_message(format!("{}, {}; Ctrl-C ends it", events(state.events), bytes(state.bytes)));
         bar.tick();
         problems.note(&bar, state.problem.as_deref());
         rings.borrow_mut().iter_mut().for_each(LiveRings::record_what_is_idle);
+        if state.problem.is_none() && state.bytes == bytes_at_begin {
+            bar.suspend(|| silence.say(|| awaited(args)));
+        }
         let is_idle = args.until_idle.is_some_and(|time| state.problem.is_none() && state.idle >= time);
         let is_over = args.until_end && state.have_all_ended;
         if interrupt.came() || is_idle || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -196,6 +202,15 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         None if args.strict && stats.lost() > 0 => Exit::Lost,
         None => Exit::Done,
     })
+}
+
+/// Returns what a receiver waits for, to which nothing has come.
+fn awaited(args: &ReceiveArgs) -> String {
+    let of = |what: &str, name: &Option<String>| {
+        name.as_ref().map_or(String::new(), |name| format!(" of the {what} {name}"))
+    };
+    let stream = args.broker.stream.as_deref().unwrap_or_default();
+    format!("waiting for batches{}{} in the stream {stream}", of("ring", &args.ring), of("host", &args.host))
 }
 
 /// Opens the stream, and waits for it if that is wanted.

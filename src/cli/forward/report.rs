@@ -139,6 +139,7 @@ impl Reports {
             batches(sum(|sent| sent.batches)),
             bytes(sum(|sent| sent.bytes))
         );
+        report_filtered(all, sum(|sent| sent.filtered));
         if lost > 0 {
             anstream::eprintln!(
                 "{WARNING}{} were lost before they could be sent; the batches say which{WARNING:#}",
@@ -146,6 +147,15 @@ impl Reports {
             );
         }
         Ok(())
+    }
+}
+
+/// Prints how many events a filter has left out. A filter that keeps nothing may be a mistake.
+pub(super) fn report_filtered(kept: u64, filtered: u64) {
+    match (kept, filtered) {
+        (_, 0) => {}
+        (0, _) => report_problem(false, &format!("the filter has left out everything: {}", events(filtered))),
+        _ => anstream::eprintln!("{DIM}{} more were left out by the filter{DIM:#}", events(filtered)),
     }
 }
 
