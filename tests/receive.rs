@@ -120,7 +120,7 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     let files = |received: &serde_json::Value| -> Vec<String> {
         serde_json::from_value(received["files"].clone()).unwrap_or_else(|error| panic!("{error}: {received}"))
     };
-    assert_eq!(files(&all), [whole.clone()]);
+    assert_eq!(files(&all), std::slice::from_ref(&whole));
     let first = place.receive(&row, &["--rotate-size", "30k", "--parquet", &tables]).json();
     let written = files(&first);
     assert!(written.len() > 2 && written[0].ends_with("row.0001.evc"), "{first}");

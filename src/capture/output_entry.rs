@@ -8,8 +8,8 @@
 //! pipe that the user has named.
 
 use super::error::{CaptureError, CaptureErrorKind};
-use super::parts::part_path;
-use super::read_files::{IS_READ, ReadFiles, directory_of};
+use super::parts::{directory_of, part_path};
+use super::read_files::{IS_READ, ReadFiles};
 use crate::shm::{FileId, LockState, lock_state};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;

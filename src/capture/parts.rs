@@ -135,6 +135,11 @@ impl PathParts {
     }
 }
 
+/// Returns the directory of `path`.
+pub(super) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(".".as_ref())
+}
+
 /// Returns the path of the file with the number `part`: `trace.evc` becomes `trace.0001.evc`.
 pub(super) fn part_path(output: &Path, part: u32) -> PathBuf {
     let mut name = output.file_stem().unwrap_or_default().to_os_string();

@@ -2,13 +2,13 @@
 
 use super::error::CaptureError;
 use super::output_entry::refused;
+use super::parts::directory_of;
 use super::read::CaptureFile;
 use crate::reader::{Reader, shard_path};
 use crate::shm::FileId;
 use rustix::fs::{FileType, Stat};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
-use std::path::Path;
 
 pub(super) const IS_READ: &str = "it is a file that is read, which is not written over; choose another name";
 
@@ -68,9 +68,4 @@ impl ReadFiles {
         };
         self.recorders.iter().find(is_its).map(|(_, first)| first.as_os_str())
     }
-}
-
-/// Returns the directory of `path`.
-pub(super) fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(".".as_ref())
 }

@@ -3,9 +3,9 @@
 use crate::capture::error::{CaptureError, CaptureErrorKind};
 use crate::capture::format::{BlockKind, HEADER_BYTES};
 use crate::capture::output_entry::OutputEntry;
-use crate::capture::parts::part_path;
+use crate::capture::parts::{directory_of, part_path};
 use crate::capture::read::CaptureFile;
-use crate::capture::read_files::{ReadFiles, directory_of};
+use crate::capture::read_files::ReadFiles;
 use crate::capture::stats::CaptureStats;
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -58,7 +58,7 @@ pub(super) enum FirstFile {
     /// A new file, or one in which nothing is yet.
     New(File),
     /// The file of an earlier receiver, and the file before it.
-    Known(File, Option<CaptureFile>),
+    Known(File, Option<Box<CaptureFile>>),
 }
 
 impl ReceivedFiles {
@@ -105,7 +105,7 @@ impl ReceivedFiles {
                 let stats = capture.end().map(|end| end.stats.clone()).unwrap_or_default();
                 let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
                 self.add_earlier(EarlierFile { path, bytes, stats });
-                before = Some(capture);
+                before = Some(Box::new(capture));
             }
             return Ok(FirstFile::Known(file, before));
         }

@@ -110,7 +110,7 @@ impl ReceivedCapture {
     pub(crate) fn open(path: &Path, stream: &str, options: ReceivedOptions) -> Result<Self, CaptureError> {
         let opened = ReceivedFiles::open(path, options).and_then(|(files, first)| match first {
             FirstFile::New(file) => Self::begin(files, file, stream),
-            FirstFile::Known(file, before) => Self::go_on(files, file, before.as_ref(), stream),
+            FirstFile::Known(file, before) => Self::go_on(files, file, before.as_deref(), stream),
         });
         opened.map_err(|error| error.at(path))
     }
