@@ -74,8 +74,15 @@ impl Live {
 
     /// Follows a further ring, with all its shards, from its oldest events on.
     pub fn add(&mut self, ring: Reader) {
+        let index = self.set.rings().len();
         self.set.add(ring, Seek::Oldest);
         self.take_new_rings();
+        // All rings of a program may have ended before it makes another one: then it ends again.
+        if index < self.tables.len() {
+            let process_index = self.tables.rings.origin(index as u32).process_index;
+            self.ends[process_index] = NoticedEnd::default();
+            self.core.processes[process_index].has_ended = false;
+        }
     }
 
     /// Returns the state of the programs.

@@ -7,14 +7,14 @@ use crate::cli::capture::{AwaitedRings, report_problem};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{grouped, one_line};
 use crate::cli::interrupt::Interrupt;
-use crate::cli::open::LOOK_PAUSE;
 use crate::cli::paint::WARNING;
 use eventring::__internals::forward::host_name;
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError, OtlpOptions, OtlpSummary, forward_otlp};
 use eventring::capture::NextRing;
-use eventring::reader::RingSet;
+use eventring::reader::Reader;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -39,13 +39,31 @@ impl OtlpArgs {
 
 pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let endpoint = endpoint(args)?;
-    let rings = opened(rings, args.wait, interrupt)?;
+    rings.opened().iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
     let options = OtlpOptions::new(endpoint).host(Some(host)).patience(Duration::from_secs(args.otlp.patience));
     let (bar, mut problems) = (spinner(), Problems::with("the collector"));
-    let summary = forward_otlp(rings, &options, |problem| {
+    let (rings, mut refused) = (RefCell::new(rings), None);
+    let next_ring = || {
+        loop {
+            let next = rings.borrow_mut().next();
+            match &next {
+                NextRing::Ring(ring) => match check_not_a_shard(ring) {
+                    Ok(()) => return next,
+                    // The others go on.
+                    Err(error) => _ = refused.get_or_insert(error),
+                },
+                NextRing::NotYet | NextRing::NoMore => return next,
+            }
+        }
+    };
+    let summary = forward_otlp(&options, next_ring, |problem| {
         problems.note(&bar, problem);
+        bar.suspend(|| {
+            rings.borrow_mut().say_what_is_awaited();
+            rings.borrow_mut().say_what_has_failed();
+        });
         interrupt.came()
     });
     bar.finish_and_clear();
@@ -62,30 +80,16 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         );
         report_problem(true, &problem);
     }
+    let failure = refused.map(Into::into).or_else(|| rings.into_inner().failure("the others were sent"));
+    if let Some(error) = failure {
+        return Err(error);
+    }
     let undelivered = summary.rejected.saturating_add(summary.unsent).saturating_add(summary.not_tracked);
     Ok(if undelivered > 0 { Exit::Failed } else { Exit::Done })
 }
 
-/// Returns all rings, and waits for those which are not there yet if `waits` is true.
-fn opened(mut rings: AwaitedRings, waits: bool, interrupt: &Interrupt) -> anyhow::Result<RingSet> {
-    let mut readers = Vec::new();
-    loop {
-        match rings.next() {
-            NextRing::Ring(ring) => {
-                advice::check_not_a_shard(ring.name().unwrap_or("ring".as_ref()), &ring)?;
-                readers.push(ring);
-            }
-            NextRing::NotYet if waits && !rings.missing().is_empty() && !interrupt.came() => {
-                rings.say_what_is_awaited();
-                std::thread::sleep(LOOK_PAUSE);
-            }
-            NextRing::NotYet | NextRing::NoMore => break,
-        }
-    }
-    match rings.failure("nothing was sent") {
-        Some(error) => Err(error),
-        None => Ok(RingSet::options().from_readers(readers)),
-    }
+fn check_not_a_shard(ring: &Reader) -> Result<(), Failure> {
+    advice::check_not_a_shard(ring.name().unwrap_or("ring".as_ref()), ring)
 }
 
 fn failure(error: OtlpError) -> Failure {

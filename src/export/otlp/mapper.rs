@@ -20,6 +20,8 @@ pub(super) struct OtlpProcess {
     pub(super) ring: String,
     /// The name of the host, if it is known.
     pub(super) host: Option<String>,
+    /// True if a ring of spans is known.
+    pub(super) has_spans: bool,
     /// The number of events that it has lost.
     lost: u64,
 }
@@ -35,7 +37,7 @@ pub(super) struct OtlpMapper {
 
 impl OtlpProcess {
     pub(super) fn new(key: ProcessKey, ring: String, host: Option<String>) -> Self {
-        Self { key, ring, host, lost: 0 }
+        Self { key, ring, host, has_spans: false, lost: 0 }
     }
 
     fn resource(&self) -> Resource {
