@@ -224,7 +224,7 @@ impl Live {
             return;
         }
         self.next_tick = now + TICK;
-        self.core.make_room();
+        self.core.make_room(&self.tables, see);
         self.notice_ends(now);
         if is_up_to_date {
             self.tell_ends(see, |noticed| now.duration_since(noticed) >= END_PATIENCE);

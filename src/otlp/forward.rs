@@ -6,7 +6,7 @@ use super::post::Post;
 use super::sender::{PresentProblem, SendPatience, send_all};
 use crate::capture::NextRing;
 use crate::clock::Clock;
-use crate::export::otlp::{LiveMapper, OtlpRequests};
+use crate::export::otlp::{LiveMapper, NotInSpans, OtlpRequests};
 use crate::live::{Live, LiveOptions, LiveProgress};
 use crate::reader::{Reader, RingSet, RingState, SetRing};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -63,8 +63,13 @@ pub struct OtlpSummary {
     pub log_records: u64,
     /// Events that were lost in the rings.
     pub lost: u64,
-    /// Open spans that found no room in the engine, so that they were not sent.
+    /// Spans that found no room in the engine, so that they were not sent. One of which events were lost may count
+    /// twice.
     pub not_tracked: u64,
+    /// Links that were dropped because their spans had more than 128.
+    pub dropped_links: u64,
+    /// Events and links that were sent as log records, and that their spans neither have nor count.
+    pub apart: u64,
     /// Requests, with repetitions.
     pub requests: u64,
     /// Repetitions of requests that the collector could not take at first.
@@ -133,6 +138,7 @@ pub fn forward_otlp(
         summary.lost = read.lost;
         summary.unreadable = read.unreadable;
         (summary.open_spans, summary.not_tracked) = (read.open_spans, read.not_tracked);
+        (summary.dropped_links, summary.apart) = (read.not_in_spans.dropped_links, read.not_in_spans.apart);
         Ok(())
     })?;
     Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -196,6 +202,7 @@ struct ReadCounts {
     lost: u64,
     open_spans: u64,
     not_tracked: u64,
+    not_in_spans: NotInSpans,
     unreadable: Option<String>,
 }
 
@@ -245,7 +252,8 @@ fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut q
     }
     queue.patience.begin();
     counts.lost = counts.lost.saturating_add(live.state().lost());
-    counts.not_tracked = live.state().not_tracked();
+    counts.not_tracked = live.state().spans_without_room();
+    counts.not_in_spans = mapper.not_in_spans();
     counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
         let lost = ring.lost_pages()?;
         Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))

@@ -120,7 +120,8 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
     if args.json {
         let object = json!({
             "to": to, "spans": summary.spans, "open_spans": summary.open_spans, "log_records": summary.log_records,
-            "lost": summary.lost, "not_tracked": summary.not_tracked, "requests": summary.requests,
+            "lost": summary.lost, "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links,
+            "apart": summary.apart, "requests": summary.requests,
             "retries": summary.retries, "rejected": summary.rejected, "unsent": summary.unsent,
             "bytes": summary.bytes, "last_error": summary.last_error,
         });
@@ -135,7 +136,9 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
     );
     let problems = [
         (summary.lost, "events were lost in the rings; the collector was told which"),
-        (summary.not_tracked, "open spans found no room, and were not sent"),
+        (summary.not_tracked, "spans found no room, and were not sent"),
+        (summary.dropped_links, "links were dropped: their spans have more than 128"),
+        (summary.apart, "events and links of spans were sent as log records only: their spans do not show them"),
         (summary.rejected, "spans and log records were refused by the collector"),
         (summary.unsent, "spans and log records could not be sent"),
     ];

@@ -107,6 +107,22 @@ impl Happening {
         loss
     }
 
+    /// Makes the happening of a link to a span, which has these ids. Its time is 0 if it is not known.
+    pub(super) fn of_link(trace_id: &[u8], span_id: &[u8], epoch_nanos: u64) -> Self {
+        let mut link = Self::named("eventring.link", CallSiteLevel::None);
+        let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        link.epoch_nanos = epoch_nanos;
+        link.attributes.push_text("eventring.link.trace_id", hex(trace_id));
+        link.attributes.push_text("eventring.link.span_id", hex(span_id));
+        link
+    }
+
+    /// Notes that the span does not show this happening: neither among its events or links, nor in a count, nor as its
+    /// status.
+    pub(super) fn is_apart(&mut self) {
+        self.attributes.push_flag("eventring.apart", true);
+    }
+
     fn named(name: &str, level: CallSiteLevel) -> Self {
         let attributes = Attributes::default();
         Self { epoch_nanos: 0, scope: OWN_SCOPE.to_owned(), name: name.to_owned(), message: None, level, attributes }

@@ -4,7 +4,7 @@ use super::attributes::Attributes;
 use super::batch::{OtlpBatch, OtlpRequests};
 use super::happenings::{Happening, of_fields};
 use super::ids::ProcessKey;
-use super::mapper::{OtlpMapper, OtlpProcess};
+use super::mapper::{NotInSpans, OtlpMapper, OtlpProcess};
 use crate::live::{Live, LiveFields, LiveProgram, LiveState, Sight};
 use crate::reader::Gap;
 use crate::tracing::{Field, Span, SpanId};
@@ -34,7 +34,7 @@ impl LiveMapper {
     pub(crate) fn see(&mut self, sight: &Sight<'_>, state: LiveState<'_>, mut leave: impl FnMut(&mut Self)) {
         self.learn(state);
         match sight {
-            Sight::SpanClosed(closed) => {
+            Sight::SpanClosed(closed) | Sight::SpanGivenUp(closed) => {
                 self.span(closed.process_index, closed.span(), closed.fields(), closed.epoch_nanos());
             }
             Sight::LogRecord(seen) => {
@@ -47,7 +47,8 @@ impl LiveMapper {
             }
             Sight::Other(seen) => match (seen.record.span(), seen.follows_from(), state.process_of(seen.program())) {
                 (Some(id), Some(to), Some(process)) => {
-                    self.mapper.link(process, id, to, state.span_of(process, to));
+                    let to = (to, state.span_of(process, to));
+                    self.mapper.link(process, (id, seen.span()), to, seen.epoch_nanos());
                 }
                 (id, ..) => {
                     let happening = Happening::of_record(seen.record, seen.catalog);
@@ -65,7 +66,10 @@ impl LiveMapper {
                     self.mapper.loss(process, lost.ring_name, lost.gap, lost.epoch_nanos);
                 }
             }
-            Sight::Tick => self.mapper.make_room(|process, id| state.span_of(process, id).is_some()),
+            Sight::Tick if self.mapper.is_crowded() => {
+                self.let_go(|process, id| state.span_of(process, id).is_some(), &mut leave);
+            }
+            Sight::Tick => {}
             Sight::ProgramEnded(end) => {
                 if let Some(process) = state.process_of(end.program) {
                     self.end(process, end.epoch_nanos, state, &mut leave);
@@ -108,12 +112,27 @@ impl LiveMapper {
                 leave(self);
             }
         }
-        self.mapper.let_go(|of, _| of != process);
+        self.let_go(|of, _| of != process, leave);
+    }
+
+    /// Lets go of what happened in spans that nobody knows. A batch that is full leaves in between: there may be much.
+    fn let_go(&mut self, is_known: impl Fn(usize, SpanId) -> bool, leave: &mut impl FnMut(&mut Self)) {
+        for gone in self.mapper.take_gone(is_known) {
+            self.mapper.let_go(gone);
+            if self.batch().is_full() {
+                leave(self);
+            }
+        }
     }
 
     /// Returns the number of spans that were open although their programs had ended.
     pub(crate) fn open_spans(&self) -> u64 {
         self.open_spans
+    }
+
+    /// Returns the numbers of what no span has, although it belongs to one.
+    pub(crate) fn not_in_spans(&self) -> NotInSpans {
+        self.mapper.counts
     }
 
     /// Returns what waits to leave.

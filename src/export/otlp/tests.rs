@@ -133,6 +133,44 @@ fn ends_and_beginnings_that_are_not_known_are_told_and_losses_have_their_range()
 }
 
 #[test]
+fn links_and_errors_of_more_spans_than_can_be_held_leave_as_log_records() {
+    // As many spans as can be held, and some.
+    const HELD: u64 = 1 << 16;
+    const MORE: u64 = 10;
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "s", &[]);
+    made.call_site_of(1000, 2, (CallSiteKind::Event, CallSiteLevel::Error), "said", &["message"]);
+    let link = |span_id| PerfExt { span_id, related: 1, thread_id: 1, ..PerfExt::default() };
+    for id in 1..=HELD + MORE {
+        made.span_new(1010 + 2 * id, 1, (id, 0), 1, &[]);
+        made.perf(PerfEvent::SpanFollowsFrom, 1011 + 2 * id, link(id), &[]);
+        if id.is_multiple_of(1000) {
+            made.end_block();
+        }
+    }
+    log_record(&mut made, 200_030, HELD, 2, "held");
+    log_record(&mut made, 200_040, HELD + 1, 2, "apart");
+    // Of many links of one span, those that are dropped are counted.
+    (0..200).for_each(|_| made.perf(PerfEvent::SpanFollowsFrom, 200_050, link(1), &[]));
+    let (spans, logs) = exported(&made.open());
+    assert_eq!((spans.len() as u64, logs.len() as u64), (HELD + MORE, MORE + 1));
+    let with_links = spans.iter().filter(|span| !span.links.is_empty()).count();
+    assert_eq!((with_links as u64, span_of(&spans, 1).dropped_links_count), (HELD, 73));
+    let yes = Some(any_value::Value::BoolValue(true));
+    assert!(logs.iter().all(|log| value(&log.attributes, "eventring.apart") == yes));
+    let links: Vec<&LogRecord> = logs.iter().filter(|log| log.event_name == "eventring.link").collect();
+    assert_eq!(links.len() as u64, MORE);
+    let last = span_of(&spans, HELD + 1);
+    assert_eq!((&links[0].span_id, &links[0].trace_id), (&last.span_id, &last.trace_id));
+    assert_eq!(value(&links[0].attributes, "eventring.link.span_id"), text_value("0000000000000001"));
+    let trace: String = span_of(&spans, 1).trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(value(&links[0].attributes, "eventring.link.trace_id"), text_value(&trace));
+    assert_eq!((span_of(&spans, HELD).status.is_some(), last.status.is_none()), (true, true));
+    let error = logs.iter().find(|log| log.severity_text == "ERROR").unwrap();
+    assert_eq!(error.span_id, last.span_id);
+}
+
+#[test]
 fn what_finds_no_room_in_a_span_leaves_as_log_records() {
     let mut made = CaptureFixture::new();
     made.call_site(1000, 1, CallSiteKind::Span, "s", &[]);
