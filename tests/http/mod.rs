@@ -32,6 +32,11 @@ pub fn read_whole_request(stream: impl Read) -> (String, Vec<u8>) {
     (head, body)
 }
 
+/// A connection, over which HTTP is spoken.
+pub trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
 /// A collector that keeps the requests which it gets.
 pub struct Collector {
     port: u16,
@@ -46,23 +51,37 @@ impl Collector {
 
     /// Starts a collector. `answer` returns the status for a request, of which it gets the head; further lines of the
     /// answer's head may follow the status.
-    pub fn start_with(mut answer: impl FnMut(&str) -> String + Send + 'static) -> Self {
+    pub fn start_with(answer: impl FnMut(&str) -> String + Send + 'static) -> Self {
+        Self::start_over(|stream| Some(Box::new(stream)), answer)
+    }
+
+    /// Starts a collector that speaks HTTP over what `wrap` makes of a connection. There is no request if it returns
+    /// `None`.
+    pub fn start_over(
+        wrap: impl Fn(TcpStream) -> Option<Box<dyn Stream>> + Send + 'static,
+        mut answer: impl FnMut(&str) -> String + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::<Mutex<Vec<_>>>::default();
         let kept = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let request = read_whole_request(&stream);
+                let Some(mut stream) = wrap(stream.unwrap()) else { continue };
+                let request = read_whole_request(&mut stream);
                 let head = request.0.clone();
                 kept.lock().unwrap().push(request);
                 let status = answer(&head);
                 // A forwarder that has ended does not read the answer.
                 let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let _ = stream.flush();
             }
         });
         Self { port, requests }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Returns the address for `--to`.

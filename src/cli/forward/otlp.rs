@@ -21,8 +21,8 @@ use std::time::Duration;
 /// The options of a forwarding to an OpenTelemetry collector.
 #[derive(clap::Args)]
 pub(super) struct OtlpArgs {
-    /// With otlp://: a header of each request, for authentication for example; may be repeated. Headers in
-    /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too
+    /// With otlp://: a header of each request, for authentication for example; may be repeated. Those in
+    /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too, unless one of the same name is given here
     #[arg(long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
     /// With otlp://: how long to go on trying to reach the collector after the last event, in seconds
@@ -38,7 +38,12 @@ impl OtlpArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
-    let endpoint = endpoint(args)?;
+    let mut endpoint = endpoint(args)?;
+    if let Some((_, option)) = args.broker.tls_given().iter().find(|(is_given, _)| *is_given && !endpoint.is_tls()) {
+        let message = format!("--to {endpoint}: it has no TLS, so it has no {option}; expected otlps://HOST[:PORT]");
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    endpoint = args.broker.with_certificates(endpoint)?;
     rings.opened().iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
@@ -98,12 +103,6 @@ fn failure(error: OtlpError) -> Failure {
 
 fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
     let mut endpoint: OtlpEndpoint = args.to.parse().map_err(failure)?;
-    for header in &args.otlp.headers {
-        let (name, value) = header
-            .split_once('=')
-            .ok_or_else(|| Failure::new(Exit::Usage, "--header has no `=`, expected NAME=VALUE".to_owned()))?;
-        endpoint = endpoint.header(name, value).map_err(failure)?;
-    }
     let of_environment = std::env::var("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
     for header in of_environment.split(',').filter(|header| !header.trim().is_empty()) {
         let (name, value) = header.split_once('=').ok_or_else(|| {
@@ -112,6 +111,13 @@ fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
         })?;
         endpoint =
             endpoint.header(name.trim(), &percent_decode_str(value.trim()).decode_utf8_lossy()).map_err(failure)?;
+    }
+    // Those of the command line replace those of the environment.
+    for header in &args.otlp.headers {
+        let (name, value) = header
+            .split_once('=')
+            .ok_or_else(|| Failure::new(Exit::Usage, "--header has no `=`, expected NAME=VALUE".to_owned()))?;
+        endpoint = endpoint.header(name, value).map_err(failure)?;
     }
     Ok(endpoint)
 }
