@@ -4,7 +4,9 @@ use crate::capture::CaptureFile;
 use crate::capture::fixtures::{CaptureFixture, int, text};
 use crate::export::any_capture::{any_element, capture_of};
 use crate::export::{Format, View, export};
+use crate::layout::record_error::{self, ErrorType};
 use crate::reader::GapCause;
+use crate::schema::RECORD_ERROR_CODE;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -130,6 +132,31 @@ fn ends_and_beginnings_that_are_not_known_are_told_and_losses_have_their_range()
     assert_eq!(value(&loss.attributes, "eventring.lost.count"), int_value(42));
     assert_eq!(value(&loss.attributes, "eventring.lost.cause"), text_value(GapCause::Overwritten.name()));
     assert!(value(&loss.attributes, "eventring.lost.first_seqno").is_some());
+}
+
+#[test]
+fn an_event_that_could_not_be_recorded_has_the_same_name_in_each_ring() {
+    let mut made = CaptureFixture::new();
+    let payload = record_error::encode(ErrorType::OverflowExpire, 18, 0, 1 << 40);
+    made.event(1, RECORD_ERROR_CODE, 1000, [0; 4], &payload);
+    let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::RecordError, 2000, ext, &payload);
+    // There was no room for the reason.
+    made.event(1, RECORD_ERROR_CODE, 3000, [0; 4], &[]);
+    let (_, logs) = exported(&made.open());
+    assert_eq!(logs.len(), 3);
+    for log in &logs {
+        assert_eq!((&*log.event_name, &*log.severity_text), ("eventring.not_recorded", "WARN"));
+        assert!(log.body.is_some());
+        let why = value(&log.attributes, "eventring.why");
+        match log.time_unix_nano {
+            3000 => assert_eq!(why, None),
+            _ => assert!(format!("{why:?}").contains("event type 18 with a payload of 1099511627776 bytes"), "{why:?}"),
+        }
+    }
+    let of_typed_ring = logs.iter().find(|log| log.time_unix_nano == 1000).unwrap();
+    assert_eq!(value(&of_typed_ring.attributes, "dropped_event_type"), int_value(18));
+    assert!(value(&of_typed_ring.attributes, "eventring.seqno").is_some());
 }
 
 #[test]
