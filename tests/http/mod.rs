@@ -37,10 +37,13 @@ pub trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
 
+/// A request: its head, in lower case, and its body.
+type Request = (String, Vec<u8>);
+
 /// A collector that keeps the requests which it gets.
 pub struct Collector {
     port: u16,
-    requests: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Collector {
@@ -94,8 +97,8 @@ impl Collector {
         self.requests.lock().unwrap().len()
     }
 
-    /// Returns the requests so far: their heads, in lower case, and their bodies.
-    pub fn taken(&self) -> Vec<(String, Vec<u8>)> {
+    /// Returns the requests so far.
+    pub fn taken(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 }
