@@ -96,7 +96,7 @@ mod tests {
         let ends = |file: &CaptureFile| -> Vec<(String, u64)> {
             next_seqnos_after(file).map(|(identity, next)| (identity.to_string(), next)).collect()
         };
-        let expected: Vec<(String, u64)> = captures.iter().flat_map(|capture| ends(capture)).collect();
+        let expected: Vec<(String, u64)> = captures.iter().flat_map(&ends).collect();
         assert_eq!(expected.iter().map(|(_, next)| *next).collect::<Vec<_>>(), [2, 3, 4]);
         assert_eq!(ends(&first), expected);
         // What the file says already is kept, and the last of each ring counts.
