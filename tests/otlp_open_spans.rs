@@ -1,5 +1,5 @@
-//! Spans without an end: `forward` sends of each what `export` writes of the same rings, whether a thread was in the span
-//! to the end, or none was, or its close was lost.
+//! Spans without an end: `forward` sends of each what `export` writes of the same rings, whether a thread was in the
+//! span to the end, or none was, or its close was lost.
 #![cfg(feature = "cli")]
 
 mod child;

@@ -1,4 +1,4 @@
-//! What is sent to a collector of spans for which the engine has no room, and of those that it does not know.
+//! Messages about spans for which the engine has no room, and about those that it does not know.
 
 use super::fixture::{START, StreamFixture};
 use super::options::LiveOptions;

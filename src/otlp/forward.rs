@@ -93,9 +93,9 @@ pub struct OtlpSummary {
 /// later those that come. Until it says that no other ring will come, the forwarding goes on, even if all programs have
 /// ended.
 ///
-/// `stops` is called several times a second, with the present problem with the collector. When it returns true, what was
-/// recorded until then is still read and sent. If it returns true when the programs have ended already, what was not
-/// sent is given up.
+/// `stops` is called several times a second, with the present problem with the collector. When it returns true, what
+/// was recorded until then is still read and sent. If it returns true when the programs have ended already, what was
+/// not sent is given up.
 ///
 /// A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in memory; while the
 /// collector does not take them, nothing is read from the rings.

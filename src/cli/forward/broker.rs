@@ -20,7 +20,7 @@ pub(super) struct BrokerArgs {
     /// Authenticate with the NKey seed in this file
     #[arg(long, value_name = "FILE", conflicts_with = "creds")]
     nkey: Option<PathBuf>,
-    /// Trust the certificates in this PEM file: a broker's besides the system's, a collector's instead of the usual ones
+    /// Trust the certificates in this PEM file: for a broker besides the system's, for a collector only these
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// Show the broker or the collector this certificate, a PEM file

@@ -40,11 +40,11 @@ pub(super) struct HeldHappenings {
 
 /// The answer to something that should be held for a span.
 pub(super) enum Holding<T> {
-    /// It is held.
+    /// Success: it is held.
     Held,
-    /// The span has enough of them, or there is no memory for it. The span counts it.
+    /// Refusal: the span has enough of them, or there is no memory for it. The span counts it.
     Full(T),
-    /// The span has no entry, and there is no room for another. Nothing counts it.
+    /// Refusal: the span has no entry, and there is no room for another. Nothing counts it.
     NoEntry(T),
 }
 

@@ -201,8 +201,8 @@ impl OtlpMapper {
         self.held.is_crowded()
     }
 
-    /// Takes what happened in spans that nobody knows. The caller gives each to [`Self::let_go`], and lets batches leave
-    /// in between.
+    /// Takes what happened in spans that nobody knows. The caller gives each to [`Self::let_go`], and lets batches
+    /// leave in between.
     pub(super) fn take_gone(&mut self, is_known: impl Fn(usize, SpanId) -> bool) -> Vec<LetGo> {
         let mut gone = Vec::new();
         for ((process, id), happened) in self.held.take_gone(is_known) {
