@@ -2,13 +2,14 @@
 #![cfg(feature = "cli")]
 
 mod broker;
+mod certificates;
 mod program;
 
 use broker::Broker;
+use certificates::Certificates;
 use eventring::recorder::{ContentDescription, Recorder};
 use program::run;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 /// Returns the path of a file of keys, which are only for tests.
 fn key(name: &str) -> String {
@@ -62,41 +63,6 @@ fn credentials_and_nkeys_are_shown_to_a_broker_that_wants_them() {
         (&with_accounts, &["--creds", "none.creds"], "none.creds: cannot read"),
     ] {
         assert_refused(dir.path(), &broker.address(), options, needed);
-    }
-}
-
-/// Certificates of two authorities, of a broker and of a client, made by `openssl`.
-struct Certificates(PathBuf);
-
-impl Certificates {
-    /// Returns `None`, and says so, if there is no `openssl`.
-    fn make(dir: &Path) -> Option<Self> {
-        let openssl = |words: &str| {
-            let mut command = Command::new("openssl");
-            command.args(words.split(' ')).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null());
-            command.status().map(|status| assert!(status.success(), "openssl {words}"))
-        };
-        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-        for authority in ["ours", "other"] {
-            let (files, ca) =
-                (format!("-keyout {authority}.key -out {authority}.pem"), "basicConstraints=critical,CA:TRUE");
-            if openssl(&format!("req -x509 {key} {files} -subj /CN={authority} -addext {ca}")).is_err() {
-                eprintln!("SKIPPED: there is no openssl (Debian: apt install openssl); .ci/run installs it");
-                return None;
-            }
-        }
-        let names = "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n";
-        std::fs::write(dir.join("names"), names).unwrap();
-        for name in ["broker", "client"] {
-            openssl(&format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}")).unwrap();
-            let ca = "-CA ours.pem -CAkey ours.key -CAcreateserial -extfile names";
-            openssl(&format!("x509 -req -in {name}.csr {ca} -out {name}.pem")).unwrap();
-        }
-        Some(Self(dir.to_path_buf()))
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
     }
 }
 

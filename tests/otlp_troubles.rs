@@ -71,3 +71,68 @@ fn an_answer_that_is_none_of_a_collector_is_no_success() {
     assert_eq!((code, &counts["rejected"], &counts["log_records"]), (Some(1), &json!(EVENTS), &json!(0)), "{counts}");
     assert!(said.contains("the answer is none of a collector"), "{said}");
 }
+
+/// Makes a ring that has ended, with this number of events. Returns its path.
+fn ended_ring(directory: &Path, events: u64) -> String {
+    let ring = directory.join("ended");
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).compact(true);
+    let orders = builder.shifts(16, 21).prefault(false).keep(true).build().unwrap();
+    (0..events).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    argument(&ring).to_owned()
+}
+
+#[test]
+fn without_any_patience_each_request_is_sent_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let ring = ended_ring(directory.path(), 10_000);
+    let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
+    let run = program::run(&["forward", &ring, "--to", &collector.address(), "--patience", "0", "--json"]);
+    let counts: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &counts["unsent"]), (Some(1), &json!(10_000)), "{run:?}");
+    assert_eq!((&counts["requests"], &counts["retries"]), (&json!(5), &json!(0)), "{run:?}");
+    assert_eq!(collector.requests(), 5);
+}
+
+#[test]
+fn a_collector_that_names_a_date_is_asked_again_then() {
+    let directory = tempfile::tempdir().unwrap();
+    let ring = ended_ring(directory.path(), 1);
+    let (told, times) = std::sync::mpsc::channel();
+    let mut is_first = true;
+    let collector = http::Collector::start_with(move |_| {
+        told.send(Instant::now()).unwrap();
+        if !std::mem::take(&mut is_first) {
+            return "200 OK".to_owned();
+        }
+        let until = jiff::Timestamp::now() + Duration::from_secs(4);
+        let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&until).unwrap();
+        format!("503 Service Unavailable\r\nretry-after: {date}")
+    });
+    let run = program::run(&["forward", &ring, "--to", &collector.address(), "--json"]);
+    assert_eq!(run.json()["retries"], 1);
+    let (first, second) = (times.recv().unwrap(), times.recv().unwrap());
+    // The date has no fractions of seconds.
+    assert!(second - first >= Duration::from_secs(2), "{:?}", second - first);
+}
+
+#[test]
+fn a_header_of_the_command_line_replaces_that_of_the_environment() {
+    let directory = tempfile::tempdir().unwrap();
+    let ring = ended_ring(directory.path(), 1);
+    let collector = http::Collector::start();
+    let forward = |header: &str, of_environment: &str| {
+        let mut command = program(&["forward", &ring, "--to", &collector.address(), "--header", header, "--json"]);
+        command.env("OTEL_EXPORTER_OTLP_HEADERS", of_environment);
+        program::finish(command)
+    };
+    let run = forward("API-Key=given", "api-key=of%20all,tenant=shop");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let (head, _) = &collector.taken()[0];
+    let keys: Vec<&str> = head.lines().filter(|line| line.starts_with("api-key:")).collect();
+    assert_eq!(keys, ["api-key: given"], "{head}");
+    assert!(head.contains("tenant: shop"), "{head}");
+    for (header, of_environment) in [("Content-Type=text/plain", ""), ("a=b", "content-encoding=br")] {
+        let run = forward(header, of_environment);
+        assert!(run.code == Some(2) && run.err.contains("set by the forwarding itself"), "{run:?}");
+    }
+}

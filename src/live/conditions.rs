@@ -73,8 +73,8 @@ impl ConditionSet {
         let Self { conditions, ages, rates, .. } = self;
         match sight {
             Sight::Tick => return self.tick(state, fulfilled),
-            // Conditions say nothing about such records.
-            Sight::Other(_) => return,
+            // Conditions say nothing about such records, and nothing is known to have happened to such spans.
+            Sight::Other(_) | Sight::SpanGivenUp(_) => return,
             Sight::SpanClosed(span) => {
                 for age in ages.iter_mut() {
                     if age.close(span) {

@@ -295,21 +295,28 @@ impl LiveCore {
     }
 
     /// Forgets what nobody will ask for. If there is little room left for open spans, gives up those whose close may
-    /// have been lost.
-    pub(super) fn make_room(&mut self) {
+    /// have been lost, and calls `see` with each.
+    pub(super) fn make_room<S>(&mut self, tables: &LiveTables, see: &mut S)
+    where
+        S: FnMut(&Sight<'_>, LiveState<'_>),
+    {
         let is_due = self.now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
-        for ProcessSpans { replay, self_times, .. } in &mut self.processes {
+        for process_index in 0..self.processes.len() {
+            let ProcessSpans { replay, self_times, .. } = &mut self.processes[process_index];
             replay.forget_old();
             if let Some(self_times) = self_times {
                 self_times.forget_old(replay);
             }
             if is_due && replay.len() >= self.open_spans_max / 10 * 9 {
                 self.lost_spans_nanos = self.now_nanos;
-                for span in replay.take_lost(self.now_nanos) {
-                    if let Some(self_times) = self_times {
-                        self_times.take(&span, 0);
-                    }
+                let given_up = replay.take_lost(self.now_nanos);
+                for span in given_up {
+                    let self_times = self.processes[process_index].self_times.as_mut();
+                    let self_nanos = self_times.and_then(|self_times| self_times.take(&span, 0));
                     self.counts.given_up += 1;
+                    let program = &tables.programs[process_index];
+                    let seen = ClosedSpan { span: &span, self_nanos, program, process_index };
+                    see(&Sight::SpanGivenUp(seen), LiveState { tables, core: self });
                 }
             }
         }

@@ -100,7 +100,7 @@ impl StreamFixture {
     /// Ticks at a time, as the engine does.
     pub(super) fn tick(&mut self, nanos: u64, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
         self.core.advance(&self.tables, nanos, see);
-        self.core.make_room();
+        self.core.make_room(&self.tables, see);
         see(&Sight::Tick, LiveState { tables: &self.tables, core: &self.core });
     }
 

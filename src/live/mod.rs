@@ -69,6 +69,8 @@ mod occurrence;
 mod open;
 mod options;
 mod order;
+#[cfg(all(test, feature = "otlp"))]
+mod otlp_tests;
 #[cfg(test)]
 mod rates_tests;
 mod rings;

@@ -74,8 +74,15 @@ impl Live {
 
     /// Follows a further ring, with all its shards, from its oldest events on.
     pub fn add(&mut self, ring: Reader) {
+        let index = self.set.rings().len();
         self.set.add(ring, Seek::Oldest);
         self.take_new_rings();
+        // All rings of a program may have ended before it makes another one: then it ends again.
+        if index < self.tables.len() {
+            let process_index = self.tables.rings.origin(index as u32).process_index;
+            self.ends[process_index] = NoticedEnd::default();
+            self.core.processes[process_index].has_ended = false;
+        }
     }
 
     /// Returns the state of the programs.
@@ -217,7 +224,7 @@ impl Live {
             return;
         }
         self.next_tick = now + TICK;
-        self.core.make_room();
+        self.core.make_room(&self.tables, see);
         self.notice_ends(now);
         if is_up_to_date {
             self.tell_ends(see, |noticed| now.duration_since(noticed) >= END_PATIENCE);

@@ -18,6 +18,10 @@ pub enum Sight<'a> {
     /// A span that was closed. It comes 5 ms after the close, because other threads may have recorded something in the
     /// span at the same time.
     SpanClosed(ClosedSpan<'a>),
+    /// A span that the engine gives up to make room, because its close may be lost. If a later record names it, the
+    /// engine begins a new span with its id.
+    #[doc(hidden)]
+    SpanGivenUp(ClosedSpan<'a>),
     /// A log record.
     LogRecord(SeenRecord<'a>),
     /// A typed event.

@@ -108,6 +108,13 @@ impl<'s> LiveState<'s> {
         self.core.processes.iter().map(|process| process.replay.not_tracked()).fold(0, u64::saturating_add)
     }
 
+    /// Returns how many spans have found no room since the engine began, whether they are open or not. A span that was
+    /// forgotten and seen again counts twice.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn spans_without_room(self) -> u64 {
+        self.core.processes.iter().map(|process| process.replay.spans_without_room()).fold(0, u64::saturating_add)
+    }
+
     /// Returns how many spans the engine has given up since it began: it does not know whether they are open, because
     /// their close may be among lost events. It gives up spans for which it has no room ([`Self::not_tracked`]), and
     /// others if there is little room left.

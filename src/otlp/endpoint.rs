@@ -1,15 +1,30 @@
 //! Where to send.
 
 use super::error::{OtlpError, OtlpErrorKind};
+use super::tls::OtlpTls;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use ureq::http::{HeaderName, HeaderValue, Uri};
+use ureq::http::{HeaderName, HeaderValue, Uri, header};
 
 /// The port that collectors listen on for OTLP over HTTP.
 const PORT: u16 = 4318;
 
-/// The address of a collector, and the headers of each request.
+/// The headers that say how a request is sent. The forwarding knows them better than its user.
+const OWN_HEADERS: [HeaderName; 10] = [
+    header::ACCEPT_ENCODING,
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::EXPECT,
+    header::HOST,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// The address of a collector, the headers of each request, and certificates.
 ///
 /// `otlp://HOST` and `otlps://HOST` mean HTTP and HTTPS, with the port 4318 if none is named. `http://…` and
 /// `https://…` mean the same, with their usual ports. `/v1/traces` and `/v1/logs` are appended to the path.
@@ -28,13 +43,14 @@ const PORT: u16 = 4318;
 pub struct OtlpEndpoint {
     base: String,
     headers: Vec<(HeaderName, HeaderValue)>,
+    tls: OtlpTls,
 }
 
 impl OtlpEndpoint {
-    /// Adds a header to each request, for authentication for example.
+    /// Adds a header to each request, for authentication for example. It replaces an earlier one of the same name.
     ///
     /// # Errors
-    /// The name or the value has a character that a header cannot have.
+    /// The name or the value has a character that a header cannot have, or the header says how the request is sent.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, OtlpError> {
         let bad = |what: &str| {
             // A value may be a secret, so it is not repeated.
@@ -44,8 +60,39 @@ impl OtlpEndpoint {
         let header = HeaderName::from_str(name).map_err(|_| bad("name"))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad("value"))?;
         value.set_sensitive(true);
+        if OWN_HEADERS.contains(&header) {
+            let message = format!("the header `{header}` is set by the forwarding itself; leave it out");
+            return Err(OtlpError::new(OtlpErrorKind::BadHeader, message));
+        }
+        self.headers.retain(|(known, _)| *known != header);
         self.headers.push((header, value));
         Ok(self)
+    }
+
+    /// Sets the authorities that are trusted, instead of the usual ones: certificates as PEM.
+    ///
+    /// # Errors
+    /// There is no certificate, or one of them cannot be used.
+    pub fn root_certificates(self, pem: &[u8]) -> Result<Self, OtlpError> {
+        Ok(Self { tls: self.tls.root_certificates(pem)?, ..self })
+    }
+
+    /// Sets the certificate that the collector is shown, with its chain, and its key: both as PEM.
+    ///
+    /// # Errors
+    /// There is no certificate or no key, or they do not fit each other.
+    pub fn client_certificate(self, chain: &[u8], key: &[u8]) -> Result<Self, OtlpError> {
+        Ok(Self { tls: self.tls.client_certificate(chain, key)?, ..self })
+    }
+
+    /// Returns true if requests are sent over TLS.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.base.starts_with("https://")
+    }
+
+    pub(super) fn tls(&self) -> &OtlpTls {
+        &self.tls
     }
 
     pub(super) fn traces(&self) -> String {
@@ -106,7 +153,11 @@ impl FromStr for OtlpEndpoint {
         }
         let port = authority.port_u16().or(port).map_or_else(String::new, |port| format!(":{port}"));
         let path = uri.path().trim_end_matches('/');
-        Ok(Self { base: format!("{scheme}://{}{port}{path}", authority.host()), headers: Vec::new() })
+        Ok(Self {
+            base: format!("{scheme}://{}{port}{path}", authority.host()),
+            headers: Vec::new(),
+            tls: OtlpTls::default(),
+        })
     }
 }
 

@@ -8,8 +8,10 @@ use std::fmt;
 pub enum OtlpErrorKind {
     /// The address of the collector is malformed.
     BadEndpoint,
-    /// A header is malformed.
+    /// A header is malformed, or is one that the forwarding sets.
     BadHeader,
+    /// A certificate or a key cannot be used.
+    BadCertificate,
     /// The system gave no thread.
     NoThread,
 }

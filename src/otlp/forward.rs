@@ -4,7 +4,9 @@ use super::endpoint::OtlpEndpoint;
 use super::error::{OtlpError, OtlpErrorKind};
 use super::post::Post;
 use super::sender::{PresentProblem, SendPatience, send_all};
-use crate::export::otlp::{LiveMapper, OtlpRequests};
+use crate::capture::NextRing;
+use crate::clock::Clock;
+use crate::export::otlp::{LiveMapper, NotInSpans, OtlpRequests};
 use crate::live::{Live, LiveOptions, LiveProgress};
 use crate::reader::{Reader, RingSet, RingState, SetRing};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -15,6 +17,9 @@ use std::time::{Duration, Instant};
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// The time between two looks at whether the user wants an end.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The age from which on an event is certain to have been read, and a span that was closed then to have been seen, if
+/// the stream has reached the present. In nanoseconds.
+const SETTLED_NANOS: u64 = 10_000_000;
 /// The batches that wait for the sender.
 const BATCHES: usize = 2;
 
@@ -58,8 +63,13 @@ pub struct OtlpSummary {
     pub log_records: u64,
     /// Events that were lost in the rings.
     pub lost: u64,
-    /// Open spans that found no room in the engine, so that they were not sent.
+    /// Spans that found no room in the engine, so that they were not sent. One of which events were lost may count
+    /// twice.
     pub not_tracked: u64,
+    /// Links that were dropped because their spans had more than 128.
+    pub dropped_links: u64,
+    /// Events and links that were sent as log records, and that their spans neither have nor count.
+    pub apart: u64,
     /// Requests, with repetitions.
     pub requests: u64,
     /// Repetitions of requests that the collector could not take at first.
@@ -77,8 +87,15 @@ pub struct OtlpSummary {
 }
 
 /// Reads rings until their programs have ended, or until `stops` returns true, and sends spans and log records to a
-/// collector. `stops` is called several times a second, with the present problem with the collector. If it returns true
-/// when the programs have ended already, what was not sent is given up.
+/// collector.
+///
+/// `next_ring` is called several times a second, as a capture does it, and returns the rings: those that are there, and
+/// later those that come. Until it says that no other ring will come, the forwarding goes on, even if all programs have
+/// ended.
+///
+/// `stops` is called several times a second, with the present problem with the collector. When it returns true, what
+/// was recorded until then is still read and sent. If it returns true when the programs have ended already, what was
+/// not sent is given up.
 ///
 /// A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in memory; while the
 /// collector does not take them, nothing is read from the rings.
@@ -86,14 +103,13 @@ pub struct OtlpSummary {
 /// # Errors
 /// The system gives no thread. Problems with the collector are no errors: they are counted in the summary.
 pub fn forward_otlp(
-    rings: RingSet,
     options: &OtlpOptions,
+    mut next_ring: impl FnMut() -> NextRing,
     mut stops: impl FnMut(Option<&str>) -> bool,
 ) -> Result<OtlpSummary, OtlpError> {
     let (patience, summary) = (SendPatience::new(options.patience), Mutex::new(OtlpSummary::default()));
     let problem = PresentProblem::default();
     let mut stops = || stops(problem.get().as_deref());
-    let programs: Vec<Reader> = rings.rings().iter().filter_map(SetRing::reader).cloned().collect();
     let post = Post::new(options.endpoint.clone());
     std::thread::scope(|scope| {
         let (batches, to_send) = sync_channel(BATCHES);
@@ -102,8 +118,15 @@ pub fn forward_otlp(
         let sender = sender.map_err(|error| {
             OtlpError::new(OtlpErrorKind::NoThread, format!("cannot start the thread that sends: {error}"))
         })?;
-        let queue = Queue { batches, programs, patience: &patience, stops: &mut stops, has_stopped: false };
-        let (read, was_stopped) = read_all(rings, options.host.clone(), queue);
+        let queue = Queue {
+            batches,
+            programs: Vec::new(),
+            may_come_more: true,
+            patience: &patience,
+            stops: &mut stops,
+            stopped_nanos: None,
+        };
+        let (read, was_stopped) = read_all(&mut next_ring, options.host.clone(), queue);
         while !sender.is_finished() {
             // Who asks for an end twice, or after the end of the programs, does not want to wait.
             if stops() && !was_stopped {
@@ -115,6 +138,7 @@ pub fn forward_otlp(
         summary.lost = read.lost;
         summary.unreadable = read.unreadable;
         (summary.open_spans, summary.not_tracked) = (read.open_spans, read.not_tracked);
+        (summary.dropped_links, summary.apart) = (read.not_in_spans.dropped_links, read.not_in_spans.apart);
         Ok(())
     })?;
     Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -123,12 +147,13 @@ pub fn forward_otlp(
 /// The way to the sender.
 struct Queue<'q> {
     batches: SyncSender<OtlpRequests>,
-    /// The rings that were named. When their writers have ended, nothing more is recorded.
+    /// The rings that are read. When their writers have ended and no other ring may come, nothing more is recorded.
     programs: Vec<Reader>,
+    may_come_more: bool,
     patience: &'q SendPatience,
     stops: &'q mut dyn FnMut() -> bool,
-    /// True if the user wants an end.
-    has_stopped: bool,
+    /// The time since which the user wants an end, in nanoseconds since the epoch.
+    stopped_nanos: Option<u64>,
 }
 
 impl Queue<'_> {
@@ -146,11 +171,27 @@ impl Queue<'_> {
 
     /// Looks whether the user wants an end, and whether the programs have ended.
     fn look(&mut self) {
-        self.has_stopped |= (self.stops)();
+        if (self.stops)() {
+            self.stopped_nanos.get_or_insert_with(|| Clock::global().now_epoch_nanos());
+        }
         let have_ended =
             || self.programs.iter().all(|ring| !matches!(ring.state(), RingState::Live | RingState::Unknown));
-        if self.has_stopped || have_ended() {
+        if self.stopped_nanos.is_some() || (!self.may_come_more && have_ended()) {
             self.patience.begin();
+        }
+    }
+
+    /// Takes the rings that have come since the last call.
+    fn take_rings(&mut self, next_ring: &mut dyn FnMut() -> NextRing, live: &mut Live) {
+        while self.may_come_more {
+            match next_ring() {
+                NextRing::Ring(ring) => {
+                    self.programs.push(ring.clone());
+                    live.add(ring);
+                }
+                NextRing::NotYet => return,
+                NextRing::NoMore => self.may_come_more = false,
+            }
         }
     }
 }
@@ -161,15 +202,21 @@ struct ReadCounts {
     lost: u64,
     open_spans: u64,
     not_tracked: u64,
+    not_in_spans: NotInSpans,
     unreadable: Option<String>,
 }
 
 /// Reads the rings. Returns the counts, and whether the user has ended it.
-fn read_all(rings: RingSet, host: Option<String>, mut queue: Queue<'_>) -> (ReadCounts, bool) {
-    let mut live = Live::new(rings, &LiveOptions::new().without_self_times());
+fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut queue: Queue<'_>) -> (ReadCounts, bool) {
+    let no_rings = RingSet::options().from_readers(Vec::new());
+    let mut live = Live::new(no_rings, &LiveOptions::new().without_self_times());
     let (mut mapper, mut counts) = (LiveMapper::new(host), ReadCounts::default());
     let mut has_left = Instant::now();
     loop {
+        let stopped_nanos = queue.stopped_nanos;
+        if stopped_nanos.is_none() {
+            queue.take_rings(next_ring, &mut live);
+        }
         let progress = live.read(LOOK_PAUSE, |sight, state| {
             mapper.see(sight, state, |mapper| {
                 queue.leave(mapper.take());
@@ -178,9 +225,20 @@ fn read_all(rings: RingSet, host: Option<String>, mut queue: Queue<'_>) -> (Read
         });
         counts.lost = counts.lost.saturating_add(mapper.lost_before(&mut live));
         queue.look();
-        let is_end = queue.has_stopped || progress == LiveProgress::Ended;
+        let is_end = match stopped_nanos {
+            // What was recorded until the user wanted an end is read. A program that goes on cannot delay the end.
+            Some(stopped_nanos) => {
+                let now_nanos = live.state().now_epoch_nanos();
+                progress != LiveProgress::Behind || now_nanos >= stopped_nanos.saturating_add(SETTLED_NANOS)
+            }
+            None => progress == LiveProgress::Ended && !queue.may_come_more,
+        };
         if is_end {
             break;
+        }
+        if progress == LiveProgress::Ended {
+            // Others are awaited.
+            std::thread::sleep(LOOK_PAUSE);
         }
         if !mapper.batch().is_empty() && has_left.elapsed() >= WAIT_MAX {
             queue.leave(mapper.take());
@@ -194,10 +252,11 @@ fn read_all(rings: RingSet, host: Option<String>, mut queue: Queue<'_>) -> (Read
     }
     queue.patience.begin();
     counts.lost = counts.lost.saturating_add(live.state().lost());
-    counts.not_tracked = live.state().not_tracked();
+    counts.not_tracked = live.state().spans_without_room();
+    counts.not_in_spans = mapper.not_in_spans();
     counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
         let lost = ring.lost_pages()?;
         Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))
     });
-    (counts, queue.has_stopped)
+    (counts, queue.stopped_nanos.is_some())
 }

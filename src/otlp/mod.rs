@@ -12,6 +12,7 @@
 //! | `forward` | reading rings, and filling batches |
 //! | `sender` | sending batches, and sending them again |
 //! | `post` | one request |
+//! | `tls` | certificates |
 //! | `error` | problems with the settings |
 
 mod endpoint;
@@ -21,6 +22,7 @@ mod post;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use endpoint::OtlpEndpoint;
 pub use error::{OtlpError, OtlpErrorKind};

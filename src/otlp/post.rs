@@ -4,7 +4,7 @@ use super::endpoint::OtlpEndpoint;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use ureq::Agent;
 use ureq::http::Response;
 
@@ -39,6 +39,7 @@ impl Post {
             // A redirected request would go elsewhere with the headers of this one.
             .max_redirects(0)
             .max_redirects_will_error(false)
+            .tls_config(endpoint.tls().config())
             .user_agent(concat!("eventring/", env!("CARGO_PKG_VERSION")));
         // The proxies of the environment lead to other hosts.
         let config = if endpoint.is_this_host() { config.proxy(None) } else { config };
@@ -88,10 +89,18 @@ impl Post {
     }
 }
 
-/// Returns the pause that an answer asks for.
-fn pause<B>(response: &Response<B>) -> Option<Duration> {
-    let seconds = response.headers().get("retry-after")?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(PAUSE_MAX))
+/// Returns the pause that an answer asks for, in seconds or until a date.
+pub(super) fn pause<B>(response: &Response<B>) -> Option<Duration> {
+    let text = response.headers().get("retry-after")?.to_str().ok()?.trim();
+    let pause = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let until = SystemTime::from(jiff::fmt::rfc2822::parse(text).ok()?.timestamp());
+            // A date that is over asks for no pause.
+            until.duration_since(SystemTime::now()).unwrap_or_default()
+        }
+    };
+    Some(pause.min(PAUSE_MAX))
 }
 
 /// Returns the beginning of a text that a collector has sent.

@@ -6,6 +6,8 @@ use crate::export::otlp::OtlpRequests;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::{DecodeError, Message};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::sync::mpsc::Receiver;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -63,8 +65,12 @@ impl SendPatience {
         loop {
             let left = time.saturating_sub(begin.elapsed());
             let patience_left = state.since.map(|since| self.time.saturating_sub(since.elapsed()));
-            state.is_over |= patience_left.is_some_and(|left| left.is_zero());
             if state.is_over {
+                return false;
+            }
+            if patience_left.is_some_and(|left| left.is_zero()) {
+                // Who has no patience at all has each request sent once.
+                state.is_over = !self.time.is_zero();
                 return false;
             }
             if left.is_zero() {
@@ -117,6 +123,17 @@ pub(super) fn send_all(
             });
             sender.count(|summary| summary.log_records += taken);
         }
+    }
+}
+
+/// Returns a pause of some length up to `pause`, or for as much longer than the collector has asked for. So senders
+/// that were refused at the same time do not all come back at the same time.
+pub(super) fn varied(pause: Duration, asked: Option<Duration>) -> Duration {
+    // The standard library has no random numbers, but each of its maps has a random seed.
+    let part = RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64;
+    match asked {
+        Some(asked) => asked + pause.mul_f64(part),
+        None => pause.mul_f64(0.5 + part / 2.0),
     }
 }
 
@@ -183,7 +200,7 @@ impl Sender<'_> {
                 CollectorAnswer::Later(asked, why) => {
                     self.problem.set(Some(&why));
                     self.count(|summary| summary.last_error = Some(why));
-                    if !self.patience.pause(asked.unwrap_or(pause)) {
+                    if !self.patience.pause(varied(pause, asked)) {
                         self.count(|summary| summary.unsent += messages);
                         return 0;
                     }

@@ -1,8 +1,10 @@
 //! The options of verbs that talk to a broker.
 
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::one_line;
 use crate::cli::saved::{parse_bytes, parse_duration};
 use eventring::__internals::forward::StreamOptions;
+use eventring::__internals::otlp::{OtlpEndpoint, OtlpError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,10 +20,10 @@ pub(super) struct BrokerArgs {
     /// Authenticate with the NKey seed in this file
     #[arg(long, value_name = "FILE", conflicts_with = "creds")]
     nkey: Option<PathBuf>,
-    /// Trust the certificates in this PEM file, besides the system's
+    /// Trust the certificates in this PEM file: for a broker besides the system's, for a collector only these
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Show the broker this certificate, a PEM file
+    /// Show the broker or the collector this certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The key of --tls-cert, a PEM file
@@ -43,16 +45,40 @@ pub(super) struct RetentionArgs {
 impl BrokerArgs {
     /// Returns which of these options are given, with their names. What the environment says is for all brokers, and is
     /// not given.
-    pub(super) fn given(&self) -> [(bool, &'static str); 6] {
+    pub(super) fn given(&self) -> [(bool, &'static str); 3] {
         let creds_of_environment = std::env::var_os("NATS_CREDS").map(PathBuf::from);
         [
             (self.stream.is_some(), "--stream"),
             (self.creds.is_some() && self.creds != creds_of_environment, "--creds"),
             (self.nkey.is_some(), "--nkey"),
+        ]
+    }
+
+    /// Returns which of the options of TLS are given, with their names.
+    pub(super) fn tls_given(&self) -> [(bool, &'static str); 3] {
+        [
             (self.tls_ca.is_some(), "--tls-ca"),
             (self.tls_cert.is_some(), "--tls-cert"),
             (self.tls_key.is_some(), "--tls-key"),
         ]
+    }
+
+    /// Reads the certificates for a collector, and returns its address with them.
+    pub(super) fn with_certificates(&self, mut endpoint: OtlpEndpoint) -> anyhow::Result<OtlpEndpoint> {
+        let named = |file: &Path, error: OtlpError| {
+            let message = format!("{}: {error}", one_line(&file.to_string_lossy()));
+            Failure::new(Exit::Usage, message)
+        };
+        if let Some(file) = &self.tls_ca {
+            let certificates = read(file)?;
+            endpoint = endpoint.root_certificates(certificates.as_bytes()).map_err(|error| named(file, error))?;
+        }
+        if let (Some(file), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            let (certificate, key) = (read(file)?, read(key)?);
+            let with_client = endpoint.client_certificate(certificate.as_bytes(), key.as_bytes());
+            endpoint = with_client.map_err(|error| named(file, error))?;
+        }
+        Ok(endpoint)
     }
 
     pub(super) fn options(&self, servers: &str) -> Result<StreamOptions, Failure> {

@@ -137,6 +137,7 @@ impl AddressKind {
     /// Returns an error if there are options which such an address does not have.
     fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
         let (of_broker, of_directory, of_collector) = (args.broker.given(), args.directory.given(), args.otlp.given());
+        let of_tls = args.broker.tls_given();
         let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
         let every = (args.every.is_some(), "--every");
         let given: Vec<(bool, &str)> = match self {
@@ -151,7 +152,9 @@ impl AddressKind {
                 ];
                 [&of_broker[..], &of_directory, &more].concat()
             }
-            Self::Directory => [&of_broker[..], &of_collector, &[every, (args.host.is_some(), "--host")]].concat(),
+            Self::Directory => {
+                [&of_broker[..], &of_tls, &of_collector, &[every, (args.host.is_some(), "--host")]].concat()
+            }
         };
         let what = match self {
             Self::Broker => "a broker",

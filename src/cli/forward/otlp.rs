@@ -7,22 +7,22 @@ use crate::cli::capture::{AwaitedRings, report_problem};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{grouped, one_line};
 use crate::cli::interrupt::Interrupt;
-use crate::cli::open::LOOK_PAUSE;
 use crate::cli::paint::WARNING;
 use eventring::__internals::forward::host_name;
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError, OtlpOptions, OtlpSummary, forward_otlp};
 use eventring::capture::NextRing;
-use eventring::reader::RingSet;
+use eventring::reader::Reader;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::time::Duration;
 
 /// The options of a forwarding to an OpenTelemetry collector.
 #[derive(clap::Args)]
 pub(super) struct OtlpArgs {
-    /// With otlp://: a header of each request, for authentication for example; may be repeated. Headers in
-    /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too
+    /// With otlp://: a header of each request, for authentication for example; may be repeated. Those in
+    /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too, unless one of the same name is given here
     #[arg(long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
     /// With otlp://: how long to go on trying to reach the collector after the last event, in seconds
@@ -38,14 +38,37 @@ impl OtlpArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
-    let endpoint = endpoint(args)?;
-    let rings = opened(rings, args.wait, interrupt)?;
+    let mut endpoint = endpoint(args)?;
+    if let Some((_, option)) = args.broker.tls_given().iter().find(|(is_given, _)| *is_given && !endpoint.is_tls()) {
+        let message = format!("--to {endpoint}: it has no TLS, so it has no {option}; expected otlps://HOST[:PORT]");
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    endpoint = args.broker.with_certificates(endpoint)?;
+    rings.opened().iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
     let options = OtlpOptions::new(endpoint).host(Some(host)).patience(Duration::from_secs(args.otlp.patience));
     let (bar, mut problems) = (spinner(), Problems::with("the collector"));
-    let summary = forward_otlp(rings, &options, |problem| {
+    let (rings, mut refused) = (RefCell::new(rings), None);
+    let next_ring = || {
+        loop {
+            let next = rings.borrow_mut().next();
+            match &next {
+                NextRing::Ring(ring) => match check_not_a_shard(ring) {
+                    Ok(()) => return next,
+                    // The others go on.
+                    Err(error) => _ = refused.get_or_insert(error),
+                },
+                NextRing::NotYet | NextRing::NoMore => return next,
+            }
+        }
+    };
+    let summary = forward_otlp(&options, next_ring, |problem| {
         problems.note(&bar, problem);
+        bar.suspend(|| {
+            rings.borrow_mut().say_what_is_awaited();
+            rings.borrow_mut().say_what_has_failed();
+        });
         interrupt.came()
     });
     bar.finish_and_clear();
@@ -62,30 +85,16 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         );
         report_problem(true, &problem);
     }
+    let failure = refused.map(Into::into).or_else(|| rings.into_inner().failure("the others were sent"));
+    if let Some(error) = failure {
+        return Err(error);
+    }
     let undelivered = summary.rejected.saturating_add(summary.unsent).saturating_add(summary.not_tracked);
     Ok(if undelivered > 0 { Exit::Failed } else { Exit::Done })
 }
 
-/// Returns all rings, and waits for those which are not there yet if `waits` is true.
-fn opened(mut rings: AwaitedRings, waits: bool, interrupt: &Interrupt) -> anyhow::Result<RingSet> {
-    let mut readers = Vec::new();
-    loop {
-        match rings.next() {
-            NextRing::Ring(ring) => {
-                advice::check_not_a_shard(ring.name().unwrap_or("ring".as_ref()), &ring)?;
-                readers.push(ring);
-            }
-            NextRing::NotYet if waits && !rings.missing().is_empty() && !interrupt.came() => {
-                rings.say_what_is_awaited();
-                std::thread::sleep(LOOK_PAUSE);
-            }
-            NextRing::NotYet | NextRing::NoMore => break,
-        }
-    }
-    match rings.failure("nothing was sent") {
-        Some(error) => Err(error),
-        None => Ok(RingSet::options().from_readers(readers)),
-    }
+fn check_not_a_shard(ring: &Reader) -> Result<(), Failure> {
+    advice::check_not_a_shard(ring.name().unwrap_or("ring".as_ref()), ring)
 }
 
 fn failure(error: OtlpError) -> Failure {
@@ -94,12 +103,6 @@ fn failure(error: OtlpError) -> Failure {
 
 fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
     let mut endpoint: OtlpEndpoint = args.to.parse().map_err(failure)?;
-    for header in &args.otlp.headers {
-        let (name, value) = header
-            .split_once('=')
-            .ok_or_else(|| Failure::new(Exit::Usage, "--header has no `=`, expected NAME=VALUE".to_owned()))?;
-        endpoint = endpoint.header(name, value).map_err(failure)?;
-    }
     let of_environment = std::env::var("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
     for header in of_environment.split(',').filter(|header| !header.trim().is_empty()) {
         let (name, value) = header.split_once('=').ok_or_else(|| {
@@ -109,6 +112,13 @@ fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
         endpoint =
             endpoint.header(name.trim(), &percent_decode_str(value.trim()).decode_utf8_lossy()).map_err(failure)?;
     }
+    // Those of the command line replace those of the environment.
+    for header in &args.otlp.headers {
+        let (name, value) = header
+            .split_once('=')
+            .ok_or_else(|| Failure::new(Exit::Usage, "--header has no `=`, expected NAME=VALUE".to_owned()))?;
+        endpoint = endpoint.header(name, value).map_err(failure)?;
+    }
     Ok(endpoint)
 }
 
@@ -116,7 +126,8 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
     if args.json {
         let object = json!({
             "to": to, "spans": summary.spans, "open_spans": summary.open_spans, "log_records": summary.log_records,
-            "lost": summary.lost, "not_tracked": summary.not_tracked, "requests": summary.requests,
+            "lost": summary.lost, "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links,
+            "apart": summary.apart, "requests": summary.requests,
             "retries": summary.retries, "rejected": summary.rejected, "unsent": summary.unsent,
             "bytes": summary.bytes, "last_error": summary.last_error,
         });
@@ -131,7 +142,9 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
     );
     let problems = [
         (summary.lost, "events were lost in the rings; the collector was told which"),
-        (summary.not_tracked, "open spans found no room, and were not sent"),
+        (summary.not_tracked, "spans found no room, and were not sent"),
+        (summary.dropped_links, "links were dropped: their spans have more than 128"),
+        (summary.apart, "events and links of spans were sent as log records only: their spans do not show them"),
         (summary.rejected, "spans and log records were refused by the collector"),
         (summary.unsent, "spans and log records could not be sent"),
     ];

@@ -5,8 +5,8 @@ use super::attributes::Attributes;
 use crate::export::args::{ArgValue, Args};
 use crate::reader::{Descriptor, Gap, PayloadRead};
 use crate::recording::RecordedRings;
-use crate::schema::decode_event;
 use crate::schema::perf::{CallSiteLevel, PerfEvent};
+use crate::schema::{RECORD_ERROR_CODE, RecordError, RecordErrorView, decode_event};
 use crate::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, SeverityNumber};
@@ -49,14 +49,7 @@ impl Happening {
             PerfContent::Marker { call_site, text, .. } => {
                 Self { message: text, ..Self::named(&call_site.name, CallSiteLevel::None) }
             }
-            PerfContent::NotRecorded { error, .. } => {
-                let mut lost = Self::named("eventring.not_recorded", CallSiteLevel::Warn);
-                lost.message = Some("an event could not be recorded".to_owned());
-                if let Some(error) = error {
-                    lost.attributes.push_text("eventring.why", format!("{error:?}"));
-                }
-                lost
-            }
+            PerfContent::NotRecorded { error, .. } => Self::not_recorded(Attributes::default(), error),
             _ => return None,
         };
         happening.epoch_nanos = record.epoch_nanos();
@@ -85,13 +78,28 @@ impl Happening {
                 args.push_named(&format!("eventring.word.{}", word.key()), ArgValue::Uint(value));
             }
         }
-        let mut happening = Self::named(&rings.event_name(ring, code), CallSiteLevel::None);
+        let attributes = Attributes::of_args(args);
+        let mut happening = if code == RECORD_ERROR_CODE {
+            let error = payload.valid().and_then(|payload| RecordErrorView::decode(payload).ok()?.error);
+            Self::not_recorded(attributes, error)
+        } else {
+            Self { attributes, ..Self::named(&rings.event_name(ring, code), CallSiteLevel::None) }
+        };
         happening.epoch_nanos = descriptor.record_epoch_nanos;
-        happening.attributes = Attributes::of_args(args);
         happening.attributes.push_text("eventring.ring", ring_name);
         happening.attributes.push_count("eventring.seqno", descriptor.seqno);
         happening.attributes.push_count("eventring.code", code.into());
         happening
+    }
+
+    /// Makes the happening of an event that could not be recorded, in whichever ring. `error` says why, if it is known.
+    fn not_recorded(attributes: Attributes, error: Option<RecordError>) -> Self {
+        let mut lost = Self { attributes, ..Self::named("eventring.not_recorded", CallSiteLevel::Warn) };
+        lost.message = Some("an event could not be recorded".to_owned());
+        if let Some(error) = error {
+            lost.attributes.push_text("eventring.why", error.to_string());
+        }
+        lost
     }
 
     /// Makes the happening of a loss. `total` is the number of events that the process has lost so far.
@@ -105,6 +113,22 @@ impl Happening {
         loss.attributes.push_text("eventring.lost.cause", gap.cause.name());
         loss.attributes.push_count("eventring.lost.total", total);
         loss
+    }
+
+    /// Makes the happening of a link to a span, which has these ids. Its time is 0 if it is not known.
+    pub(super) fn of_link(trace_id: &[u8], span_id: &[u8], epoch_nanos: u64) -> Self {
+        let mut link = Self::named("eventring.link", CallSiteLevel::None);
+        let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        link.epoch_nanos = epoch_nanos;
+        link.attributes.push_text("eventring.link.trace_id", hex(trace_id));
+        link.attributes.push_text("eventring.link.span_id", hex(span_id));
+        link
+    }
+
+    /// Notes that the span does not show this happening: neither among its events or links, nor in a count, nor as its
+    /// status.
+    pub(super) fn is_apart(&mut self) {
+        self.attributes.push_flag("eventring.apart", true);
     }
 
     fn named(name: &str, level: CallSiteLevel) -> Self {

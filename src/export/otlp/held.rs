@@ -1,6 +1,7 @@
 //! The happenings of spans that are still open. They leave with their span, which is sent when it is over.
 //!
-//! The memory is bounded: what finds no room leaves as a log record with the ids of the span. So nothing is dropped.
+//! The memory is bounded: what finds no room leaves as a log record with the ids of the span. So nothing is dropped,
+//! except links beyond the limit of a span, which are counted.
 
 use super::happenings::Happening;
 use crate::tracing::SpanId;
@@ -37,10 +38,23 @@ pub(super) struct HeldHappenings {
     bytes: u64,
 }
 
+/// The answer to something that should be held for a span.
+pub(super) enum Holding<T> {
+    /// Success: it is held.
+    Held,
+    /// Refusal: the span has enough of them, or there is no memory for it. The span counts it.
+    Full(T),
+    /// Refusal: the span has no entry, and there is no room for another. Nothing counts it.
+    NoEntry(T),
+}
+
 impl HeldHappenings {
     /// Keeps a happening until its span is over. Gives it back if there is no room.
-    pub(super) fn add(&mut self, process: usize, span: SpanId, happening: Happening) -> Option<Happening> {
-        let Some(of_span) = of_span(&mut self.spans, &mut self.bytes, (process, span)) else { return Some(happening) };
+    pub(super) fn add(&mut self, process: usize, span: SpanId, happening: Happening) -> Holding<Happening> {
+        if !self.has_entry((process, span)) {
+            return Holding::NoEntry(happening);
+        }
+        let of_span = of_span(&mut self.spans, &mut self.bytes, (process, span));
         if of_span.error.is_none()
             && let Some(error) = happening.error()
         {
@@ -53,26 +67,35 @@ impl HeldHappenings {
         let bytes = happening.kept_bytes();
         if of_span.events.len() >= EVENTS_MAX || self.bytes + bytes > HELD_BYTES_MAX {
             of_span.as_logs += 1;
-            return Some(happening);
+            return Holding::Full(happening);
         }
         of_span.events.push(happening);
         of_span.bytes += bytes;
         self.bytes += bytes;
-        None
+        Holding::Held
     }
 
     /// Keeps the fact that a span follows from another one, whose tree has this root. Links beyond the limit are
     /// counted.
-    pub(super) fn link(&mut self, process: usize, span: SpanId, link: (SpanId, SpanId)) {
-        let Some(of_span) = of_span(&mut self.spans, &mut self.bytes, (process, span)) else { return };
+    pub(super) fn link(&mut self, process: usize, span: SpanId, link: (SpanId, SpanId)) -> Holding<()> {
+        if !self.has_entry((process, span)) {
+            return Holding::NoEntry(());
+        }
+        let of_span = of_span(&mut self.spans, &mut self.bytes, (process, span));
         let bytes = size_of_val(&link) as u64;
         if of_span.links.len() >= EVENTS_MAX || self.bytes + bytes > HELD_BYTES_MAX {
-            of_span.links_dropped += 1;
-            return;
+            of_span.links_dropped = of_span.links_dropped.saturating_add(1);
+            return Holding::Full(());
         }
         of_span.links.push(link);
         of_span.bytes += bytes;
         self.bytes += bytes;
+        Holding::Held
+    }
+
+    /// Returns true if a span has an entry, or if there is room for one.
+    fn has_entry(&self, key: (usize, SpanId)) -> bool {
+        self.spans.len() < SPANS_MAX || self.spans.contains_key(&key)
     }
 
     /// Takes what happened in a span that is over.
@@ -101,17 +124,14 @@ impl HeldHappenings {
     }
 }
 
-/// Returns the entry of a span. Returns `None` if there are too many.
+/// Returns the entry of a span, which is new if it had none.
 fn of_span<'s>(
     spans: &'s mut HashMap<(usize, SpanId), SpanHappenings>,
     bytes: &mut u64,
     key: (usize, SpanId),
-) -> Option<&'s mut SpanHappenings> {
-    if !spans.contains_key(&key) && spans.len() >= SPANS_MAX {
-        return None;
-    }
-    Some(spans.entry(key).or_insert_with(|| {
+) -> &'s mut SpanHappenings {
+    spans.entry(key).or_insert_with(|| {
         *bytes += ENTRY_BYTES;
         SpanHappenings { bytes: ENTRY_BYTES, ..SpanHappenings::default() }
-    }))
+    })
 }

@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use super::batch::{OtlpBatch, OtlpRequests};
 use super::happenings::Happening;
-use super::held::HeldHappenings;
+use super::held::{HeldHappenings, Holding};
 use super::ids::{ClosedRoots, ProcessKey, span_id};
 use crate::export::args::Args;
 use crate::reader::Gap;
@@ -20,6 +20,8 @@ pub(super) struct OtlpProcess {
     pub(super) ring: String,
     /// The name of the host, if it is known.
     pub(super) host: Option<String>,
+    /// True if a ring of spans is known.
+    pub(super) has_spans: bool,
     /// The number of events that it has lost.
     lost: u64,
 }
@@ -31,11 +33,29 @@ pub(super) struct OtlpMapper {
     pub(super) batch: OtlpBatch,
     held: HeldHappenings,
     roots: ClosedRoots,
+    pub(super) counts: NotInSpans,
+}
+
+/// The numbers of what no span has, although it belongs to one.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct NotInSpans {
+    /// Links that were dropped because their spans had too many.
+    pub(crate) dropped_links: u64,
+    /// Events and links that left as log records, and that their spans do not count.
+    pub(crate) apart: u64,
+}
+
+/// The happenings and links of spans that nobody knows any more, which leave as log records.
+pub(super) struct LetGo {
+    process: usize,
+    /// The span, and the root of its tree.
+    of: (SpanId, SpanId),
+    happening: Happening,
 }
 
 impl OtlpProcess {
     pub(super) fn new(key: ProcessKey, ring: String, host: Option<String>) -> Self {
-        Self { key, ring, host, lost: 0 }
+        Self { key, ring, host, has_spans: false, lost: 0 }
     }
 
     fn resource(&self) -> Resource {
@@ -124,21 +144,46 @@ impl OtlpMapper {
 
     /// Takes the fact that a span follows from another one. `known` is the other one, if it is not over. If it was
     /// closed long ago, nobody knows any more which tree it was in: then it counts as a root.
-    pub(super) fn link(&mut self, process: usize, id: SpanId, to: SpanId, known: Option<&Span>) {
-        let root = known.map(|span| span.root).or_else(|| self.roots.get(process, to)).unwrap_or(to);
-        self.held.link(process, id, (to, root));
+    pub(super) fn link(
+        &mut self,
+        process: usize,
+        (id, span): (SpanId, Option<&Span>),
+        (to, known): (SpanId, Option<&Span>),
+        epoch_nanos: u64,
+    ) {
+        let to_root = known.map(|span| span.root).or_else(|| self.roots.get(process, to)).unwrap_or(to);
+        let held = match span {
+            Some(_) => self.held.link(process, id, (to, to_root)),
+            None => Holding::NoEntry(()),
+        };
+        match held {
+            Holding::Held => {}
+            Holding::Full(()) => self.counts.dropped_links += 1,
+            Holding::NoEntry(()) => {
+                let root = span.map(|span| span.root).or_else(|| self.roots.get(process, id)).unwrap_or(id);
+                let link = self.link_apart(process, (to, to_root), epoch_nanos);
+                self.log_record_apart(process, (root, id), link);
+            }
+        }
+    }
+
+    /// Returns a link as a happening, which leaves by itself.
+    fn link_apart(&self, process: usize, (to, root): (SpanId, SpanId), epoch_nanos: u64) -> Happening {
+        Happening::of_link(&self.processes[process].key.trace_id(root), &span_id(to), epoch_nanos)
     }
 
     /// Takes what happened at one time, in no span or in a span with this id. `known` is the span, if it is not over.
     pub(super) fn happening(&mut self, process: usize, id: Option<SpanId>, known: Option<&Span>, happening: Happening) {
         let Some(id) = id else { return self.log_record(process, None, happening) };
         let root = known.map(|span| span.root).or_else(|| self.roots.get(process, id)).unwrap_or(id);
-        let left = match known {
+        let held = match known {
             Some(_) => self.held.add(process, id, happening),
-            None => Some(happening),
+            None => Holding::NoEntry(happening),
         };
-        if let Some(happening) = left {
-            self.log_record(process, Some((root, id)), happening);
+        match held {
+            Holding::Held => {}
+            Holding::Full(happening) => self.log_record(process, Some((root, id)), happening),
+            Holding::NoEntry(happening) => self.log_record_apart(process, (root, id), happening),
         }
     }
 
@@ -150,21 +195,29 @@ impl OtlpMapper {
         self.log_record(process, None, loss);
     }
 
-    /// If there is little room for what happened in open spans, lets go of what happened in spans that nobody knows.
-    pub(super) fn make_room(&mut self, is_known: impl Fn(usize, SpanId) -> bool) {
-        if self.held.is_crowded() {
-            self.let_go(is_known);
-        }
+    /// Returns true if there is little room for what happened in open spans. Then the caller should let go of what
+    /// happened in spans that nobody knows ([`Self::take_gone`]).
+    pub(super) fn is_crowded(&self) -> bool {
+        self.held.is_crowded()
     }
 
-    /// Makes log records of what happened in spans that nobody knows.
-    pub(super) fn let_go(&mut self, is_known: impl Fn(usize, SpanId) -> bool) {
+    /// Takes what happened in spans that nobody knows. The caller gives each to [`Self::let_go`], and lets batches
+    /// leave in between.
+    pub(super) fn take_gone(&mut self, is_known: impl Fn(usize, SpanId) -> bool) -> Vec<LetGo> {
+        let mut gone = Vec::new();
         for ((process, id), happened) in self.held.take_gone(is_known) {
-            let root = self.roots.get(process, id).unwrap_or(id);
-            for happening in happened.events {
-                self.log_record(process, Some((root, id)), happening);
-            }
+            let of = (self.roots.get(process, id).unwrap_or(id), id);
+            // Nobody counts those that left earlier, either.
+            self.counts.apart += happened.as_logs;
+            let links = happened.links.into_iter().map(|link| self.link_apart(process, link, 0));
+            gone.extend(happened.events.into_iter().chain(links).map(|happening| LetGo { process, of, happening }));
         }
+        gone
+    }
+
+    /// Makes a log record of what happened in a span that nobody knows.
+    pub(super) fn let_go(&mut self, gone: LetGo) {
+        self.log_record_apart(gone.process, gone.of, gone.happening);
     }
 
     /// Takes the requests of everything that is ready to leave.
@@ -174,6 +227,13 @@ impl OtlpMapper {
 
     pub(super) fn kept_bytes(&self) -> u64 {
         self.held.kept_bytes() + self.batch.kept_bytes()
+    }
+
+    /// Makes a log record of what its span neither has nor counts.
+    fn log_record_apart(&mut self, process: usize, of: (SpanId, SpanId), mut happening: Happening) {
+        self.counts.apart += 1;
+        happening.is_apart();
+        self.log_record(process, Some(of), happening);
     }
 
     fn log_record(&mut self, process: usize, of: Option<(SpanId, SpanId)>, happening: Happening) {

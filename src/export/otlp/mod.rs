@@ -26,5 +26,6 @@ mod of_live;
 mod tests;
 
 pub(crate) use batch::OtlpRequests;
+pub(crate) use mapper::NotInSpans;
 pub(super) use of_capture::write;
 pub(crate) use of_live::LiveMapper;

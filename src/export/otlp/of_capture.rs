@@ -30,7 +30,10 @@ pub(in crate::export) fn write(
         lines.pass_on(false)
     });
     let counts = finished.map_err(pass::write_error)?;
-    lines.mapper.let_go(|_, _| false);
+    for gone in lines.mapper.take_gone(|_, _| false) {
+        lines.mapper.let_go(gone);
+        lines.pass_on(false).map_err(pass::write_error)?;
+    }
     lines.pass_on(true).map_err(pass::write_error)?;
     Ok(counts)
 }
@@ -69,7 +72,8 @@ impl Pass for OtlpLines<'_> {
                 if let (Some(PerfEvent::SpanFollowsFrom), Some(id), Some(to)) =
                     (record.event, record.span(), record.related())
                 {
-                    self.mapper.link(process, id, to, replay.get(to));
+                    let nanos = record.epoch_nanos();
+                    self.mapper.link(process, (id, replay.get(id)), (to, replay.get(to)), nanos);
                 }
                 if let Some(happening) = Happening::of_record(record, catalog) {
                     let known = record.span().and_then(|id| replay.get(id));

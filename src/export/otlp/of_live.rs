@@ -4,10 +4,11 @@ use super::attributes::Attributes;
 use super::batch::{OtlpBatch, OtlpRequests};
 use super::happenings::{Happening, of_fields};
 use super::ids::ProcessKey;
-use super::mapper::{OtlpMapper, OtlpProcess};
+use super::mapper::{NotInSpans, OtlpMapper, OtlpProcess};
 use crate::live::{Live, LiveFields, LiveProgram, LiveState, Sight};
 use crate::reader::Gap;
 use crate::tracing::{Field, Span, SpanId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Makes messages of what the live engine sees.
@@ -16,6 +17,11 @@ pub(crate) struct LiveMapper {
     mapper: OtlpMapper,
     host: Option<String>,
     open_spans: u64,
+    /// The number of rings that were there at the last look.
+    rings_known: usize,
+    /// The number of the latest span of each process that was sent open. A program whose rings have all ended may make
+    /// another one, and then ends again.
+    sent_open: HashMap<usize, u64>,
 }
 
 impl LiveMapper {
@@ -28,7 +34,7 @@ impl LiveMapper {
     pub(crate) fn see(&mut self, sight: &Sight<'_>, state: LiveState<'_>, mut leave: impl FnMut(&mut Self)) {
         self.learn(state);
         match sight {
-            Sight::SpanClosed(closed) => {
+            Sight::SpanClosed(closed) | Sight::SpanGivenUp(closed) => {
                 self.span(closed.process_index, closed.span(), closed.fields(), closed.epoch_nanos());
             }
             Sight::LogRecord(seen) => {
@@ -41,7 +47,8 @@ impl LiveMapper {
             }
             Sight::Other(seen) => match (seen.record.span(), seen.follows_from(), state.process_of(seen.program())) {
                 (Some(id), Some(to), Some(process)) => {
-                    self.mapper.link(process, id, to, state.span_of(process, to));
+                    let to = (to, state.span_of(process, to));
+                    self.mapper.link(process, (id, seen.span()), to, seen.epoch_nanos());
                 }
                 (id, ..) => {
                     let happening = Happening::of_record(seen.record, seen.catalog);
@@ -59,7 +66,10 @@ impl LiveMapper {
                     self.mapper.loss(process, lost.ring_name, lost.gap, lost.epoch_nanos);
                 }
             }
-            Sight::Tick => self.mapper.make_room(|process, id| state.span_of(process, id).is_some()),
+            Sight::Tick if self.mapper.is_crowded() => {
+                self.let_go(|process, id| state.span_of(process, id).is_some(), &mut leave);
+            }
+            Sight::Tick => {}
             Sight::ProgramEnded(end) => {
                 if let Some(process) = state.process_of(end.program) {
                     self.end(process, end.epoch_nanos, state, &mut leave);
@@ -91,7 +101,10 @@ impl LiveMapper {
 
     /// Takes the spans that are open although their program has ended.
     fn end(&mut self, process: usize, end_nanos: u64, state: LiveState<'_>, leave: &mut impl FnMut(&mut Self)) {
-        for span in state.open_spans().at_end(process, end_nanos) {
+        let sent_before = self.sent_open.get(&process).copied().unwrap_or(0);
+        for span in state.open_spans().at_end(process, end_nanos).filter(|span| span.number > sent_before) {
+            let latest = self.sent_open.entry(process).or_default();
+            *latest = span.number.max(*latest);
             self.open_spans += 1;
             let fields = LiveFields::of_span(&span);
             self.span(process, &span, fields, end_nanos);
@@ -99,12 +112,27 @@ impl LiveMapper {
                 leave(self);
             }
         }
-        self.mapper.let_go(|of, _| of != process);
+        self.let_go(|of, _| of != process, leave);
+    }
+
+    /// Lets go of what happened in spans that nobody knows. A batch that is full leaves in between: there may be much.
+    fn let_go(&mut self, is_known: impl Fn(usize, SpanId) -> bool, leave: &mut impl FnMut(&mut Self)) {
+        for gone in self.mapper.take_gone(is_known) {
+            self.mapper.let_go(gone);
+            if self.batch().is_full() {
+                leave(self);
+            }
+        }
     }
 
     /// Returns the number of spans that were open although their programs had ended.
     pub(crate) fn open_spans(&self) -> u64 {
         self.open_spans
+    }
+
+    /// Returns the numbers of what no span has, although it belongs to one.
+    pub(crate) fn not_in_spans(&self) -> NotInSpans {
+        self.mapper.counts
     }
 
     /// Returns what waits to leave.
@@ -117,10 +145,17 @@ impl LiveMapper {
         self.mapper.take()
     }
 
-    /// Learns of processes that are new.
+    /// Learns of processes that are new, and of the first ring of spans of a process.
     fn learn(&mut self, state: LiveState<'_>) {
         let rings = state.recorded_rings();
-        for index in self.mapper.processes.len()..state.programs().len() {
+        if self.rings_known == rings.len() {
+            return;
+        }
+        self.rings_known = rings.len();
+        for index in 0..state.programs().len() {
+            if self.mapper.processes.get(index).is_some_and(|known| known.has_spans) {
+                continue;
+            }
             let LiveProgram { pid, name, .. } = &state.programs()[index];
             let first = (0..rings.len() as u32).find(|ring| rings.origin(*ring).process_index == index);
             let recorders = rings.recorders().iter().filter(|ring| rings.origin(**ring).process_index == index);
@@ -129,8 +164,16 @@ impl LiveMapper {
             let of_process = (0..rings.len() as u32).filter(|ring| rings.origin(*ring).process_index == index);
             let created = of_perf.or_else(|| of_process.map(|ring| state.ring_created_nanos(ring)).min());
             let key = ProcessKey { pid: *pid, program: name.clone(), created_nanos: created.unwrap_or_default() };
-            let ring = first.map_or("", |ring| state.ring_name(ring)).to_owned();
-            self.mapper.processes.push(OtlpProcess::new(key, ring, self.host.clone()));
+            // The ids are those of an export of all these rings, also if the ring of spans has come last.
+            match self.mapper.processes.get_mut(index) {
+                Some(known) => (known.key, known.has_spans) = (key, of_perf.is_some()),
+                None => {
+                    let ring = first.map_or("", |ring| state.ring_name(ring)).to_owned();
+                    let mut process = OtlpProcess::new(key, ring, self.host.clone());
+                    process.has_spans = of_perf.is_some();
+                    self.mapper.processes.push(process);
+                }
+            }
         }
     }
 

@@ -4,7 +4,9 @@ use crate::capture::CaptureFile;
 use crate::capture::fixtures::{CaptureFixture, int, text};
 use crate::export::any_capture::{any_element, capture_of};
 use crate::export::{Format, View, export};
+use crate::layout::record_error::{self, ErrorType};
 use crate::reader::GapCause;
+use crate::schema::RECORD_ERROR_CODE;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -130,6 +132,69 @@ fn ends_and_beginnings_that_are_not_known_are_told_and_losses_have_their_range()
     assert_eq!(value(&loss.attributes, "eventring.lost.count"), int_value(42));
     assert_eq!(value(&loss.attributes, "eventring.lost.cause"), text_value(GapCause::Overwritten.name()));
     assert!(value(&loss.attributes, "eventring.lost.first_seqno").is_some());
+}
+
+#[test]
+fn an_event_that_could_not_be_recorded_has_the_same_name_in_each_ring() {
+    let mut made = CaptureFixture::new();
+    let payload = record_error::encode(ErrorType::OverflowExpire, 18, 0, 1 << 40);
+    made.event(1, RECORD_ERROR_CODE, 1000, [0; 4], &payload);
+    let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::RecordError, 2000, ext, &payload);
+    // There was no room for the reason.
+    made.event(1, RECORD_ERROR_CODE, 3000, [0; 4], &[]);
+    let (_, logs) = exported(&made.open());
+    assert_eq!(logs.len(), 3);
+    for log in &logs {
+        assert_eq!((&*log.event_name, &*log.severity_text), ("eventring.not_recorded", "WARN"));
+        assert!(log.body.is_some());
+        let why = value(&log.attributes, "eventring.why");
+        match log.time_unix_nano {
+            3000 => assert_eq!(why, None),
+            _ => assert!(format!("{why:?}").contains("event type 18 with a payload of 1099511627776 bytes"), "{why:?}"),
+        }
+    }
+    let of_typed_ring = logs.iter().find(|log| log.time_unix_nano == 1000).unwrap();
+    assert_eq!(value(&of_typed_ring.attributes, "dropped_event_type"), int_value(18));
+    assert!(value(&of_typed_ring.attributes, "eventring.seqno").is_some());
+}
+
+#[test]
+fn links_and_errors_of_more_spans_than_can_be_held_leave_as_log_records() {
+    // As many spans as can be held, and some.
+    const HELD: u64 = 1 << 16;
+    const MORE: u64 = 10;
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "s", &[]);
+    made.call_site_of(1000, 2, (CallSiteKind::Event, CallSiteLevel::Error), "said", &["message"]);
+    let link = |span_id| PerfExt { span_id, related: 1, thread_id: 1, ..PerfExt::default() };
+    for id in 1..=HELD + MORE {
+        made.span_new(1010 + 2 * id, 1, (id, 0), 1, &[]);
+        made.perf(PerfEvent::SpanFollowsFrom, 1011 + 2 * id, link(id), &[]);
+        if id.is_multiple_of(1000) {
+            made.end_block();
+        }
+    }
+    log_record(&mut made, 200_030, HELD, 2, "held");
+    log_record(&mut made, 200_040, HELD + 1, 2, "apart");
+    // Of many links of one span, those that are dropped are counted.
+    (0..200).for_each(|_| made.perf(PerfEvent::SpanFollowsFrom, 200_050, link(1), &[]));
+    let (spans, logs) = exported(&made.open());
+    assert_eq!((spans.len() as u64, logs.len() as u64), (HELD + MORE, MORE + 1));
+    let with_links = spans.iter().filter(|span| !span.links.is_empty()).count();
+    assert_eq!((with_links as u64, span_of(&spans, 1).dropped_links_count), (HELD, 73));
+    let yes = Some(any_value::Value::BoolValue(true));
+    assert!(logs.iter().all(|log| value(&log.attributes, "eventring.apart") == yes));
+    let links: Vec<&LogRecord> = logs.iter().filter(|log| log.event_name == "eventring.link").collect();
+    assert_eq!(links.len() as u64, MORE);
+    let last = span_of(&spans, HELD + 1);
+    assert_eq!((&links[0].span_id, &links[0].trace_id), (&last.span_id, &last.trace_id));
+    assert_eq!(value(&links[0].attributes, "eventring.link.span_id"), text_value("0000000000000001"));
+    let trace: String = span_of(&spans, 1).trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(value(&links[0].attributes, "eventring.link.trace_id"), text_value(&trace));
+    assert_eq!((span_of(&spans, HELD).status.is_some(), last.status.is_none()), (true, true));
+    let error = logs.iter().find(|log| log.severity_text == "ERROR").unwrap();
+    assert_eq!(error.span_id, last.span_id);
 }
 
 #[test]

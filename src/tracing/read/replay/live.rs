@@ -47,6 +47,12 @@ impl SpanReplay {
         self.live.as_ref().map_or(0, |live| live.refused.count())
     }
 
+    /// Returns how many spans have found no room so far, whether they are open or not.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn spans_without_room(&self) -> u64 {
+        self.live.as_ref().map_or(0, |live| live.refused.added())
+    }
+
     /// Returns how many of the spans without room were forgotten, because their close may have been lost.
     pub(crate) fn forgotten_spans(&self) -> u64 {
         self.live.as_ref().map_or(0, |live| live.refused.forgotten())
@@ -122,7 +128,14 @@ impl SpanReplay {
                 self.happen(record.related(), thread, nanos);
                 true
             }
-            (PerfEvent::SpanClose, Some(id)) => live.refused.close(id) || is_full,
+            (PerfEvent::SpanClose, Some(id)) => {
+                let is_refused = live.refused.close(id);
+                if is_full && !is_refused && self.gaps > 0 {
+                    // Its creation may be lost.
+                    live.refused.add_closed();
+                }
+                is_refused || is_full
+            }
             (PerfEvent::SpanRecord | PerfEvent::SpanEnter, Some(id)) if is_full || live.refused.may_have(id) => {
                 // The span is open. After a loss, it may be one that was forgotten.
                 if !live.refused.see(id, nanos) && self.gaps > 0 && !live.refused.may_have(id) {
@@ -160,8 +173,13 @@ impl SpanReplay {
     pub(super) fn note_named(&mut self, span: Option<SpanId>, epoch_nanos: u64) {
         let (Some(live), Some(id)) = (&mut self.live, span) else { return };
         let is_refused = live.refused.see(id, epoch_nanos) || live.refused.may_have(id);
-        if self.gaps > 0 && !is_refused && self.spans.len() < live.spans_max {
+        if self.gaps == 0 || is_refused {
+            return;
+        }
+        if self.spans.len() < live.spans_max {
             self.span(id, epoch_nanos, || None);
+        } else {
+            live.refused.add(id, epoch_nanos, live.spans_max);
         }
     }
 

@@ -15,6 +15,8 @@ pub(super) struct RefusedSpans {
     /// The number of losses that the replay had seen at the last call of [`Self::forget_lost`].
     gaps: u64,
     forgotten: u64,
+    /// The number of all spans that were added. It never falls.
+    added: u64,
 }
 
 impl RefusedSpans {
@@ -23,6 +25,7 @@ impl RefusedSpans {
         if self.see(id, epoch_nanos) {
             return;
         }
+        self.added += 1;
         if self.last_seen.len() < ids_max {
             self.last_seen.insert(id, epoch_nanos);
         } else {
@@ -69,6 +72,17 @@ impl RefusedSpans {
         }
         self.beyond = 0;
         self.forgotten += before - self.count();
+    }
+
+    /// Notes a span without room of which only the close was seen.
+    pub(super) fn add_closed(&mut self) {
+        self.added += 1;
+    }
+
+    /// Returns how many spans were added so far, whether they are open or not.
+    #[cfg(feature = "otlp")]
+    pub(super) fn added(&self) -> u64 {
+        self.added
     }
 
     /// Returns how many spans were forgotten because their close may be lost.
