@@ -35,8 +35,8 @@ pub(super) const RINGS_MAX: usize = 1 << 13;
 
 /// Returns the largest number of bytes that the blocks of rings, tables and ends of a file may have together, before
 /// compression: 8 MiB, and 8 bytes more for each byte of the file. Real captures stay below this limit. Without it, a
-/// damaged file could use up the memory of readers: a catalog takes up to twenty times as much memory as the tables from
-/// which it is made.
+/// damaged file could use up the memory of readers: a catalog takes up to twenty times as much memory as the tables
+/// from which it is made.
 pub(super) fn description_bytes_max(file_bytes: u64) -> u64 {
     const FREE: u64 = 8 << 20;
     const PER_BYTE: u64 = 8;

@@ -3,7 +3,7 @@
 //! Like the batches of a stream, the files say where the next one goes on. A forwarder that died continues after the
 //! newest file, even if nobody has ended that.
 
-use super::kept::{EXTENSION, Limits, kept_entries, remove, remove_oldest, start_after_newest};
+use super::kept::{EXTENSION, RetentionLimits, kept_entries, remove, remove_oldest, start_after_newest};
 use crate::capture::batches::{Batch, BatchOptions, BatchSink, capture_batches};
 use crate::capture::{
     BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, NextRing,
@@ -31,7 +31,7 @@ pub struct DirectoryOptions {
     name: String,
     rotate_every: Duration,
     rotate_bytes: u64,
-    limits: Limits,
+    limits: RetentionLimits,
     level: i32,
     filter: BatchFilter,
 }
@@ -44,7 +44,7 @@ impl DirectoryOptions {
             name: name.into(),
             rotate_every: Duration::from_secs(300),
             rotate_bytes: 256 << 20,
-            limits: Limits::default(),
+            limits: RetentionLimits::default(),
             level: CaptureOptions::DEFAULT_LEVEL,
             filter: BatchFilter::new(),
         }
@@ -63,19 +63,19 @@ impl DirectoryOptions {
 
     /// Removes what was written longer ago than this. Default: nothing.
     pub fn max_age(self, time: Duration) -> Self {
-        Self { limits: Limits { max_age: Some(time), ..self.limits }, ..self }
+        Self { limits: RetentionLimits { max_age: Some(time), ..self.limits }, ..self }
     }
 
     /// Removes the oldest as soon as everything under the name has more bytes than this, with the file that is being
     /// written. The newest of the others is never removed: the next forwarder goes on after it. Default: nothing.
     pub fn max_bytes(self, bytes: u64) -> Self {
-        Self { limits: Limits { max_bytes: Some(bytes), ..self.limits }, ..self }
+        Self { limits: RetentionLimits { max_bytes: Some(bytes), ..self.limits }, ..self }
     }
 
     /// Removes a capture if the caller has made a directory beside it, with the extension `parquet` in place of `evc`.
     /// The newest capture stays.
     pub fn removes_what_is_in_tables(self) -> Self {
-        Self { limits: Limits { is_in_tables: true, ..self.limits }, ..self }
+        Self { limits: RetentionLimits { is_in_tables: true, ..self.limits }, ..self }
     }
 
     /// Sets the level of compression, as [`CaptureOptions::compression_level`] does.
@@ -96,7 +96,7 @@ pub struct DirectoryForwarder<'d> {
     state: RefCell<DirectoryState>,
 }
 
-/// What was written, and what of it was removed.
+/// The state of a [`DirectoryForwarder`]: what was written, and what of it was removed.
 #[derive(Default)]
 struct DirectoryState {
     /// The captures so far, one after the other.
@@ -106,7 +106,7 @@ struct DirectoryState {
     /// The file that is being written, and its number.
     current: Option<(u32, PathBuf)>,
     /// The files of this forwarder that are there, by their number.
-    written: BTreeMap<u64, WrittenFile>,
+    written: BTreeMap<u64, WholeFile>,
     removed_files: u32,
     removed_bytes: u64,
     /// For each ring, the number of its events in removed files.
@@ -117,7 +117,7 @@ struct DirectoryState {
 }
 
 /// A file that is whole.
-struct WrittenFile {
+struct WholeFile {
     /// The index of its first ring among all rings.
     first_ring: usize,
     events_by_ring: Vec<u64>,
@@ -234,7 +234,7 @@ impl<'d> DirectoryForwarder<'d> {
         let state = &mut *self.state.borrow_mut();
         // A capture that is in tables is not gone.
         for entry in removed.iter().filter(|entry| !left.contains(&entry.number)) {
-            let Some(WrittenFile { first_ring, events_by_ring }) = state.written.remove(&entry.number) else {
+            let Some(WholeFile { first_ring, events_by_ring }) = state.written.remove(&entry.number) else {
                 continue;
             };
             state.removed_files = state.removed_files.saturating_add(1);
@@ -278,7 +278,7 @@ impl BatchSink for Files<'_, '_> {
             // The last file, if nothing came any more.
             Some((_, path)) if batch.is_empty() => remove(&path),
             Some((part, path)) => {
-                let written = WrittenFile { first_ring: state.rings_before, events_by_ring: batch.events_by_ring() };
+                let written = WholeFile { first_ring: state.rings_before, events_by_ring: batch.events_by_ring() };
                 state.written.insert(part.into(), written);
                 (self.whole)(&path);
                 Ok(())

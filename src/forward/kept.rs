@@ -1,4 +1,4 @@
-//! What a directory has under one name: captures, tables that were made of them, and the ends of what was removed.
+//! The content of a directory under one name: captures, tables that were made of them, and the ends of what was removed.
 
 use crate::capture::batches::{BatchStart, host_name};
 use crate::capture::ends::write_ends;
@@ -15,8 +15,8 @@ const TABLES_EXTENSION: &str = "parquet";
 
 /// The limits of what a directory keeps.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Limits {
-    /// What was written longer ago is removed.
+pub(super) struct RetentionLimits {
+    /// The age from which on files are removed.
     pub(super) max_age: Option<Duration>,
     /// The largest size of everything under the name.
     pub(super) max_bytes: Option<u64>,
@@ -108,7 +108,7 @@ fn ends_path(directory: &Path, name: &str) -> PathBuf {
 pub(super) fn remove_oldest(
     directory: &Path,
     name: &str,
-    limits: Limits,
+    limits: RetentionLimits,
     current: Option<&Path>,
 ) -> Result<Vec<KeptEntry>, CaptureError> {
     let mut entries = kept_entries(directory, name)?;

@@ -113,8 +113,8 @@ impl ReceivedFiles {
         self.make_next().map(FirstFile::New)
     }
 
-    /// Removes the files that were only begun. [`Self::open`] leaves them until it is known that the file before them is
-    /// a receiver's.
+    /// Removes the files that were only begun. [`Self::open`] leaves them until it is known that the file before them
+    /// is a receiver's.
     ///
     /// # Errors
     /// A file cannot be removed.

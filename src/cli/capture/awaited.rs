@@ -90,8 +90,9 @@ impl AwaitedRings {
     }
 
     /// Waits until a ring has been followed by another one of its name. From then on, only these are the rings of the
-    /// capture, so the memory of the others is free. Calls `meanwhile` often. Returns false if this or the user does not
-    /// want to wait any longer, if rings are not reopened, or if no other ring can come: [`Self::failure`] says why.
+    /// capture, so the memory of the others is free. Calls `meanwhile` often. Returns false if this or the user does
+    /// not want to wait any longer, if rings are not reopened, or if no other ring can come: [`Self::failure`] says
+    /// why.
     pub(in crate::cli) fn wait_for_successors(
         &mut self,
         interrupt: &Interrupt,
@@ -320,8 +321,8 @@ impl AwaitedRings {
         }
     }
 
-    /// Prints on stderr which ring could not be captured, while others still are. [`Self::failure`] says it again at the
-    /// end.
+    /// Prints on stderr which ring could not be captured, while others still are. [`Self::failure`] says it again at
+    /// the end.
     pub(in crate::cli) fn say_what_has_failed(&mut self) {
         if let Some(error) = self.failed.as_ref().filter(|_| !self.is_failure_said) {
             report_problem(true, &format!("{error}; the other rings go on"));

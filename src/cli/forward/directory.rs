@@ -135,8 +135,8 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     }
 }
 
-/// Makes a directory of tables beside each capture, unless it is there. Returns the problems, a line each. A capture that
-/// has one stays.
+/// Makes a directory of tables beside each capture, unless it is there. Returns the problems, a line each. A capture
+/// that has one stays.
 fn convert_all(files: &Receiver<PathBuf>) -> Vec<String> {
     let problem_of = |file: PathBuf| convert(&file).err().map(|error| format!("{}: {error}", file.display()));
     files.iter().filter_map(problem_of).collect()
