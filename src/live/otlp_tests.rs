@@ -95,3 +95,21 @@ fn what_happened_in_spans_that_nobody_knows_leaves_in_batches() {
     }
     assert_eq!((all, mapper.not_in_spans().apart), (6000, 6000));
 }
+
+#[test]
+fn a_program_that_ends_twice_has_its_open_spans_sent_once() {
+    let mut stream = stream();
+    let mut mapper = LiveMapper::new(None);
+    let mut sent = |stream: &StreamFixture| {
+        let end = ProgramEnd { program: &stream.tables.programs[0], has_died: false, epoch_nanos: START + MILLI };
+        mapper.see(&Sight::ProgramEnded(end), stream.state(), |_| ());
+        let requests = mapper.take();
+        spans_of(&requests).into_iter().map(|span| span.span_id.clone()).collect::<Vec<_>>()
+    };
+    let ids = |ids: &[u64]| ids.iter().map(|id| id.to_be_bytes().to_vec()).collect::<Vec<_>>();
+    (1..=2).for_each(|id| stream.quiet(START, PerfEvent::SpanNew, span(id), &[]));
+    assert_eq!(sent(&stream), ids(&[1, 2]));
+    // Its rings had ended, and it has made another one.
+    stream.quiet(START + MILLI, PerfEvent::SpanNew, span(3), &[]);
+    assert_eq!(sent(&stream), ids(&[3]));
+}
