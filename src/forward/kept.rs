@@ -1,4 +1,4 @@
-//! The content of a directory under one name: captures, tables that were made of them, and the ends of what was removed.
+//! The content of a directory under one name: captures, tables made of them, and the ends of what was removed.
 
 use crate::capture::batches::{BatchStart, host_name};
 use crate::capture::ends::write_ends;
