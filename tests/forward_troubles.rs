@@ -359,19 +359,20 @@ fn options_that_a_destination_does_not_have_are_refused() {
     let (broker, collector) = ("nats://127.0.0.1:9", "otlp://127.0.0.1:9");
     for (to, option, value) in [
         (broker, "--format", "parquet"),
+        (broker, "--format", "evc"),
         (broker, "--rotate-every", "1m"),
         (broker, "--rotate-size", "1M"),
         (broker, "--header", "a=b"),
         (broker, "--patience", "1"),
         (collector, "--every", "1s"),
         (collector, "--creds", "x"),
-        (collector, "--level", "3"),
+        (collector, "--level", "1"),
         (collector, "--rotate-size", "1M"),
         (&out, "--every", "1s"),
         (&out, "--creds", "x"),
         (&out, "--nkey", "x"),
         (&out, "--tls-ca", "x"),
-        (&out, "--patience", "1"),
+        (&out, "--patience", "30"),
         (&out, "--host", "web-1"),
     ] {
         let refused = run(&["forward", &ring, "--to", to, option, value]);

@@ -20,24 +20,24 @@ use std::time::Duration;
 /// The files of a directory.
 #[derive(clap::Args)]
 pub(super) struct DirectoryArgs {
-    /// Format of files in a directory: evc, or parquet, a directory of tables for each file
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = FileFormat::Evc)]
-    format: FileFormat,
-    /// Begin a new file in the directory after this time
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
-    rotate_every: Duration,
-    /// Begin a new file in the directory when the present one has this size
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "256M")]
-    rotate_size: u64,
+    /// Format of files in a directory: evc, or parquet, a directory of tables for each file [default: evc]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Option<FileFormat>,
+    /// Begin a new file in the directory after this time [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    rotate_every: Option<Duration>,
+    /// Begin a new file in the directory when the present one has this size [default: 256M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    rotate_size: Option<u64>,
 }
 
 impl DirectoryArgs {
-    /// Returns which of these options are given and are not the default, with their names.
+    /// Returns which of these options are given, with their names.
     pub(super) fn given(&self) -> [(bool, &'static str); 3] {
         [
-            (self.format != FileFormat::Evc, "--format parquet"),
-            (self.rotate_every != Duration::from_secs(300), "--rotate-every"),
-            (self.rotate_size != 256 << 20, "--rotate-size"),
+            (self.format.is_some(), "--format"),
+            (self.rotate_every.is_some(), "--rotate-every"),
+            (self.rotate_size.is_some(), "--rotate-size"),
         ]
     }
 }
@@ -59,18 +59,21 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     }
     std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
     let name = rings.names().first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
-    let mut options = DirectoryOptions::new(name.to_string_lossy())
-        .rotate_every(args.directory.rotate_every)
-        .rotate_bytes(args.directory.rotate_size)
-        .compression_level(args.level)
-        .filter(args.filter.filter());
+    let mut options =
+        DirectoryOptions::new(name.to_string_lossy()).compression_level(args.level()).filter(args.filter.filter());
+    if let Some(time) = args.directory.rotate_every {
+        options = options.rotate_every(time);
+    }
+    if let Some(bytes) = args.directory.rotate_size {
+        options = options.rotate_bytes(bytes);
+    }
     if let Some(time) = args.retention.max_age {
         options = options.max_age(time);
     }
     if let Some(bytes) = args.retention.max_bytes {
         options = options.max_bytes(bytes);
     }
-    if args.directory.format == FileFormat::Parquet {
+    if args.directory.format == Some(FileFormat::Parquet) {
         options = options.removes_what_is_in_tables();
     }
     let forwarder = DirectoryForwarder::new(directory, options)?;
@@ -82,7 +85,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         let (send, files) = channel::<PathBuf>();
         let converter = scope.spawn(move || convert_all(&files));
         let mut whole = |file: &Path| {
-            if args.directory.format == FileFormat::Parquet {
+            if args.directory.format == Some(FileFormat::Parquet) {
                 // The thread lives as long as this end of the channel.
                 let _ = send.send(file.to_path_buf());
             }

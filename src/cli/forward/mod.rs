@@ -54,12 +54,9 @@ pub(super) struct ForwardArgs {
     /// The longest time from the recording of an event to the sending of its batch [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     every: Option<Duration>,
-    /// Compression level of zstd, 1 to 22; 0 for none
-    #[arg(
-        long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
-        value_parser = clap::value_parser!(i32).range(0..=22),
-    )]
-    level: i32,
+    /// Compression level of zstd, 1 to 22; 0 for none [default: 1]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(0..=22))]
+    level: Option<i32>,
     #[command(flatten)]
     filter: FilterArgs,
     /// Wait for rings that do not exist yet
@@ -71,6 +68,12 @@ pub(super) struct ForwardArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
+}
+
+impl ForwardArgs {
+    fn level(&self) -> i32 {
+        self.level.unwrap_or(CaptureOptions::DEFAULT_LEVEL)
+    }
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
@@ -145,7 +148,7 @@ impl AddressKind {
             Self::Collector => {
                 let more = [
                     every,
-                    (args.level != CaptureOptions::DEFAULT_LEVEL, "--level"),
+                    (args.level.is_some(), "--level"),
                     (args.filter.is_any(), "--type, --max-level, --span or --sample"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),

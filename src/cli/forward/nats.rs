@@ -27,7 +27,7 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
     if let Some(bytes) = args.retention.max_bytes {
         stream = stream.max_bytes(bytes);
     }
-    let mut options = ForwardOptions::new().compression_level(args.level).filter(args.filter.filter());
+    let mut options = ForwardOptions::new().compression_level(args.level()).filter(args.filter.filter());
     if let Some(time) = args.every {
         options = options.every(time);
     }

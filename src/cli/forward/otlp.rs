@@ -26,14 +26,15 @@ pub(super) struct OtlpArgs {
     #[arg(long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
     /// With otlp://: how long to go on trying to reach the collector after the last event, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    patience: u64,
+    /// [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    patience: Option<u64>,
 }
 
 impl OtlpArgs {
-    /// Returns which of these options are given and are not the default, with their names.
+    /// Returns which of these options are given, with their names.
     pub(super) fn given(&self) -> [(bool, &'static str); 2] {
-        [(!self.headers.is_empty(), "--header"), (self.patience != 30, "--patience")]
+        [(!self.headers.is_empty(), "--header"), (self.patience.is_some(), "--patience")]
     }
 }
 
@@ -47,7 +48,10 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     rings.opened().iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
-    let options = OtlpOptions::new(endpoint).host(Some(host)).patience(Duration::from_secs(args.otlp.patience));
+    let mut options = OtlpOptions::new(endpoint).host(Some(host));
+    if let Some(seconds) = args.otlp.patience {
+        options = options.patience(Duration::from_secs(seconds));
+    }
     let (bar, mut problems) = (spinner(), Problems::with("the collector"));
     let (rings, mut refused) = (RefCell::new(rings), None);
     let next_ring = || {
