@@ -309,6 +309,29 @@ fn the_oldest_files_go_when_there_is_too_much() {
 }
 
 #[test]
+fn two_forwarders_do_not_write_the_same_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let orders = recorder(&ring);
+    orders.record(7, [0; 4], b"an order");
+    let words = ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--rotate-every", "50ms"];
+    let mut first = program(&words).spawn().unwrap();
+    let begin = std::time::Instant::now();
+    for count in [1, 3] {
+        while !to.exists() || files(&to, "evc").len() < count {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            orders.record(7, [0; 4], b"an order");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let second = run(&words);
+        assert!(second.code != Some(0) && second.err.contains("another process writes it"), "{second:?}");
+    }
+    drop(orders);
+    assert!(first.wait().unwrap().success());
+    assert_eq!(run(&words).code, Some(0));
+}
+
+#[test]
 fn what_is_too_old_goes_while_nothing_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));

@@ -177,7 +177,7 @@ impl OutputEntry {
     /// # Errors
     /// It is no regular file, another program writes it, or the operating system refuses.
     #[cfg(feature = "forward")]
-    pub(super) fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
+    pub(crate) fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -191,13 +191,13 @@ impl OutputEntry {
         self.lock(file).map(Some)
     }
 
-    /// Locks a file that is written for long, so that no other receiver writes it, too.
+    /// Locks a file that is written for long, so that no other process writes it, too.
     #[cfg(feature = "forward")]
-    pub(super) fn lock(&self, file: File) -> Result<File, CaptureError> {
+    pub(crate) fn lock(&self, file: File) -> Result<File, CaptureError> {
         match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(file),
             Err(Errno::WOULDBLOCK) => {
-                Err(refused("another receiver writes it; choose another name, or end that one").at(&self.path))
+                Err(refused("another process writes it; choose another name, or end that one").at(&self.path))
             }
             Err(errno) => Err(failed(&self.path, errno)),
         }

@@ -57,12 +57,12 @@ impl OutputEntry {
     }
 
     #[cfg(feature = "forward")]
-    pub(super) fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
+    pub(crate) fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
         match self.0 {}
     }
 
     #[cfg(feature = "forward")]
-    pub(super) fn lock(&self, _: File) -> Result<File, CaptureError> {
+    pub(crate) fn lock(&self, _: File) -> Result<File, CaptureError> {
         match self.0 {}
     }
 

@@ -151,7 +151,8 @@ impl<'d> DirectoryForwarder<'d> {
     /// called again with other rings.
     ///
     /// # Errors
-    /// A ring cannot be read, or a file cannot be written or removed. What was written before the error can be read.
+    /// A ring cannot be read, another forwarder writes under this name, or a file cannot be written or removed. What was
+    /// written before the error can be read.
     pub fn forward(
         &self,
         next_ring: &mut dyn FnMut() -> NextRing,
@@ -267,7 +268,8 @@ impl BatchSink for Files<'_, '_> {
         let now = Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ");
         let DirectoryForwarder { directory, options, state } = self.forwarder;
         let path = directory.join(format!("{}-{now}.{part:04}.{EXTENSION}", options.name));
-        let file = OutputEntry::open(&path)?.create(false, read)?;
+        let entry = OutputEntry::open(&path)?;
+        let file = entry.lock(entry.create(false, read)?)?;
         state.borrow_mut().current = Some((part, path));
         Ok(Box::new(file))
     }

@@ -2,7 +2,7 @@
 
 use crate::capture::batches::{BatchStart, host_name};
 use crate::capture::ends::write_ends;
-use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile};
+use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile, OutputEntry};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,12 @@ fn bytes_in(directory: &Path) -> u64 {
 pub(super) fn start_after_newest(directory: &Path, name: &str) -> Result<BatchStart, CaptureError> {
     let mut start = BatchStart::of_host(&host_name());
     let mut has_newest = false;
-    for entry in kept_entries(directory, name)?.iter().rev().filter(|entry| entry.is_capture) {
+    let entries = kept_entries(directory, name)?;
+    if let Some(newest) = entries.iter().rfind(|entry| entry.is_capture) {
+        // A forwarder has the newest file locked as long as it lives. Two would write the same events.
+        OutputEntry::open(&newest.path)?.open_to_append()?;
+    }
+    for entry in entries.iter().rev().filter(|entry| entry.is_capture) {
         match CaptureFile::open(&entry.path) {
             Ok(capture) if !capture.rings().is_empty() => {
                 if has_newest {

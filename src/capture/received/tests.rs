@@ -241,7 +241,7 @@ fn a_row_is_not_gone_on_with_if_it_is_no_receivers_or_another_receiver_writes_it
     let mut first = open_row(&path);
     for (place, batch) in (1..).zip(&rows()[0]) {
         first.add(&read_batch(batch).unwrap(), (place, place), false).unwrap();
-        assert!(open().unwrap_err().contains("another receiver writes it"), "{:?}", open());
+        assert!(open().unwrap_err().contains("another process writes it"), "{:?}", open());
     }
     assert!(files_beside(&path).len() > 2);
 }
@@ -279,7 +279,7 @@ fn two_receivers_do_not_write_one_file() {
     let path = dir.path().join("all.evc");
     let first = open(&path);
     let error = ReceivedCapture::open(&path, "S", ReceivedOptions::default()).map(drop).unwrap_err();
-    assert!(error.to_string().contains("another receiver writes it"), "{error}");
+    assert!(error.to_string().contains("another process writes it"), "{error}");
     drop(first);
     let error = ReceivedCapture::open(&path, "T", ReceivedOptions::default()).map(drop).unwrap_err();
     assert!(error.to_string().contains("received from the stream \"S\""), "{error}");
