@@ -130,6 +130,7 @@ fn nothing_is_written_twice_if_the_captures_of_a_ring_are_gone() {
             assert_eq!(forward(&[&first])["events"], count);
         }
         assert_eq!(files(&to, "evc").len(), 1, "{more:?}");
+        assert_eq!(files(&to, "parquet").len(), if more[0] == "--format" { 4 } else { 0 });
         let again = forward(&[&first, &second]);
         assert_eq!(again["events"], 0, "{more:?}: {again}");
         // Without that file, the ring is written again: that is what the test looks at.
@@ -168,6 +169,55 @@ fn a_signal_while_tables_are_made_ends_the_forwarding_in_good_order() {
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["reason"], "interrupted", "{report}");
     assert!(report["rings"][0]["events"].as_u64().unwrap() > 0 && !makes_tables(&to), "{report}");
+}
+
+#[test]
+fn tables_that_a_killed_forwarder_has_left_unfinished_are_removed_by_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let orders = recorder(&ring);
+    let arguments = ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--format", "parquet"];
+    let unfinished = || {
+        let entries = std::fs::read_dir(&to).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(".eventring.")).count()
+    };
+    let mut recorded = 0;
+    while unfinished() == 0 {
+        let mut child = program(&[&arguments[..], &["--rotate-size", "30k", "--level", "0"]].concat()).spawn().unwrap();
+        for _ in 0..200 {
+            (0..100).for_each(|number| assert_ne!(orders.record(7, [number; 4], &[7; 50]), 0));
+            recorded += 100;
+            std::thread::sleep(Duration::from_millis(1));
+            if unfinished() > 0 {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(recorded < 10_000_000);
+    }
+    // Something else has such a name.
+    let other = to.join(".eventring.mine");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("notes.txt"), "mine").unwrap();
+    drop(orders);
+    assert_eq!(run(&arguments).code, Some(0));
+    assert_eq!((unfinished(), other.join("notes.txt").exists()), (1, true));
+}
+
+#[test]
+fn captures_that_are_removed_before_they_could_become_tables_are_no_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
+    let orders = recorder(&ring);
+    (0..20_000_u64).for_each(|number| assert_ne!(orders.record(7, [number; 4], &number.to_le_bytes()), 0));
+    drop(orders);
+    let words = ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--format", "parquet", "--json"];
+    let written = run(&[&words[..], &["--rotate-size", "20k", "--max-bytes", "30k", "--level", "0"]].concat());
+    assert_eq!(written.err, "");
+    let written = written.json();
+    assert!(written["removed_files"].as_u64().unwrap() > 3, "{written}");
+    assert_eq!(written["events"].as_u64().unwrap() + written["removed"].as_u64().unwrap(), 20_000, "{written}");
 }
 
 #[test]
@@ -306,6 +356,37 @@ fn the_oldest_files_go_when_there_is_too_much() {
     // A run without events leaves nothing, and says so.
     let empty = run(&["forward", ring, "--to", to_text, "--json"]).json();
     assert_eq!((&empty["files"], &empty["bytes"]), (&serde_json::json!([]), &0.into()), "{empty}");
+}
+
+#[test]
+fn what_stands_in_the_file_of_ends_is_not_written_again_and_a_damaged_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
+    for (ring, count) in [(&first, 10), (&second, 20)] {
+        let recorder = recorder(ring);
+        (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+    }
+    let forward = |rings: &[&Path]| {
+        let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
+        run(&[&["forward"], &rings[..], &["--to", to.to_str().unwrap(), "--json"]].concat())
+    };
+    assert_eq!(forward(&[&second]).json()["events"], 20);
+    // Another ring is the first: its name is that of the files.
+    assert_eq!(forward(&[&first, &second]).json()["events"], 10);
+    assert_eq!(forward(&[&second, &first]).json()["events"], 0);
+    // Somebody has taken the files away.
+    files(&to, "evc").iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    assert_eq!(forward(&[&first, &second]).json()["events"], 0);
+    let ends = to.join("a.ends");
+    let bytes = std::fs::read(&ends).unwrap();
+    for cut in [bytes.len() / 2, 3] {
+        std::fs::write(&ends, &bytes[..cut]).unwrap();
+        let refused = forward(&[&first]);
+        assert_eq!(refused.code, Some(7), "{refused:?}");
+        assert!(refused.err.contains("a.ends: the file of ends is damaged"), "{refused:?}");
+    }
+    std::fs::remove_file(&ends).unwrap();
+    assert_eq!(forward(&[&first]).json()["events"], 10);
 }
 
 #[test]

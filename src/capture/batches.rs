@@ -250,6 +250,11 @@ impl Batch<'_> {
         self.end.stats.events()
     }
 
+    /// Returns each ring with the seqno that follows the batch.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (&CapturedRing, u64)> {
+        self.rings.iter().map(|ring| (&ring.described, ring.stats.last_seqno.saturating_add(1)))
+    }
+
     /// Returns the number of events of each ring.
     pub(crate) fn events_by_ring(&self) -> Vec<u64> {
         self.end.stats.rings.iter().map(|ring| ring.events).collect()

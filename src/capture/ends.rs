@@ -1,11 +1,11 @@
-//! A file that says how far rings were captured whose captures were removed.
+//! How far rings were captured whose captures may be gone.
 //!
-//! The file is a capture without events: it describes the rings, and its account has the last seqno of each. So it is
-//! read like any other capture, and nothing in it is trusted more.
+//! The file of ends is a capture without events: it describes the rings, and its account has the last seqno of each. So
+//! it is read like any other capture, and nothing in it is trusted more.
 
-use super::batches::{RingIdentity, next_seqnos_after};
+use super::batches::{Batch, RingIdentity, next_seqnos_after};
 use super::end::{CaptureEnd, EndReason};
-use super::error::CaptureError;
+use super::error::{CaptureError, CaptureErrorKind};
 use super::format::FileHeader;
 use super::output_entry::OutputEntry;
 use super::read::CaptureFile;
@@ -14,51 +14,84 @@ use super::ring::{CapturedRing, RingRole};
 use super::stats::{CaptureStats, RingStats};
 use super::write::CaptureWriter;
 use crate::clock::Clock;
-use std::collections::HashSet;
 use std::path::Path;
 
 /// The largest number of rings in such a file. Those that were captured longest ago are forgotten first: their files
 /// are gone, too.
 const RINGS_MAX: usize = 1024;
 
-/// Writes a file that says how far the rings of `captures` were captured, the oldest capture first. It replaces the
-/// file at `path`.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn write_ends(path: &Path, captures: &[&CaptureFile]) -> Result<(), CaptureError> {
-    let rings = ends_of(captures, RINGS_MAX);
-    let entry = OutputEntry::open(path)?;
-    let unfinished = entry.create_unfinished()?;
-    let out = unfinished.file().try_clone().map_err(|error| CaptureError::io_writing("write it", error).at(path))?;
-    let header = FileHeader {
-        part: 0,
-        started_epoch_nanos: Clock::global().now_epoch_nanos(),
-        started_boot_nanos: crate::shm::boottime_nanos(),
-        started_monotonic_nanos: crate::shm::monotonic_nanos(),
-    };
-    let ended_epoch_nanos = header.started_epoch_nanos;
-    let mut writer = CaptureWriter::new(Box::new(std::io::BufWriter::new(out)), &header)?;
-    rings.iter().try_for_each(|ring| writer.ring(ring))?;
-    let of_ring = |ring: &CapturedRing| RingStats { last_seqno: ring.first_seqno - 1, ..RingStats::default() };
-    let stats = CaptureStats { rings: rings.iter().map(of_ring).collect() };
-    writer.finish(&CaptureEnd { reason: EndReason::Rotated, ended_epoch_nanos, hurried_events: 0, stats })?;
-    drop(writer);
-    unfinished.publish(true, &ReadFiles::default())
+/// The seqnos that follow the captures of rings.
+#[derive(Default)]
+pub(crate) struct CaptureEnds {
+    /// The rings, the one with the newest capture last. The first seqno of each is the one that follows.
+    rings: Vec<CapturedRing>,
 }
 
-/// Returns each ring with the seqno that follows its last capture, the ring with the newest capture last; at most so
-/// many.
-fn ends_of(captures: &[&CaptureFile], rings_max: usize) -> Vec<CapturedRing> {
-    let mut seen = HashSet::new();
-    let newest_first = captures.iter().rev().flat_map(|capture| {
-        let ends: Vec<(RingIdentity, u64)> = next_seqnos_after(capture).collect();
-        capture.rings().iter().zip(ends).rev()
-    });
-    let newest = newest_first.filter(|(_, (identity, _))| seen.insert(identity.clone())).take(rings_max);
-    let mut rings: Vec<CapturedRing> = newest.map(|(ring, (_, next_seqno))| end_of(ring, next_seqno)).collect();
-    rings.reverse();
-    rings
+impl CaptureEnds {
+    /// Opens a file of ends, as a capture. Returns `None` if there is none.
+    ///
+    /// # Errors
+    /// The file is damaged, or it cannot be read.
+    pub(crate) fn open(path: &Path) -> Result<Option<CaptureFile>, CaptureError> {
+        let damaged = || {
+            let message = "the file of ends is damaged: it cannot be known which events were written already; restore it, \
+                           or remove it to write again what the rings hold";
+            CaptureError::new(CaptureErrorKind::Damaged, message).at(path)
+        };
+        match CaptureFile::open(path) {
+            Ok(file) if file.end().is_some() && file.problems().is_empty() => Ok(Some(file)),
+            Ok(_) => Err(damaged()),
+            Err(error) if error.kind() == CaptureErrorKind::NotFound => Ok(None),
+            Err(error) if matches!(error.kind(), CaptureErrorKind::NotACapture | CaptureErrorKind::Damaged) => {
+                Err(damaged())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the ends of a capture that is newer than all that were taken.
+    pub(crate) fn take(&mut self, capture: &CaptureFile) {
+        let next: Vec<u64> = next_seqnos_after(capture).map(|(_, next_seqno)| next_seqno).collect();
+        capture.rings().iter().zip(next).for_each(|(ring, next_seqno)| self.set(ring, next_seqno));
+    }
+
+    /// Takes the ends of a batch that is newer than all that were taken.
+    pub(crate) fn take_batch(&mut self, batch: &Batch<'_>) {
+        batch.ends().for_each(|(ring, next_seqno)| self.set(ring, next_seqno));
+    }
+
+    fn set(&mut self, ring: &CapturedRing, next_seqno: u64) {
+        let identity = RingIdentity::of(ring);
+        self.rings.retain(|known| RingIdentity::of(known) != identity);
+        self.rings.push(end_of(ring, next_seqno));
+        let too_many = self.rings.len().saturating_sub(RINGS_MAX);
+        self.rings.drain(..too_many);
+    }
+
+    /// Writes the file of ends, which replaces the one at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), CaptureError> {
+        let entry = OutputEntry::open(path)?;
+        let unfinished = entry.create_unfinished()?;
+        let out =
+            unfinished.file().try_clone().map_err(|error| CaptureError::io_writing("write it", error).at(path))?;
+        let header = FileHeader {
+            part: 0,
+            started_epoch_nanos: Clock::global().now_epoch_nanos(),
+            started_boot_nanos: crate::shm::boottime_nanos(),
+            started_monotonic_nanos: crate::shm::monotonic_nanos(),
+        };
+        let ended_epoch_nanos = header.started_epoch_nanos;
+        let mut writer = CaptureWriter::new(Box::new(std::io::BufWriter::new(out)), &header)?;
+        self.rings.iter().try_for_each(|ring| writer.ring(ring))?;
+        let of_ring = |ring: &CapturedRing| RingStats { last_seqno: ring.first_seqno - 1, ..RingStats::default() };
+        let stats = CaptureStats { rings: self.rings.iter().map(of_ring).collect() };
+        writer.finish(&CaptureEnd { reason: EndReason::Rotated, ended_epoch_nanos, hurried_events: 0, stats })?;
+        drop(writer);
+        unfinished.publish(true, &ReadFiles::default())
+    }
 }
 
 /// Describes a ring, as far as is needed to know it again.
@@ -88,22 +121,43 @@ mod tests {
     fn the_newest_rings_are_kept_and_the_last_end_of_each() {
         let dir = tempfile::tempdir().unwrap();
         let captures: Vec<CaptureFile> = (0..3_u64).map(|number| captured(dir.path(), number)).collect();
-        let all: Vec<&CaptureFile> = captures.iter().collect();
         let path = dir.path().join("shop.ends");
-        write_ends(&path, &all).unwrap();
-        let first = CaptureFile::open(&path).unwrap();
-        assert_eq!(first.problems(), [""; 0]);
-        let ends = |file: &CaptureFile| -> Vec<(String, u64)> {
+        assert!(CaptureEnds::open(&path).unwrap().is_none());
+        let mut ends = CaptureEnds::default();
+        captures.iter().for_each(|capture| ends.take(capture));
+        ends.write(&path).unwrap();
+        let of_file = |file: &CaptureFile| -> Vec<(String, u64)> {
             next_seqnos_after(file).map(|(identity, next)| (identity.to_string(), next)).collect()
         };
-        let expected: Vec<(String, u64)> = captures.iter().flat_map(ends).collect();
+        let expected: Vec<(String, u64)> = captures.iter().flat_map(of_file).collect();
         assert_eq!(expected.iter().map(|(_, next)| *next).collect::<Vec<_>>(), [2, 3, 4]);
-        assert_eq!(ends(&first), expected);
+        let first = CaptureEnds::open(&path).unwrap().unwrap();
+        assert_eq!(of_file(&first), expected);
         // What the file says already is kept, and the last of each ring counts.
-        write_ends(&path, &[&first, &captures[0]]).unwrap();
-        let again = CaptureFile::open(&path).unwrap();
-        assert_eq!(ends(&again), [&expected[1..], &expected[..1]].concat());
-        let newest: Vec<u64> = ends_of(&all, 2).iter().map(|ring| ring.first_seqno).collect();
-        assert_eq!(newest, [3, 4]);
+        let mut ends = CaptureEnds::default();
+        ends.take(&first);
+        ends.take(&captures[0]);
+        ends.write(&path).unwrap();
+        let again = CaptureEnds::open(&path).unwrap().unwrap();
+        assert_eq!(of_file(&again), [&expected[1..], &expected[..1]].concat());
+    }
+
+    #[test]
+    fn a_damaged_file_is_no_file_without_ends_and_the_oldest_rings_are_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, capture) = (dir.path().join("shop.ends"), captured(dir.path(), 1));
+        let mut ends = CaptureEnds::default();
+        for number in 0..RINGS_MAX as u64 + 5 {
+            ends.set(&CapturedRing { created_epoch_nanos: number + 1, ..capture.rings()[0].clone() }, number + 1);
+        }
+        ends.write(&path).unwrap();
+        let file = CaptureEnds::open(&path).unwrap().unwrap();
+        assert_eq!((file.rings().len(), file.rings()[0].created_epoch_nanos), (RINGS_MAX, 6));
+        let bytes = std::fs::read(&path).unwrap();
+        for cut in [0, 30, 300, bytes.len() - 1] {
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let error = CaptureEnds::open(&path).map(drop).unwrap_err();
+            assert!(error.kind() == CaptureErrorKind::Damaged && error.to_string().contains("remove it"), "{error}");
+        }
     }
 }

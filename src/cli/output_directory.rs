@@ -8,9 +8,12 @@ use eventring::export::{ExportFiles, Format};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// The beginning of the name of an export that is not complete.
+const UNFINISHED: &str = ".eventring.";
 /// The permissions of a new directory: the owner may do everything, the group may read.
 const MODE: u32 = 0o750;
 /// The permissions of its files. All outputs have them.
@@ -107,10 +110,12 @@ fn write_beside<T>(
     let cannot = |error: io::Error| Failure::writing(output, &error);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let mut unnamed = tempfile::Builder::new();
-    unnamed.prefix(".eventring.").permissions(Permissions::from_mode(MODE));
+    unnamed.prefix(UNFINISHED).permissions(Permissions::from_mode(MODE));
     let make = || unnamed.tempdir_in(parent);
     let unfinished =
         removed.as_ref().map_or_else(make, |removed| removed.make(make)).map_err(|error| cannot(io_error(&error)))?;
+    // As long as this program lives, [`remove_abandoned`] leaves the directory.
+    let _lock = lock(unfinished.path()).map_err(cannot)?;
     let written = write(&mut OutputDirectory(unfinished.path()))?;
     sync(unfinished.path()).map_err(cannot)?;
     // From here on, the temporary name may belong to something else.
@@ -132,6 +137,28 @@ fn write_beside<T>(
         let _ = unfinished.keep();
     }
     Ok(written)
+}
+
+/// Removes unfinished exports beside which nobody lives any more: their programs were killed.
+pub(super) fn remove_abandoned(directory: &Path) -> io::Result<()> {
+    for path in entries(directory)? {
+        let is_unfinished =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()));
+        // Links and files are not locked, so they stay.
+        if is_unfinished && path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && lock(&path).is_ok() {
+            // What is no export stays.
+            let _ = remove(&path, Format::Parquet);
+        }
+    }
+    Ok(())
+}
+
+/// Locks a directory, unless another process has locked it.
+fn lock(directory: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
+    rustix::fs::flock(&opened, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+    Ok(opened)
 }
 
 /// Returns the operating system's own error. The message of a temporary directory's error names the temporary path.

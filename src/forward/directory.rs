@@ -3,8 +3,9 @@
 //! Like the batches of a stream, the files say where the next one goes on. A forwarder that died continues after the
 //! newest file, even if nobody has ended that.
 
-use super::kept::{EXTENSION, RetentionLimits, kept_entries, remove, remove_oldest, start_after_newest};
+use super::kept::{EXTENSION, RetentionLimits, ends_path, kept_entries, remove, remove_oldest, start_after_newest};
 use crate::capture::batches::{Batch, BatchOptions, BatchSink, capture_batches};
+use crate::capture::ends::CaptureEnds;
 use crate::capture::{
     BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, NextRing,
     OutputEntry, ReadFiles,
@@ -105,6 +106,8 @@ struct DirectoryState {
     rings_before: usize,
     /// The file that is being written, and its number.
     current: Option<(u32, PathBuf)>,
+    /// The ends of everything that was written under the name.
+    ends: CaptureEnds,
     /// The files of this forwarder that are there, by their number.
     written: BTreeMap<u64, WholeFile>,
     removed_files: u32,
@@ -159,11 +162,13 @@ impl<'d> DirectoryForwarder<'d> {
         whole: &mut dyn FnMut(&Path),
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<(), CaptureError> {
+        let (start, ends) = start_after_newest(self.directory, &self.options.name)?;
+        self.state.borrow_mut().ends = ends;
         let batches = BatchOptions {
             bytes_max: self.file_bytes_max(),
             every: self.options.rotate_every.saturating_mul(2),
             level: self.options.level,
-            start: start_after_newest(self.directory, &self.options.name)?,
+            start,
             filter: self.options.filter.clone(),
             only_new: false,
         };
@@ -205,6 +210,9 @@ impl<'d> DirectoryForwarder<'d> {
     /// # Errors
     /// A file cannot be removed.
     pub fn finish(self) -> Result<Option<CaptureSummary>, CaptureError> {
+        if self.state.borrow().summary.is_some() {
+            self.write_ends()?;
+        }
         self.remove_oldest()?;
         let state = self.state.into_inner();
         if let Some(error) = state.failed {
@@ -221,6 +229,12 @@ impl<'d> DirectoryForwarder<'d> {
         let (bytes, files): (Vec<u64>, Vec<PathBuf>) = left.map(|entry| (entry.bytes, entry.path)).unzip();
         (summary.bytes, summary.files) = (bytes.iter().sum(), files);
         Ok(Some(summary))
+    }
+
+    /// Writes how far everything was written. From then on, no capture is needed to know it.
+    fn write_ends(&self) -> Result<(), CaptureError> {
+        let path = ends_path(self.directory, &self.options.name);
+        self.state.borrow().ends.write(&path).map_err(|error| error.at(&path))
     }
 
     fn remove_oldest(&self) -> Result<(), CaptureError> {
@@ -264,6 +278,7 @@ struct Files<'f, 'd> {
 
 impl BatchSink for Files<'_, '_> {
     fn begin(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn io::Write>, CaptureError> {
+        self.forwarder.write_ends()?;
         self.forwarder.remove_oldest()?;
         let now = Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ");
         let DirectoryForwarder { directory, options, state } = self.forwarder;
@@ -282,6 +297,7 @@ impl BatchSink for Files<'_, '_> {
             Some((part, path)) => {
                 let written = WholeFile { first_ring: state.rings_before, events_by_ring: batch.events_by_ring() };
                 state.written.insert(part.into(), written);
+                state.ends.take_batch(batch);
                 (self.whole)(&path);
                 Ok(())
             }

@@ -1,7 +1,7 @@
 //! The content of a directory under one name: captures, tables made of them, and the ends of what was removed.
 
 use crate::capture::batches::{BatchStart, host_name};
-use crate::capture::ends::write_ends;
+use crate::capture::ends::CaptureEnds;
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile, OutputEntry};
 use std::fs;
 use std::io;
@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime};
 pub(super) const EXTENSION: &str = "evc";
 /// The end of the names of directories that hold the tables of a capture.
 const TABLES_EXTENSION: &str = "parquet";
+/// The end of the name of the file that says how far the rings of a name were written.
+const ENDS_EXTENSION: &str = "ends";
 
 /// The limits of what a directory keeps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,49 +69,74 @@ fn bytes_in(directory: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// Returns the start after everything that was written under this name. A ring that the newest file does not describe
-/// begins after the last file that does, or after its end as the file of ends has it: its program may have ended
-/// before, or the forwarder was killed while it described the rings.
-pub(super) fn start_after_newest(directory: &Path, name: &str) -> Result<BatchStart, CaptureError> {
+/// Returns the start after everything that was written in the directory, and the ends of what was written under this
+/// name. A ring may have been written under another name, which is that of another first ring: it goes on there, too.
+pub(super) fn start_after_newest(directory: &Path, name: &str) -> Result<(BatchStart, CaptureEnds), CaptureError> {
     let mut start = BatchStart::of_host(&host_name());
-    let mut has_newest = false;
+    let mut ends = CaptureEnds::default();
+    let known = CaptureEnds::open(&ends_path(directory, name))?;
+    let mut captures = readable_captures(directory, name, known.is_some())?;
+    if let Some(newest) = captures.first() {
+        start.after(newest);
+    }
+    captures.iter().skip(1).chain(&known).for_each(|older| start.after_older(older));
+    captures.reverse();
+    known.iter().chain(&captures).for_each(|capture| ends.take(capture));
+    for other in names_with_ends(directory)?.iter().filter(|other| *other != name) {
+        // What is wrong with files of other names is said where these are written.
+        let of_other = CaptureEnds::open(&ends_path(directory, other)).ok().flatten();
+        let newest = kept_entries(directory, other)?.into_iter().rfind(|entry| entry.is_capture);
+        let newest = newest.and_then(|entry| CaptureFile::open(&entry.path).ok());
+        of_other.iter().chain(&newest).for_each(|capture| start.after_older(capture));
+    }
+    Ok((start, ends))
+}
+
+/// Returns the captures that a forwarder goes on after, the newest first: only the newest if the ends of the others are
+/// known. The newest is locked by the forwarder that writes it, as long as that lives. Two would write the same events.
+fn readable_captures(directory: &Path, name: &str, is_newest_only: bool) -> Result<Vec<CaptureFile>, CaptureError> {
     let entries = kept_entries(directory, name)?;
+    let mut captures = Vec::new();
     if let Some(newest) = entries.iter().rfind(|entry| entry.is_capture) {
-        // A forwarder has the newest file locked as long as it lives. Two would write the same events.
         OutputEntry::open(&newest.path)?.open_to_append()?;
     }
     for entry in entries.iter().rev().filter(|entry| entry.is_capture) {
         match CaptureFile::open(&entry.path) {
-            Ok(capture) if !capture.rings().is_empty() => {
-                if has_newest {
-                    start.after_older(&capture);
-                } else {
-                    start.after(&capture);
-                }
-                has_newest = true;
-            }
+            Ok(capture) if !capture.rings().is_empty() => captures.push(capture),
             // Something has happened to an older file. What it had may be written again.
-            _ if has_newest => {}
+            _ if !captures.is_empty() => {}
             Err(error) if error.kind() != CaptureErrorKind::NotACapture => return Err(error),
             // Its forwarder was killed before it had written anything.
             _ => remove(&entry.path)?,
         }
+        if is_newest_only && !captures.is_empty() {
+            break;
+        }
     }
-    match CaptureFile::open(&ends_path(directory, name)) {
-        Ok(ends) => start.after_older(&ends),
-        // Without the file, or with a damaged one, rings that ended long ago may be written again.
-        Err(error) if matches!(error.kind(), CaptureErrorKind::NotFound | CaptureErrorKind::NotACapture) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(start)
+    Ok(captures)
 }
 
-fn ends_path(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("{name}.ends"))
+/// Returns the path of the file that says how far the rings of a name were written.
+pub(super) fn ends_path(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.{ENDS_EXTENSION}"))
+}
+
+/// Returns the names under which forwarders have written in a directory.
+fn names_with_ends(directory: &Path) -> Result<Vec<String>, CaptureError> {
+    let read = |error| CaptureError::io("read the directory", error).at(directory);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        if path.extension().is_some_and(|extension| extension == ENDS_EXTENSION) {
+            names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+        }
+    }
+    Ok(names)
 }
 
 /// Removes what is too old, the oldest of what is too much, and captures that are in tables. The capture that is being
-/// written stays, and the newest of the others: the next forwarder goes on after it. Returns what was removed.
+/// written stays, and the newest of the others with its tables: the next forwarder goes on after it. Returns what was
+/// removed.
 pub(super) fn remove_oldest(
     directory: &Path,
     name: &str,
@@ -118,20 +145,19 @@ pub(super) fn remove_oldest(
 ) -> Result<Vec<KeptEntry>, CaptureError> {
     let mut entries = kept_entries(directory, name)?;
     let is_current = |entry: &KeptEntry| Some(entry.path.as_path()) == current;
-    let newest = entries.iter().rposition(|entry| entry.is_capture && !is_current(entry));
+    let newest = entries.iter().rfind(|entry| entry.is_capture && !is_current(entry)).map(|entry| entry.number);
     let mut bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
     let mut go = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
+    for entry in &entries {
         let is_old = limits.max_age.is_some_and(|age| entry.written.elapsed().is_ok_and(|time| time > age));
         let is_too_much = limits.max_bytes.is_some_and(|max| bytes > max);
         let is_in_tables = limits.is_in_tables && entry.is_capture && tables_of(&entry.path).is_dir();
-        let goes = (is_old || is_too_much || is_in_tables) && Some(index) != newest && !is_current(entry);
+        let goes = (is_old || is_too_much || is_in_tables) && Some(entry.number) != newest && !is_current(entry);
         bytes -= if goes { entry.bytes } else { 0 };
         go.push(goes);
     }
     let mut goes = go.into_iter();
     entries.retain(|_| goes.next() == Some(true));
-    remember_ends(directory, name, &entries)?;
     entries.iter().try_for_each(|entry| remove(&entry.path))?;
     Ok(entries)
 }
@@ -139,19 +165,6 @@ pub(super) fn remove_oldest(
 /// Returns the directory of the tables of a capture.
 fn tables_of(capture: &Path) -> PathBuf {
     capture.with_extension(TABLES_EXTENSION)
-}
-
-/// Writes how far the rings of captures were captured, before the captures are removed.
-fn remember_ends(directory: &Path, name: &str, entries: &[KeptEntry]) -> Result<(), CaptureError> {
-    let path = ends_path(directory, name);
-    for entry in entries.iter().filter(|entry| entry.is_capture) {
-        // A capture that cannot be read says nothing.
-        let Ok(removed) = CaptureFile::open(&entry.path) else { continue };
-        let known = CaptureFile::open(&path).ok();
-        let captures: Vec<&CaptureFile> = known.iter().chain([&removed]).collect();
-        write_ends(&path, &captures).map_err(|error| error.at(&path))?;
-    }
-    Ok(())
 }
 
 /// Removes a file or a directory. What is not there any more is removed already.

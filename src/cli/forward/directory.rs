@@ -8,7 +8,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output_directory;
 use crate::cli::saved::{parse_bytes, parse_duration};
 use eventring::__internals::forward::{DirectoryForwarder, DirectoryOptions};
-use eventring::capture::{CaptureError, CaptureFile};
+use eventring::capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use eventring::export::{Format, export_files};
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -77,6 +77,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         options = options.removes_what_is_in_tables();
     }
     let forwarder = DirectoryForwarder::new(directory, options)?;
+    output_directory::remove_abandoned(directory).map_err(|error| Failure::writing(directory, &error))?;
     let rings = RefCell::new(rings);
     let bar = spinner();
     let is_asked_to_end = Cell::new(false);
@@ -121,11 +122,14 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     });
     problems.iter().for_each(|problem| report_problem(true, problem));
     ended?;
-    let Some(summary) = forwarder.finish()? else { return Ok(Exit::Done) };
+    let Some(mut summary) = forwarder.finish()? else { return Ok(Exit::Done) };
+    summary.problems.extend(problems.iter().cloned());
     let mut rings = rings.into_inner();
     if args.json {
         writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
     } else {
+        // These were printed already.
+        summary.problems.truncate(summary.problems.len() - problems.len());
         report::report(&summary, false, None, directory);
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
@@ -138,20 +142,23 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     }
 }
 
-/// Makes a directory of tables beside each capture, unless it is there. Returns the problems, a line each. A capture
-/// that has one stays.
+/// Makes a directory of tables beside each capture, unless it is there. Returns the problems, a line each. A capture that
+/// has one stays.
 fn convert_all(files: &Receiver<PathBuf>) -> Vec<String> {
-    let problem_of = |file: PathBuf| convert(&file).err().map(|error| format!("{}: {error}", file.display()));
-    files.iter().filter_map(problem_of).collect()
+    files.iter().filter_map(|file| convert(&file).err()).map(|error| format!("{error:#}")).collect()
 }
 
 fn convert(file: &Path) -> anyhow::Result<()> {
-    let capture = CaptureFile::open(file)?;
     let output = file.with_extension("parquet");
     // An earlier forwarder may have made it.
     if output.exists() {
         return Ok(());
     }
+    let capture = match CaptureFile::open(file) {
+        // It was too much, or too old, before it could become tables.
+        Err(error) if error.kind() == CaptureErrorKind::NotFound => return Ok(()),
+        capture => capture?,
+    };
     // A signal ends the forwarding in good order, and not in the middle of this.
     output_directory::write_whole_despite_signals(&output, Format::Parquet, |files| {
         Ok(export_files(&capture, Format::Parquet, files)?)
