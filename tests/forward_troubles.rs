@@ -297,6 +297,10 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
     signal(&forwarder, Signal::TERM);
     let run = forwarder.end();
     assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    // What was sent before is in the account.
+    let sent = json_of(&run);
+    assert_eq!((&sent["events"], &sent["rings"][0]["events"]), (&10.into(), &10.into()), "{sent}");
+    assert!(sent["rings"][0]["failed"].as_str().unwrap().ends_with("orders"), "{sent}");
     // The next one sends what is still in the ring.
     place.broker.start_again();
     drop(orders);
@@ -421,4 +425,25 @@ fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
     assert!(said.contains("waiting for batches of the host nosuch in the stream S"), "{said}");
     signal(&receiver, Signal::TERM);
     assert!(receiver.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_broker_that_does_not_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ring, file] = ["orders", "all.evc"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    record(&recorder(&ring), 1);
+    // Nobody answers who connects.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("nats://{}", silent.local_addr().unwrap());
+    for verb in [&["forward", &ring, "--to", &address][..], &["receive", &address, "-o", &file]] {
+        let mut command = Live::start(&[verb, &["--stream", "S"]].concat());
+        let _connected = silent.accept().unwrap();
+        let begin = Instant::now();
+        signal(&command, Signal::INT);
+        let said = line_with(&mut command, "interrupted");
+        assert!(said.contains("before the broker has answered"), "{said}");
+        assert_eq!(command.child.wait().unwrap().code(), Some(1));
+        // Without an answer, the command would wait for 10 seconds.
+        assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    }
 }

@@ -41,6 +41,14 @@ sleep 0.5
 wait "$forward" "$receive"
 cat both.json received.json
 
+echo "── spans at 1,200,000 events a second for 20 s, eventring forward and eventring receive"
+eventring forward "$rings/paced" --wait --to "$to" --stream PACED --json >paced.json 2>/dev/null & forward=$!
+eventring receive "$to" --stream PACED -o paced.evc --wait --until-end --json >paced_received.json & receive=$!
+sleep 0.5
+"$target/release/paced" "$rings/paced:256MiB" 1200000 20
+wait "$forward" "$receive"
+cat paced.json paced_received.json
+
 echo "── what a ring holds, forwarded"
 "$HTTP_SERVICE" --requests 40000 --ring "$rings/held:640MiB" --keep >/dev/null
 (TIMEFORMAT='forward: %R s, %U s of user and %S s of system time'

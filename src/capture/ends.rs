@@ -1,4 +1,4 @@
-//! How far rings were captured whose captures may be gone.
+//! The ends of captures that may be gone: how far their rings were captured.
 //!
 //! The file of ends is a capture without events: it describes the rings, and its account has the last seqno of each. So
 //! it is read like any other capture, and nothing in it is trusted more.

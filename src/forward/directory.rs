@@ -154,8 +154,8 @@ impl<'d> DirectoryForwarder<'d> {
     /// called again with other rings.
     ///
     /// # Errors
-    /// A ring cannot be read, another forwarder writes under this name, or a file cannot be written or removed. What was
-    /// written before the error can be read.
+    /// A ring cannot be read, another forwarder writes under this name, or a file cannot be written or removed. What
+    /// was written before the error can be read.
     pub fn forward(
         &self,
         next_ring: &mut dyn FnMut() -> NextRing,

@@ -94,8 +94,8 @@ pub struct OtlpSummary {
 /// ended.
 ///
 /// `stops` is called several times a second, with the present problem with the collector. When it returns true, what
-/// was recorded until then is still read and sent. If it returns true when the programs have ended already, what was
-/// not sent is given up.
+/// was recorded until then is still read and sent. If it returns true when the programs have ended already and the
+/// collector takes nothing, what was not sent is given up.
 ///
 /// A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in memory; while the
 /// collector does not take them, nothing is read from the rings.
@@ -123,6 +123,7 @@ pub fn forward_otlp(
             programs: Vec::new(),
             may_come_more: true,
             patience: &patience,
+            problem: &problem,
             stops: &mut stops,
             stopped_nanos: None,
         };
@@ -151,6 +152,7 @@ struct Queue<'q> {
     programs: Vec<Reader>,
     may_come_more: bool,
     patience: &'q SendPatience,
+    problem: &'q PresentProblem,
     stops: &'q mut dyn FnMut() -> bool,
     /// The time since which the user wants an end, in nanoseconds since the epoch.
     stopped_nanos: Option<u64>,
@@ -171,11 +173,15 @@ impl Queue<'_> {
 
     /// Looks whether the user wants an end, and whether the programs have ended.
     fn look(&mut self) {
-        if (self.stops)() {
-            self.stopped_nanos.get_or_insert_with(|| Clock::global().now_epoch_nanos());
-        }
         let have_ended =
             || self.programs.iter().all(|ring| !matches!(ring.state(), RingState::Live | RingState::Unknown));
+        if (self.stops)() {
+            self.stopped_nanos.get_or_insert_with(|| Clock::global().now_epoch_nanos());
+            // Nothing more is recorded, and the collector does not take what was.
+            if have_ended() && self.problem.get().is_some() {
+                self.patience.end();
+            }
+        }
         if self.stopped_nanos.is_some() || (!self.may_come_more && have_ended()) {
             self.patience.begin();
         }

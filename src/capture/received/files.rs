@@ -71,8 +71,9 @@ impl ReceivedFiles {
         let mut files = Self { output: output.to_path_buf(), options, part: 0, earlier, stats, begun: Vec::new() };
         if !files.options.rotates() {
             let entry = OutputEntry::open(output)?;
-            let known = if files.options.overwrite { None } else { entry.open_to_append()? };
-            let first = match known {
+            // A file that another receiver writes is not replaced, either.
+            let known = entry.open_to_append()?;
+            let first = match known.filter(|_| !files.options.overwrite) {
                 // A receiver was killed before it had written anything.
                 Some(file) if is_empty(&file) => FirstFile::New(file),
                 Some(file) => FirstFile::Known(file, None),
@@ -99,6 +100,11 @@ impl ReceivedFiles {
                 return Ok(FirstFile::New(file));
             }
             let mut before = None;
+            let first = parts.first().copied().unwrap_or(part);
+            if let Some((_, missing)) = parts.iter().chain([&part]).zip(first..).find(|(part, at)| *part != at) {
+                let message = "this file of the row is missing; bring it back, or choose another name";
+                return Err(CaptureError::new(CaptureErrorKind::Damaged, message).at(&part_path(&self.output, missing)));
+            }
             for part in parts {
                 let path = part_path(&self.output, part);
                 let capture = CaptureFile::open(&path)?;
@@ -185,8 +191,12 @@ impl ReceivedFiles {
 
     /// Returns the paths of all files, the oldest first.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let present = if self.part == 0 { self.output.clone() } else { part_path(&self.output, self.part) };
-        self.earlier.iter().map(|file| file.path.clone()).chain([present]).collect()
+        self.earlier.iter().map(|file| file.path.clone()).chain([self.present()]).collect()
+    }
+
+    /// Returns the path of the present file.
+    pub(super) fn present(&self) -> PathBuf {
+        if self.part == 0 { self.output.clone() } else { part_path(&self.output, self.part) }
     }
 }
 

@@ -45,7 +45,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// The remedy if a file cannot be gone on with.
-const REMEDY: &str = "choose another name, or have it replaced (--force, `overwrite`)";
+const REMEDY: &str = "choose another name, or have it replaced (--force)";
 
 /// The file of a receiver, or the row of its files.
 pub(crate) struct ReceivedCapture {
@@ -108,11 +108,13 @@ impl ReceivedCapture {
     /// The file exists, and no receiver of this stream has written it; another receiver writes it now; or it cannot be
     /// read, written or made.
     pub(crate) fn open(path: &Path, stream: &str, options: ReceivedOptions) -> Result<Self, CaptureError> {
-        let opened = ReceivedFiles::open(path, options).and_then(|(files, first)| match first {
+        let (files, first) = ReceivedFiles::open(path, options).map_err(|error| error.at(path))?;
+        let present = files.present();
+        let opened = match first {
             FirstFile::New(file) => Self::begin(files, file, stream),
             FirstFile::Known(file, before) => Self::go_on(files, file, before.as_deref(), stream),
-        });
-        opened.map_err(|error| error.at(path))
+        };
+        opened.map_err(|error| error.at(&present))
     }
 
     /// Sets the number of blocks up to which the file gets an index.
@@ -154,8 +156,13 @@ impl ReceivedCapture {
         stream: &str,
     ) -> Result<Self, CaptureError> {
         let read = file.try_clone().map_err(|error| CaptureError::io("open it", error))?;
-        let known = CaptureFile::from_file(read)?;
         let refuse = |what: String| Err(CaptureError::new(CaptureErrorKind::Exists, what));
+        let known = match CaptureFile::from_file(read) {
+            Err(error) if error.kind() == CaptureErrorKind::NotACapture => {
+                return refuse(format!("it exists, and no receiver has written it; {REMEDY}"));
+            }
+            known => known?,
+        };
         let Some(last) = known.blocks.iter().rposition(|block| block.header.kind == BlockKind::Place) else {
             return refuse(format!("it exists, and no receiver has written it; {REMEDY}"));
         };

@@ -244,6 +244,10 @@ fn a_row_is_not_gone_on_with_if_it_is_no_receivers_or_another_receiver_writes_it
         assert!(open().unwrap_err().contains("another process writes it"), "{:?}", open());
     }
     assert!(files_beside(&path).len() > 2);
+    drop(first);
+    std::fs::remove_file(dir.path().join("all.0002.evc")).unwrap();
+    let error = open().unwrap_err();
+    assert!(error.contains("all.0002.evc: this file of the row is missing"), "{error}");
 }
 
 #[test]
@@ -279,6 +283,9 @@ fn two_receivers_do_not_write_one_file() {
     let path = dir.path().join("all.evc");
     let first = open(&path);
     let error = ReceivedCapture::open(&path, "S", ReceivedOptions::default()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("another process writes it"), "{error}");
+    let options = ReceivedOptions { overwrite: true, ..ReceivedOptions::default() };
+    let error = ReceivedCapture::open(&path, "S", options).map(drop).unwrap_err();
     assert!(error.to_string().contains("another process writes it"), "{error}");
     drop(first);
     let error = ReceivedCapture::open(&path, "T", ReceivedOptions::default()).map(drop).unwrap_err();

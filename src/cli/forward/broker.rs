@@ -2,10 +2,14 @@
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::open::LOOK_PAUSE;
 use crate::cli::saved::{parse_bytes, parse_duration};
-use eventring::__internals::forward::StreamOptions;
+use eventring::__internals::forward::{EventStream, StreamOptions};
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError};
+use eventring::capture::CaptureError;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// The way to a stream of NATS JetStream.
@@ -102,6 +106,26 @@ impl BrokerArgs {
             options = options.client_certificate(certificate, key);
         }
         Ok(options)
+    }
+}
+
+/// Connects to a broker on another thread, because that may take a while. Ends with an error if the user does not want
+/// to wait any longer: then the thread is left to itself.
+pub(super) fn connect(
+    interrupt: &Interrupt,
+    connect: impl FnOnce() -> Result<EventStream, CaptureError> + Send + 'static,
+) -> anyhow::Result<EventStream> {
+    let (tell, connected) = channel();
+    std::thread::spawn(move || tell.send(connect()));
+    loop {
+        match connected.recv_timeout(LOOK_PAUSE) {
+            Ok(stream) => return Ok(stream?),
+            Err(RecvTimeoutError::Timeout) if !interrupt.came() => {}
+            Err(_) => {
+                let message = "interrupted before the broker has answered; nothing was sent or received";
+                return Err(Failure::new(Exit::Failed, message).into());
+            }
+        }
     }
 }
 

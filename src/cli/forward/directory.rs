@@ -142,8 +142,8 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     }
 }
 
-/// Makes a directory of tables beside each capture, unless it is there. Returns the problems, a line each. A capture that
-/// has one stays.
+/// Makes a directory of tables beside each capture, unless it is there. Returns the problems, a line each. A capture
+/// that has one stays.
 fn convert_all(files: &Receiver<PathBuf>) -> Vec<String> {
     files.iter().filter_map(|file| convert(&file).err()).map(|error| format!("{error:#}")).collect()
 }

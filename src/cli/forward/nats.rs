@@ -1,11 +1,12 @@
 //! Forwarding to NATS JetStream: a thread for each ring.
 
 use super::ForwardArgs;
+use super::broker::connect;
 use super::report::Reports;
 use crate::cli::capture::{AwaitedRings, report_problem};
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
-use eventring::__internals::forward::{EventStream, ForwardOptions, ForwardSummary, forward};
+use eventring::__internals::forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, forward};
 use eventring::capture::{EndReason, NextRing};
 use eventring::reader::Reader;
 use std::ops::ControlFlow;
@@ -35,7 +36,7 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
         options = options.host(host);
     }
     options.host_name()?;
-    let stream = EventStream::open_or_make(&stream)?;
+    let stream = connect(interrupt, move || EventStream::open_or_make(&stream))?;
     stream.other_limits().iter().for_each(|problem| report_problem(false, problem));
     let shall_end = AtomicBool::new(false);
     let reports = Reports::default();
@@ -72,9 +73,9 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
         }
     });
     reports.finish();
-    let Outcomes { of_names, exit } = outcomes;
+    let Outcomes { of_names, failed, exit } = outcomes;
     let summaries: Vec<ForwardSummary> = of_names.into_iter().flat_map(|(_, summaries)| summaries).collect();
-    reports.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries)?;
+    reports.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries, &failed)?;
     summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
     let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
     let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::of_lost_pages(*lost)));
@@ -93,6 +94,8 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
 struct Outcomes {
     /// The names, in the order in which their first rings came, with what was sent.
     of_names: Vec<(String, Vec<ForwardSummary>)>,
+    /// The names whose forwarding has failed, with what was sent of the last ring until then.
+    failed: Vec<(String, ForwardProgress)>,
     /// The exit code of the first failure.
     exit: Option<Exit>,
 }
@@ -109,9 +112,10 @@ impl Outcomes {
     fn end(&mut self, number: usize, joined: thread::Result<OfName>) -> Option<String> {
         let (name, summaries) = self.of_names.get_mut(number)?;
         let (exit, problem) = match joined {
-            Ok(OfName { sent, failure }) => {
+            Ok(OfName { sent, last, failure }) => {
                 *summaries = sent;
                 let failure = failure?;
+                self.failed.extend(last.map(|last| (name.clone(), last)));
                 (Exit::of(&failure), failure.to_string())
             }
             Err(_) => {
@@ -127,6 +131,8 @@ impl Outcomes {
 #[derive(Debug, Default)]
 struct OfName {
     sent: Vec<ForwardSummary>,
+    /// The counts of the ring whose forwarding has failed.
+    last: Option<ForwardProgress>,
     failure: Option<anyhow::Error>,
 }
 
@@ -142,17 +148,24 @@ impl Forwarding<'_> {
     /// Forwards a ring, and then the next ones of its name, if that is wanted.
     fn all_of_name(&self, ring: Reader) -> OfName {
         let mut sent = Vec::new();
-        let failure = self.send_all_of_name(ring, &mut sent).err();
-        OfName { sent, failure }
+        let mut last = None;
+        let failure = self.send_all_of_name(ring, &mut sent, &mut last).err();
+        OfName { sent, last, failure }
     }
 
-    fn send_all_of_name(&self, mut ring: Reader, summaries: &mut Vec<ForwardSummary>) -> anyhow::Result<()> {
+    fn send_all_of_name(
+        &self,
+        mut ring: Reader,
+        summaries: &mut Vec<ForwardSummary>,
+        last: &mut Option<ForwardProgress>,
+    ) -> anyhow::Result<()> {
         loop {
             let report = self.reports.begin();
             let summary = forward(&ring, self.stream, self.options, &mut |progress| {
                 self.reports.set(report, progress);
                 if self.shall_end.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?;
+            });
+            let summary = summary.inspect_err(|_| *last = Some(self.reports.sent(report)))?;
             self.reports.set(report, &summary.sent);
             let has_ended = summary.reason != EndReason::Interrupted;
             summaries.push(summary);
@@ -179,7 +192,7 @@ mod tests {
     #[test]
     fn a_forwarder_that_panics_is_a_failure_and_the_first_failure_decides() {
         let of_names = ["a", "b", "c"].map(|name| (name.to_owned(), Vec::new())).into();
-        let mut outcomes = Outcomes { of_names, exit: None };
+        let mut outcomes = Outcomes { of_names, ..Outcomes::default() };
         assert_eq!(outcomes.end(0, Ok(OfName::default())), None);
         assert_eq!(outcomes.exit, None);
         let problem = outcomes.end(1, Err(Box::new("a panic"))).unwrap();

@@ -145,7 +145,7 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
         one_line(to)
     );
     let problems = [
-        (summary.lost, "events were lost in the rings; the collector was told which"),
+        (summary.lost, "events were lost in the rings"),
         (summary.not_tracked, "spans found no room, and were not sent"),
         (summary.dropped_links, "links were dropped: their spans have more than 128"),
         (summary.apart, "events and links of spans were sent as log records only: their spans do not show them"),

@@ -1,6 +1,6 @@
 //! `eventring receive`.
 
-use super::broker::{BrokerArgs, is_broker};
+use super::broker::{BrokerArgs, connect, is_broker};
 use super::report::{Problems, spinner};
 use super::rings::LiveRings;
 use crate::cli::capture::report_problem;
@@ -13,7 +13,7 @@ use crate::cli::paint::WARNING;
 use crate::cli::saved::{parse_bytes, parse_duration};
 use crate::cli::silence::Silence;
 use eventring::__internals::forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Share};
-use eventring::capture::{CaptureErrorKind, CaptureFile, ReadFiles};
+use eventring::capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
 use serde_json::json;
 use std::cell::RefCell;
@@ -217,13 +217,16 @@ fn awaited(args: &ReceiveArgs) -> String {
 fn open(args: &ReceiveArgs, interrupt: &Interrupt) -> anyhow::Result<EventStream> {
     let options = args.broker.options(&args.from)?;
     loop {
-        match EventStream::open(&options) {
-            Err(error) if args.wait && error.kind() == CaptureErrorKind::NotFound && !interrupt.came() => {
-                std::thread::sleep(STREAM_PAUSE);
-            }
-            stream => return Ok(stream?),
+        let options = options.clone();
+        match connect(interrupt, move || EventStream::open(&options)) {
+            Err(error) if args.wait && is_not_there(&error) && !interrupt.came() => std::thread::sleep(STREAM_PAUSE),
+            stream => return stream,
         }
     }
+}
+
+fn is_not_there(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<CaptureError>().is_some_and(|error| error.kind() == CaptureErrorKind::NotFound)
 }
 
 fn parse_share(text: &str) -> Result<Share, &'static str> {

@@ -90,6 +90,12 @@ impl Reports {
         }
     }
 
+    /// Returns what a forwarder has sent so far.
+    pub(super) fn sent(&self, forwarder: usize) -> ForwardProgress {
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.0.get(forwarder).cloned().unwrap_or_default()
+    }
+
     /// Shows the line of progress, and what is wrong.
     pub(super) fn show(&self) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,16 +125,25 @@ impl Reports {
         self.bar.finish_and_clear();
     }
 
-    /// Prints the counts of all forwarders.
-    pub(super) fn summary(&self, is_json: bool, stream: &str, summaries: &[ForwardSummary]) -> anyhow::Result<()> {
-        let sum = |count: fn(&ForwardProgress) -> u64| summaries.iter().map(|it| count(&it.sent)).sum::<u64>();
+    /// Prints the counts of all forwarders. `failed` are the rings whose forwarding has failed, with what was sent of
+    /// them until then.
+    pub(super) fn summary(
+        &self,
+        is_json: bool,
+        stream: &str,
+        summaries: &[ForwardSummary],
+        failed: &[(String, ForwardProgress)],
+    ) -> anyhow::Result<()> {
+        let each = || summaries.iter().map(|it| &it.sent).chain(failed.iter().map(|(_, sent)| sent));
+        let sum = |count: fn(&ForwardProgress) -> u64| each().map(count).sum::<u64>();
         let (all, lost) = (sum(|sent| sent.events), sum(|sent| sent.lost));
         if is_json {
-            let rings: Vec<Value> = summaries.iter().map(|it| object(&it.sent, Some(&it.subject))).collect();
+            let whole = summaries.iter().map(|it| object(&it.sent, ("subject", &it.subject)));
+            let others = failed.iter().map(|(ring, sent)| object(sent, ("failed", ring)));
+            let rings: Vec<Value> = whole.chain(others).collect();
             let mut total = ForwardProgress::default();
-            summaries.iter().for_each(|summary| total.add(&summary.sent));
-            let mut object = object(&total, None);
-            object["stream"] = stream.into();
+            each().for_each(|sent| total.add(sent));
+            let mut object = object(&total, ("stream", stream));
             object["rings"] = rings.into();
             writeln!(anstream::stdout(), "{object}")?;
             return Ok(());
@@ -164,8 +179,9 @@ fn batches(count: u64) -> String {
     if count == 1 { "1 batch".into() } else { format!("{} batches", grouped(count)) }
 }
 
-fn object(sent: &ForwardProgress, subject: Option<&str>) -> Value {
-    let mut object = json!({
+/// Returns the counts, and whose they are.
+fn object(sent: &ForwardProgress, (whose, name): (&str, &str)) -> Value {
+    json!({
         "batches": sent.batches,
         "events": sent.events,
         "lost": sent.lost,
@@ -173,9 +189,6 @@ fn object(sent: &ForwardProgress, subject: Option<&str>) -> Value {
         "bytes": sent.bytes,
         "resent": sent.resent,
         "restarts": sent.restarts,
-    });
-    if let Some(subject) = subject {
-        object["subject"] = subject.into();
-    }
-    object
+        whose: name,
+    })
 }
