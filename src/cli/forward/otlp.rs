@@ -8,6 +8,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::{grouped, one_line};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::paint::WARNING;
+use crate::cli::saved::parse_duration;
 use eventring::__internals::forward::host_name;
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError, OtlpOptions, OtlpSummary, forward_otlp};
 use eventring::capture::NextRing;
@@ -25,10 +26,10 @@ pub(super) struct OtlpArgs {
     /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too, unless one of the same name is given here
     #[arg(long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
-    /// With otlp://: how long to go on trying to reach the collector after the last event, in seconds
-    /// [default: 30]
-    #[arg(long, value_name = "SECONDS")]
-    patience: Option<u64>,
+    /// With otlp://: how long to go on trying to reach the collector after the last event; a number is seconds
+    /// [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    patience: Option<Duration>,
 }
 
 impl OtlpArgs {
@@ -49,8 +50,8 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
     let mut options = OtlpOptions::new(endpoint).host(Some(host));
-    if let Some(seconds) = args.otlp.patience {
-        options = options.patience(Duration::from_secs(seconds));
+    if let Some(time) = args.otlp.patience {
+        options = options.patience(time);
     }
     let (bar, mut problems) = (spinner(), Problems::with("the collector"));
     let (rings, mut refused) = (RefCell::new(rings), None);
