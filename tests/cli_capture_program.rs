@@ -315,8 +315,7 @@ fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
     live.interrupt();
     let ended = live.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    let error =
-        format!("the capture was interrupted before the ring {} was made; nothing was captured", place.display());
+    let error = format!("interrupted before the ring {} was made; nothing was captured", place.display());
     assert!(ended.err.contains(&error) && !file.exists(), "{ended:?}");
 }
 

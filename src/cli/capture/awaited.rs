@@ -145,7 +145,7 @@ impl AwaitedRings {
             }
             if interrupt.came() {
                 let message = format!(
-                    "the capture was interrupted before {} made; nothing was captured, and no file was written",
+                    "interrupted before {} made; nothing was captured or sent, and no file was written",
                     self.those_awaited("was", "were")
                 );
                 return Err(Failure::new(Exit::NotFound, message).into());
