@@ -116,7 +116,10 @@ pub(super) fn connect(
     connect: impl FnOnce() -> Result<EventStream, CaptureError> + Send + 'static,
 ) -> anyhow::Result<EventStream> {
     let (tell, connected) = channel();
-    std::thread::spawn(move || tell.send(connect()));
+    std::thread::spawn(move || {
+        // Nobody waits for it any longer if the user has ended the command.
+        let _ = tell.send(connect());
+    });
     loop {
         match connected.recv_timeout(LOOK_PAUSE) {
             Ok(stream) => return Ok(stream?),
