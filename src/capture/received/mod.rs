@@ -30,7 +30,7 @@ use crate::capture::columns::RingLayout;
 use crate::capture::end::{CaptureEnd, EndReason};
 use crate::capture::error::{CaptureError, CaptureErrorKind};
 use crate::capture::fit::PartFinder;
-use crate::capture::format::{BlockKind, BlockRef, FileHeader};
+use crate::capture::format::{BlockKind, BlockRef, FileHeader, description_bytes, description_bytes_max};
 use crate::capture::options::CaptureOptions;
 use crate::capture::read::CaptureFile;
 use crate::capture::record::SortKey;
@@ -178,6 +178,13 @@ impl ReceivedCapture {
         let blocks: Vec<BlockRef> = known.blocks[..=last].to_vec();
         let rings = &known.rings[..end.stats.rings.len().min(known.rings.len())];
         let end_offset = known.blocks[last].end();
+        let described = blocks.iter().fold(CaptureEnd::encoded_bytes(rings.len()) as u64, |sum, block| {
+            sum.saturating_add(description_bytes(&block.header))
+        });
+        if described > description_bytes_max(end_offset) {
+            let message = "it has more descriptions than a file of its size can have; receive into a new file";
+            return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
+        }
         let cut = file.set_len(end_offset).and_then(|()| seek_to(&file, end_offset));
         cut.map_err(|error| CaptureError::io_writing("go on with it", error))?;
         let out = Box::new(BufWriter::new(file));
