@@ -13,7 +13,6 @@ use super::read_files::ReadFiles;
 use super::ring::{CapturedRing, RingRole};
 use super::stats::{CaptureStats, RingStats};
 use super::write::CaptureWriter;
-use crate::clock::Clock;
 use std::path::Path;
 
 /// The largest number of rings in such a file. Those that were captured longest ago are forgotten first: their files
@@ -77,12 +76,7 @@ impl CaptureEnds {
         let unfinished = entry.create_unfinished()?;
         let out =
             unfinished.file().try_clone().map_err(|error| CaptureError::io_writing("write it", error).at(path))?;
-        let header = FileHeader {
-            part: 0,
-            started_epoch_nanos: Clock::global().now_epoch_nanos(),
-            started_boot_nanos: crate::shm::boottime_nanos(),
-            started_monotonic_nanos: crate::shm::monotonic_nanos(),
-        };
+        let header = FileHeader::of_now(0);
         let ended_epoch_nanos = header.started_epoch_nanos;
         let mut writer = CaptureWriter::new(Box::new(std::io::BufWriter::new(out)), &header)?;
         self.rings.iter().try_for_each(|ring| writer.ring(ring))?;

@@ -2,6 +2,8 @@
 
 use super::filter_bits::FilterBits;
 use super::wire::{Bytes, put_u32, put_u64};
+use crate::clock::Clock;
+use crate::shm;
 use std::hash::Hasher as _;
 use twox_hash::XxHash3_64;
 
@@ -83,6 +85,16 @@ pub(super) struct FileHeader {
 }
 
 impl FileHeader {
+    /// Makes the header of a file that is begun now.
+    pub(super) fn of_now(part: u32) -> Self {
+        Self {
+            part,
+            started_epoch_nanos: Clock::global().now_epoch_nanos(),
+            started_boot_nanos: shm::boottime_nanos(),
+            started_monotonic_nanos: shm::monotonic_nanos(),
+        }
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         put_u32(&mut out, VERSION);

@@ -78,7 +78,7 @@ mod output;
 mod output_entry;
 mod overlaps;
 mod pace;
-mod parts;
+pub(crate) mod parts;
 mod present;
 mod read;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]

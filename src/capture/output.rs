@@ -14,7 +14,6 @@ use super::sources::{SourceRecorder, SourceRing};
 use super::stats::{CaptureStats, RingStats};
 use super::write::{CaptureWriter, RingCounts, block_bytes_max};
 use crate::clock::Clock;
-use crate::shm;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -413,12 +412,7 @@ impl<'o> Output<'o> {
 }
 
 fn begin_file(parts: &mut Parts<'_>, part: u32, rings: &[SourceRing]) -> Result<CaptureWriter, CaptureError> {
-    let header = FileHeader {
-        part,
-        started_epoch_nanos: Clock::global().now_epoch_nanos(),
-        started_boot_nanos: shm::boottime_nanos(),
-        started_monotonic_nanos: shm::monotonic_nanos(),
-    };
+    let header = FileHeader::of_now(part);
     let mut read = ReadFiles::default();
     rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| read.add_ring(reader));
     let out = parts.next(part, &read)?;

@@ -140,6 +140,17 @@ pub(super) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(".".as_ref())
 }
 
+/// Removes a file. One that is not there any more is removed already.
+#[cfg(feature = "forward")]
+pub(crate) fn remove_file(path: &Path) -> Result<(), CaptureError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(CaptureError::io_writing("remove it", error).at(path))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the path of the file with the number `part`: `trace.evc` becomes `trace.0001.evc`.
 pub(super) fn part_path(output: &Path, part: u32) -> PathBuf {
     let mut name = output.file_stem().unwrap_or_default().to_os_string();

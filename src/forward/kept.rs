@@ -2,6 +2,7 @@
 
 use crate::capture::batches::{BatchStart, host_name};
 use crate::capture::ends::CaptureEnds;
+use crate::capture::parts::remove_file;
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile, OutputEntry};
 use std::fs;
 use std::io;
@@ -16,7 +17,7 @@ const TABLES_EXTENSION: &str = "parquet";
 const ENDS_EXTENSION: &str = "ends";
 
 /// The limits of what a directory keeps.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct RetentionLimits {
     /// The age from which on files are removed.
     pub(super) max_age: Option<Duration>,
@@ -143,6 +144,9 @@ pub(super) fn remove_oldest(
     limits: RetentionLimits,
     current: Option<&Path>,
 ) -> Result<Vec<KeptEntry>, CaptureError> {
+    if limits == RetentionLimits::default() {
+        return Ok(Vec::new());
+    }
     let mut entries = kept_entries(directory, name)?;
     let is_current = |entry: &KeptEntry| Some(entry.path.as_path()) == current;
     let newest = entries.iter().rfind(|entry| entry.is_capture && !is_current(entry)).map(|entry| entry.number);
@@ -169,8 +173,10 @@ fn tables_of(capture: &Path) -> PathBuf {
 
 /// Removes a file or a directory. What is not there any more is removed already.
 pub(super) fn remove(path: &Path) -> Result<(), CaptureError> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    match removed {
+    if !path.is_dir() {
+        return remove_file(path);
+    }
+    match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(CaptureError::io_writing("remove it", error).at(path))
         }

@@ -3,7 +3,7 @@
 use crate::capture::error::{CaptureError, CaptureErrorKind};
 use crate::capture::format::{BlockKind, HEADER_BYTES};
 use crate::capture::output_entry::OutputEntry;
-use crate::capture::parts::{directory_of, part_path};
+use crate::capture::parts::{directory_of, part_path, remove_file};
 use crate::capture::read::CaptureFile;
 use crate::capture::read_files::ReadFiles;
 use crate::capture::stats::CaptureStats;
@@ -125,7 +125,7 @@ impl ReceivedFiles {
     /// # Errors
     /// A file cannot be removed.
     pub(super) fn remove_begun(&mut self) -> Result<(), CaptureError> {
-        self.begun.drain(..).try_for_each(|(_, path)| remove(&path))
+        self.begun.drain(..).try_for_each(|(_, path)| remove_file(&path))
     }
 
     /// Returns the numbers of the files that are there.
@@ -159,7 +159,7 @@ impl ReceivedFiles {
         let mut removed = CaptureStats::default();
         while self.options.keep_files.is_some_and(|max| self.earlier.len() + 1 > max.max(1)) {
             let Some(oldest) = self.earlier.pop_front() else { break };
-            remove(&oldest.path)?;
+            remove_file(&oldest.path)?;
             self.stats.take_away(&oldest.stats);
             removed.add(&oldest.stats);
         }
@@ -217,14 +217,5 @@ fn is_only_begun(file: &File) -> Result<bool, CaptureError> {
             Ok(file.metadata().is_ok_and(|metadata| metadata.len() < HEADER_BYTES))
         }
         Err(error) => Err(error),
-    }
-}
-
-fn remove(path: &Path) -> Result<(), CaptureError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(CaptureError::io_writing("remove it", error).at(path))
-        }
-        _ => Ok(()),
     }
 }

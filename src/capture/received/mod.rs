@@ -30,7 +30,7 @@ use crate::capture::columns::RingLayout;
 use crate::capture::end::{CaptureEnd, EndReason};
 use crate::capture::error::{CaptureError, CaptureErrorKind};
 use crate::capture::fit::PartFinder;
-use crate::capture::format::{BlockKind, BlockRef, FileHeader, description_bytes, description_bytes_max};
+use crate::capture::format::{BlockKind, BlockRef, FileHeader};
 use crate::capture::options::CaptureOptions;
 use crate::capture::read::CaptureFile;
 use crate::capture::record::SortKey;
@@ -178,17 +178,15 @@ impl ReceivedCapture {
         let blocks: Vec<BlockRef> = known.blocks[..=last].to_vec();
         let rings = &known.rings[..end.stats.rings.len().min(known.rings.len())];
         let end_offset = known.blocks[last].end();
-        let described = blocks.iter().fold(CaptureEnd::encoded_bytes(rings.len()) as u64, |sum, block| {
-            sum.saturating_add(description_bytes(&block.header))
-        });
-        if described > description_bytes_max(end_offset) {
+        let out = file.try_clone().map_err(|error| CaptureError::io("open it", error))?;
+        let writer = CaptureWriter::after(Box::new(BufWriter::new(out)), blocks.clone(), rings)?;
+        if !writer.has_room_for(0, rings.len()) {
             let message = "it has more descriptions than a file of its size can have; receive into a new file";
             return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
         }
         let cut = file.set_len(end_offset).and_then(|()| seek_to(&file, end_offset));
         cut.map_err(|error| CaptureError::io_writing("go on with it", error))?;
-        let out = Box::new(BufWriter::new(file));
-        let mut received = Self::with(files, CaptureWriter::after(out, blocks.clone(), rings)?, stream)?;
+        let mut received = Self::with(files, writer, stream)?;
         received.started_epoch_nanos = known.header.started_epoch_nanos;
         (received.place, received.stored_epoch_nanos) = (sequence, stored_epoch_nanos);
         for (ring, stats) in rings.iter().zip(end.stats.rings) {
@@ -344,12 +342,7 @@ fn without_shared_text(ring: &CapturedRing, rings: &[ReceivedRing]) -> CapturedR
 
 /// Writes the header of a file. Returns the time that it states.
 fn begin_file(file: File, part: u32) -> Result<(CaptureWriter, u64), CaptureError> {
-    let header = FileHeader {
-        part,
-        started_epoch_nanos: Clock::global().now_epoch_nanos(),
-        started_boot_nanos: crate::shm::boottime_nanos(),
-        started_monotonic_nanos: crate::shm::monotonic_nanos(),
-    };
+    let header = FileHeader::of_now(part);
     Ok((CaptureWriter::new(Box::new(BufWriter::new(file)), &header)?, header.started_epoch_nanos))
 }
 
