@@ -155,6 +155,7 @@ fn a_wrong_command_line_has_code_2() {
         &["demo", "--seconds", "-1"],
         &["snapshot", "x", "--level", "23"],
         &["capture", "x", "--rotate-size", "0"],
+        &["capture", "x", "--rotate-every", "0s"],
     ] {
         let run = program::run(arguments);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?}");

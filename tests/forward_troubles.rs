@@ -391,6 +391,28 @@ fn options_that_a_destination_does_not_have_are_refused() {
 }
 
 #[test]
+fn limits_of_nothing_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ring, out] = ["orders", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    record(&recorder(&ring), 1);
+    let to = ["forward", &ring, "--to", &out];
+    let from = ["receive", "nats://127.0.0.1:9", "--stream", "S", "-o", &out];
+    for (words, option, value, what) in [
+        (&to[..], "--rotate-every", "0s", "a time"),
+        (&to, "--rotate-size", "0", "a size"),
+        (&to, "--max-age", "0", "a time"),
+        (&to, "--max-bytes", "0", "a size"),
+        (&from, "--rotate-every", "0", "a time"),
+        (&from, "--rotate-size", "0", "a size"),
+    ] {
+        let refused = run(&[words, &[option, value]].concat());
+        let is_said = refused.err.contains(&format!("expected {what} greater than 0"));
+        assert!(refused.code == Some(2) && is_said, "{words:?} {option}: {refused:?}");
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
 fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
     let Some(place) = Place::new() else { return };
     let (ring, address) = (place.path("orders"), place.broker.address());

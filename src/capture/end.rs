@@ -37,8 +37,10 @@ impl EndReason {
         Self::Unreadable,
     ];
 
-    /// Returns true if nothing more comes from any of the rings.
-    pub(crate) fn is_final(self) -> bool {
+    /// Returns true if nothing more comes from any of the rings: all writers have ended or died, or what they record
+    /// cannot be read any more.
+    #[must_use]
+    pub fn is_final(self) -> bool {
         matches!(self, Self::WritersEnded | Self::Truncated | Self::Unreadable)
     }
 }

@@ -174,10 +174,13 @@ impl CaptureFile {
         self.is_truncated = true;
         let events = self.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
         let records = events.fold(0_u64, |sum, block| sum.saturating_add(block.header.records));
+        let readable = match self.file_bytes {
+            bytes if bytes == offset => format!("all {bytes} bytes"),
+            bytes => format!("{offset} of {bytes} bytes"),
+        };
         self.problems.push(format!(
-            "truncated: {offset} of {} bytes can be read, which hold {records} events and gaps; its end and index are missing: it is still being written, or \
-             whoever wrote or copied it was stopped",
-            self.file_bytes
+            "truncated: {readable} can be read, which hold {records} events and gaps; its end and index are missing: it \
+             is still being written, or whoever wrote or copied it was stopped"
         ));
         Ok(())
     }

@@ -214,6 +214,23 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, &'static str> {
     ByteCount::parse(text).map(|ByteCount(bytes)| bytes)
 }
 
+/// Parses the size of a file, or of files together, which is greater than 0: with size 0, every event would get a file
+/// of its own, or none would stay.
+pub(super) fn parse_file_bytes(text: &str) -> Result<u64, &'static str> {
+    parse_bytes(text).and_then(|bytes| match bytes {
+        0 => Err("expected a size greater than 0, like 500k, 100M or 2GiB"),
+        bytes => Ok(bytes),
+    })
+}
+
+/// Parses the time for which a file is written, or kept. It is greater than 0, as sizes of files are.
+pub(super) fn parse_file_time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).and_then(|time| match time {
+        Duration::ZERO => Err("expected a time greater than 0, like 500ms, 10s, 2m, 1h30m or 7d".to_owned()),
+        time => Ok(time),
+    })
+}
+
 /// The longest time on the command line: 100 years. So a time can be added to any clock, and counted in nanoseconds.
 const DURATION_MAX: Duration = Duration::from_secs(876_000 * 3600);
 

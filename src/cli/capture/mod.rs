@@ -16,7 +16,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
 use crate::cli::paint::WARNING;
 use crate::cli::processes::{FollowedPrograms, ProcessArgs};
-use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
+use crate::cli::saved::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time, stdout_twice};
 use eventring::capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, OutputKind, capture_rings,
     capture_rings_to,
@@ -65,7 +65,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
     rotate_size: Option<u64>,
     /// Begin a new file after this time
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
     rotate_every: Option<Duration>,
     /// Keep only the last FILES files; events in removed files are no loss, and are counted as removed
     #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
@@ -288,14 +288,6 @@ fn copy(
             summary.map_err(of_output)
         }
     }
-}
-
-/// Parses a size greater than 0: with size 0, every event would get a file of its own.
-fn parse_file_bytes(text: &str) -> Result<u64, &'static str> {
-    parse_bytes(text).and_then(|bytes| match bytes {
-        0 => Err("expected a size greater than 0, like 500k, 100M or 2GiB"),
-        bytes => Ok(bytes),
-    })
 }
 
 fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {

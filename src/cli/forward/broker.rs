@@ -4,7 +4,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::LOOK_PAUSE;
-use crate::cli::saved::{parse_bytes, parse_duration};
+use crate::cli::saved::{parse_file_bytes, parse_file_time};
 use eventring::__internals::forward::{EventStream, StreamOptions};
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError};
 use eventring::capture::CaptureError;
@@ -39,10 +39,10 @@ pub(super) struct BrokerArgs {
 #[derive(clap::Args)]
 pub(super) struct RetentionArgs {
     /// Age from which on batches of a stream that is made, or files, are removed
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
     pub(super) max_age: Option<Duration>,
     /// Size of all of them together; when there is more, the oldest are removed
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
     pub(super) max_bytes: Option<u64>,
 }
 

@@ -6,7 +6,7 @@ use crate::cli::capture::{AwaitedRings, report, report_problem};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output_directory;
-use crate::cli::saved::{parse_bytes, parse_duration};
+use crate::cli::saved::{parse_file_bytes, parse_file_time};
 use eventring::__internals::forward::{DirectoryForwarder, DirectoryOptions};
 use eventring::capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use eventring::export::{Format, export_files};
@@ -24,10 +24,10 @@ pub(super) struct DirectoryArgs {
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<FileFormat>,
     /// Begin a new file in the directory after this time [default: 5m]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
     rotate_every: Option<Duration>,
     /// Begin a new file in the directory when the present one has this size [default: 256M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
     rotate_size: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
 use crate::cli::output_directory;
 use crate::cli::paint::WARNING;
-use crate::cli::saved::{parse_bytes, parse_duration};
+use crate::cli::saved::{parse_duration, parse_file_bytes, parse_file_time};
 use crate::cli::silence::Silence;
 use eventring::__internals::forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Share};
 use eventring::capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
@@ -42,10 +42,10 @@ pub(in crate::cli) struct ReceiveArgs {
     #[arg(short, long)]
     force: bool,
     /// Begin a new file before the present one has more than this: FILE.0001.evc and so on
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
     rotate_size: Option<u64>,
     /// Begin a new file with the first batch after this time
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
     rotate_every: Option<Duration>,
     /// Keep only the last files
     #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]

@@ -2,7 +2,7 @@
 
 use crate::cli::exit::{Exit, Failure};
 use eventring::__internals::tracing::ReplayedRecorder;
-use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingRole};
+use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use eventring::reader::Descriptor;
 use eventring::recorder::{ContentDescription, Recorder};
 use std::collections::{HashMap, HashSet};
@@ -129,7 +129,7 @@ impl LiveRings {
                 });
                 let whole_until = whole_until.min().unwrap_or(0).max(end.ended_epoch_nanos.saturating_sub(WAIT_NANOS));
                 live.pause = std::mem::replace(&mut live.came, Instant::now()).elapsed();
-                live.record_waiting(whole_until, is_final(end.reason));
+                live.record_waiting(whole_until, end.reason.is_final());
             }
         }
         Ok(())
@@ -192,11 +192,6 @@ impl LiveRings {
 
 fn identity(ring: &CapturedRing) -> Identity {
     (ring.host.clone(), ring.name.clone(), ring.pid, ring.created_epoch_nanos)
-}
-
-/// Returns true if nothing more comes from the rings of a batch.
-fn is_final(reason: EndReason) -> bool {
-    !matches!(reason, EndReason::Rotated | EndReason::Interrupted)
 }
 
 /// Returns the index of the ring with which a ring is one recorder.

@@ -3,9 +3,8 @@
 use super::action::parse_command;
 use super::names::NameTemplate;
 use super::policy::{Limits, MaxInTime, parse_files, parse_max};
-use crate::cli::capture::parse_file_bytes;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::saved::{parse_bytes, parse_duration};
+use crate::cli::saved::{parse_bytes, parse_duration, parse_file_bytes};
 use eventring::capture::RollingOptions;
 use eventring::live::Condition;
 use std::path::{Path, PathBuf};
