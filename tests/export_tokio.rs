@@ -1,5 +1,5 @@
-//! 200,000 tasks on tokio's threads. The span view of the export has each task once, with its true time. The thread
-//! view has each time slice that a thread spent in a task.
+//! 40,000 tasks on tokio's threads, or as many as `EVENTRING_TOKIO_TASKS` says. The span view of the export has each
+//! task once, with its true time. The thread view has each time slice that a thread spent in a task.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -13,8 +13,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::{Instrument as _, info_span};
 
-const TASKS: u64 = 200_000;
 const TASKS_AT_ONCE: u64 = 1_000;
+
+/// Returns the number of tasks, some thousands.
+fn tasks() -> u64 {
+    let tasks = std::env::var("EVENTRING_TOKIO_TASKS").map_or(40_000, |tasks| tasks.parse().unwrap());
+    tasks / TASKS_AT_ONCE * TASKS_AT_ONCE
+}
 
 fn now_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
@@ -26,7 +31,7 @@ fn run_tasks() -> HashMap<u64, (u64, u64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     runtime.block_on(async {
         let mut times = HashMap::new();
-        for batch in 0..TASKS / TASKS_AT_ONCE {
+        for batch in 0..tasks() / TASKS_AT_ONCE {
             let mut tasks = Vec::new();
             for number in batch * TASKS_AT_ONCE..(batch + 1) * TASKS_AT_ONCE {
                 tasks.push(tokio::spawn(async move {
@@ -67,6 +72,7 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
     /// The tolerance between the recorder's clock and the system's clock. The clocks agree within a microsecond, but
     /// other programs can interrupt the test between two readings.
     const CLOCK_NANOS: u64 = 20_000;
+    let tasks = tasks();
     let dir = tempfile::tempdir().unwrap();
     let ring = dir.path().join("tasks");
     let recorder = PerfRecorder::builder().config(&ring).shifts(21, 26).prefault(false).keep(true).build().unwrap();
@@ -81,10 +87,10 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
 
     let capture = CaptureFile::open(&file).unwrap();
     let summary = summarize(&capture).unwrap();
-    assert_eq!((summary.spans.len(), summary.spans[0].count, summary.spans[0].open), (1, TASKS, 0));
+    assert_eq!((summary.spans.len(), summary.spans[0].count, summary.spans[0].open), (1, tasks, 0));
 
     let spans = slices(&capture, View::Span);
-    assert_eq!(spans.len() as u64, TASKS);
+    assert_eq!(spans.len() as u64, tasks);
     let mut walls: HashMap<u64, (u64, u64)> = HashMap::new();
     for span in &spans {
         let number = span["args"]["number"].as_u64().unwrap();
@@ -114,7 +120,7 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
     assert_eq!(busy, summary.spans[0].busy_nanos);
     // Each poll of a task enters its span, and each enter gives a slice. Each task is polled at least twice, before
     // and after it yields. (Dropping the task enters the span once more.)
-    assert!(of_span.len() as u64 == TASKS && of_span.values().all(|slices| *slices >= 2));
+    assert!(of_span.len() as u64 == tasks && of_span.values().all(|slices| *slices >= 2));
     assert!(by_thread.len() <= 5, "tracks: {}", by_thread.len());
     for slices in by_thread.values_mut() {
         slices.sort_unstable();

@@ -43,7 +43,7 @@ fn field(index: u8, value: u64) -> Vec<u8> {
 
 /// Feeds an engine with more than an hour: requests with queries, log records, threads that come and go, losses, and
 /// spans whose close is lost. Returns the memory in KiB after ten simulated minutes, and at the end. With `keep`, the
-/// watcher keeps what it sees of each closed span.
+/// watcher keeps what it sees of each closed span, and the end is after twenty minutes.
 fn an_hour(keep: bool) -> Vec<u64> {
     let conditions = ["open>60ms", "span=never dur>1s", "rate(span=request,10s)<1/h", "p99(span=query)>10s"];
     let conditions: Vec<Condition> = conditions.iter().map(|text| text.parse().unwrap()).collect();
@@ -59,7 +59,7 @@ fn an_hour(keep: bool) -> Vec<u64> {
     };
     let mut at_ten_minutes = 0;
     // A step is 10 ms. An hour and ten minutes have 420,000.
-    for step in 0..420_000_u64 {
+    for step in 0..if keep { 120_000 } else { 420_000_u64 } {
         let nanos = START + step * 10 * MILLI;
         let id = step * 4 + 1;
         let thread_id = step as u32 / 50 + 1;
@@ -107,7 +107,7 @@ fn an_engine_takes_no_more_memory_after_an_hour_than_after_ten_minutes() {
     // All that are not tested at a tick are tested at their close.
     assert!(measured[2] >= 420 && measured[3] == 42 && measured[4] == 0, "{measured:?}");
     let control = in_child(test, "keep", |argument| an_hour(argument == "keep"));
-    assert!(control[1].saturating_sub(control[0]) > 100 << 10, "{control:?}");
+    assert!(control[1].saturating_sub(control[0]) > 16 << 10, "{control:?}");
 }
 
 /// Opens a million spans with a few fields, and enters them. Returns the peak of the memory in KiB.
@@ -119,9 +119,9 @@ fn a_million_open_spans(argument: &str) -> Vec<u64> {
         stream.thread(1, "worker");
     }
     let before = status_kib("VmHWM");
+    let payload: Vec<u8> = (0..fields).flat_map(|index| field(index as u8, 7)).collect();
     for id in 1..=1_000_000 {
         let ext = PerfExt { thread_id: 1, field_count: fields, ..PerfExt::of_span(id, 1) };
-        let payload: Vec<u8> = (0..fields).flat_map(|index| field(index as u8, id)).collect();
         stream.quiet(START + id, PerfEvent::SpanNew, ext, &payload);
     }
     let open = stream.core.processes[0].replay.len() as u64;
