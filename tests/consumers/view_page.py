@@ -80,6 +80,16 @@ def colour(page, frame, name):
     return None
 
 
+def copies(page):
+    """Returns the names of the copies that stay. A page that goes away takes its copy along within some seconds."""
+    for _ in range(50):
+        names = page.evaluate("async () => await caches.keys()")
+        if not names:
+            return []
+        page.wait_for_timeout(100)
+    return names
+
+
 def main():
     address = sys.argv[1]
     with sync_playwright() as playwright:
@@ -106,11 +116,12 @@ def main():
         if "EVENTRING_SCREENSHOT" in os.environ:
             page.wait_for_timeout(2000)
             frame.page.screenshot(path=os.environ["EVENTRING_SCREENSHOT"])
-        # The copy that the UI keeps of the trace goes with the page.
-        page.goto("about:blank")
+        # The copy that the UI keeps of the trace goes with the page. The server ends soon after the page has gone, so the
+        # other page is loaded before.
         other = context.new_page()
         other.goto(urllib.parse.urljoin(address, "page.css"))
-        answers["copies"] = other.evaluate("async () => await caches.keys()")
+        page.goto("about:blank")
+        answers["copies"] = copies(other)
         context.close()
         browser.close()
     json.dump(answers, sys.stdout)
