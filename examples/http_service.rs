@@ -217,7 +217,8 @@ impl Options {
 
     /// Makes the recorder. It has several rings under one name, and each thread records to one of them.
     fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
-        let recorder = PerfRecorder::builder().config(&self.ring).keep(self.keep).build()?;
+        let keep = self.keep || std::env::var("EVENTRING_KEEP").is_ok_and(|keep| keep == "1");
+        let recorder = PerfRecorder::builder().config(&self.ring).keep(keep).build()?;
         #[cfg(feature = "server")]
         if let Some(error) = eventring::control::environment_error() {
             eprintln!("warning: no server was started: {error}");

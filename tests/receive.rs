@@ -160,3 +160,47 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     let lone = place.receive(&row, &["--keep", "2"]);
     assert_eq!(lone.code, Some(2), "{lone:?}");
 }
+
+#[test]
+fn a_receiver_of_other_hosts_adds_what_its_file_lacks() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
+    let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
+    assert!((0..10).all(|_| recorder.record(7, [0; 4], b"an order") != 0));
+    drop(recorder);
+    for host in ["a", "b", "c", "d"] {
+        assert_eq!(place.forward_as(host, &[&ring]).json()["events"], 10);
+    }
+    let (file, row) = (place.path("some.evc"), place.path("row.evc"));
+    let events = |file: &str, more: &[&str]| place.receive(file, more).json()["events"].as_u64().unwrap();
+    assert_eq!(events(&file, &["--host", "d"]), 10);
+    // With the same selection, it goes on where it was.
+    assert_eq!(place.receive(&file, &["--host", "d"]).json()["batches"], 0);
+    assert_eq!(events(&file, &["--host", "b"]), 20);
+    assert_eq!(events(&file, &[]), 40);
+    // The last batch was there already, so its place is not known.
+    assert_eq!(place.receive(&file, &[]).json()["batches"], 1);
+    let size = ["--rotate-size", "1M"];
+    let part = events(&row, &[&size[..], &["--share", "1/2"]].concat());
+    assert!((1..40).contains(&part), "{part}");
+    let both = place.receive(&row, &[&size[..], &["--share", "2/2"]].concat()).json();
+    assert!(both["events"] == 40 && both["lost"] == 0, "{both}");
+}
+
+#[test]
+fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
+    let Some(place) = Place::new() else { return };
+    forward_service(&place, "h");
+    let (file, address) = (place.path("all.evc"), place.broker.address());
+    let mut receive = program(&["receive", &address, "--stream", "S", "-o", &file]);
+    let mut receive = receive.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::fs::remove_file(&file).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&receive), rustix::process::Signal::INT).unwrap();
+    let mut said = String::new();
+    receive.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!receive.wait().unwrap().success() && said.contains("all.evc: it was removed"), "{said}");
+}

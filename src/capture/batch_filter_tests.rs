@@ -90,8 +90,15 @@ fn parents(path: &Path, filter: &BatchFilter, batches_max: usize) -> BTreeMap<u6
             Ok(())
         };
         let every = Duration::from_millis(20);
-        let options =
-            BatchOptions { bytes_max: 1 << 20, every, level: 1, start, filter: filter.clone(), only_new: false };
+        let options = BatchOptions {
+            bytes_max: 1 << 20,
+            payload_bytes_max: 1 << 19,
+            every,
+            level: 1,
+            start,
+            filter: filter.clone(),
+            only_new: false,
+        };
         let mut sink = BatchesInMemory::new(&mut send);
         let result = capture_batches(&mut next_ring, &mut sink, &options, &mut |_| ControlFlow::Continue(()));
         if let Err(error) = &result {

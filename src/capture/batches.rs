@@ -96,6 +96,16 @@ impl BatchStart {
         Self { recorder, opened: Some(OpenedShards::default()), ..Self::of_host(host) }
     }
 
+    /// Does some work before the capture begins, and opens the shards that the recorder has meanwhile. `shard0` is that
+    /// of [`Self::of_recorder`].
+    #[cfg(feature = "forward")]
+    pub(crate) fn open_shards_during<T>(&self, shard0: &Reader, work: impl FnOnce() -> T) -> T {
+        match &self.opened {
+            Some(opened) => opened.open_during(shard0, work),
+            None => work(),
+        }
+    }
+
     /// Returns true if the batch is of the recorder of [`Self::of_recorder`]. Each batch describes its shard 0.
     pub(crate) fn is_recorder_of(&self, batch: &CaptureFile) -> bool {
         batch.rings().iter().any(|ring| self.recorder.as_ref() == Some(&RingIdentity::of(ring)))
@@ -222,8 +232,10 @@ pub(super) fn process_key(reader: &Reader) -> u64 {
 /// The settings of a capture into batches.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchOptions {
-    /// The largest size of a batch, in bytes. Payloads of more than half of it are left out, and counted.
+    /// The size of a batch, in bytes. It is larger only if it holds a single event.
     pub(crate) bytes_max: u64,
+    /// The largest size of a payload, in bytes. Larger ones are left out, and counted.
+    pub(crate) payload_bytes_max: u64,
     /// The longest time between the recording of an event and the end of its batch, if the capture keeps up.
     pub(crate) every: Duration,
     pub(crate) level: i32,
@@ -408,7 +420,7 @@ pub(crate) fn capture_batches(
     capture = capture.rotate_bytes(options.bytes_max).rotate_every(half);
     capture.wait_max = (half / 2).min(Pace::WAIT_MAX);
     capture.payload_bytes_max =
-        usize::try_from(options.bytes_max / 2).map_or(PAYLOAD_BYTES_MAX, |max| max.min(PAYLOAD_BYTES_MAX));
+        usize::try_from(options.payload_bytes_max).map_or(PAYLOAD_BYTES_MAX, |max| max.min(PAYLOAD_BYTES_MAX));
     capture.start = options.start.clone();
     capture.filter = options.filter.clone();
     capture.only_new = options.only_new;
@@ -439,7 +451,8 @@ pub fn follow_rings(
     let every = every.max(EVERY_MIN);
     let (start, filter) = (BatchStart::default(), BatchFilter::new());
     let level = CaptureOptions::DEFAULT_LEVEL;
-    let options = BatchOptions { bytes_max: BATCH_BYTES_MAX, every, level, start, filter, only_new };
+    let (bytes_max, payload_bytes_max) = (BATCH_BYTES_MAX, BATCH_BYTES_MAX / 2);
+    let options = BatchOptions { bytes_max, payload_bytes_max, every, level, start, filter, only_new };
     let mut rings = rings.into_iter();
     let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
     let is_over = std::cell::Cell::new(false);

@@ -175,12 +175,14 @@ impl<'o> Output<'o> {
                         self.tables.truncate(tables.0);
                         self.table_entries = tables.1;
                         self.rings[records.ring as usize].blocks.restart();
+                        let is_new = !self.has_records;
                         if !self.rotate_for(block.bytes() + blocks_bytes)? {
                             return Ok(false);
                         }
                         self.collect_blocks(records, &part);
-                        if block.bytes() as u64 <= self.room() {
-                            // The new file may have room for more than one event.
+                        if !is_new && block.bytes() as u64 <= self.room() {
+                            // The next file may have room for more than one event. (A file that is new already has none,
+                            // because of the tables that all these events need.)
                             let rest = records.part(one.events.start..records.events.len());
                             self.finder.encode(records, &rest, &layout, block)?;
                             part = rest;

@@ -166,6 +166,7 @@ impl<'d> DirectoryForwarder<'d> {
         self.state.borrow_mut().ends = ends;
         let batches = BatchOptions {
             bytes_max: self.file_bytes_max(),
+            payload_bytes_max: u64::MAX,
             every: self.options.rotate_every.saturating_mul(2),
             level: self.options.level,
             start,

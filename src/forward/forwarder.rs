@@ -146,11 +146,14 @@ pub fn forward(
     let subject = subject_of(stream.name(), &host, &name, ring.info().content_type);
     let watched = RefCell::new(Watched::new(progress));
     let start = BatchStart::of_recorder(&host, ring);
-    let mut sender = BatchSender::new(stream, subject.clone(), start, &watched)?;
+    let ask = || BatchSender::new(stream, subject.clone(), start.clone(), &watched);
+    let mut sender = start.open_shards_during(ring, ask)?;
     check_that_it_goes_on(ring, &sender.start, &subject)?;
     loop {
         let batches = BatchOptions {
             bytes_max: stream.batch_bytes_max(),
+            // A broker takes no larger batch, even for a single event.
+            payload_bytes_max: stream.batch_bytes_max() / 2,
             every: options.every,
             level: options.level,
             start: sender.start.clone(),

@@ -129,8 +129,8 @@ pub struct ReceiveSummary {
 
 /// A receiver of batches, which writes them into a capture file.
 ///
-/// The file remembers how far it has come. So a receiver that was killed goes on where it was, with the same file. Two
-/// receivers cannot write one file.
+/// The file remembers how far it has come. So a receiver that was killed goes on where it was, with the same file. A
+/// receiver of other hosts, rings or shares adds what the file lacks of them. Two receivers cannot write one file.
 pub struct Receiver {
     stream: EventStream,
     file: ReceivedCapture,
@@ -151,16 +151,23 @@ impl Receiver {
     /// # Errors
     /// The file cannot be made, or it exists and is of another stream or no receiver's, or another receiver writes it.
     pub fn open(stream: EventStream, output: &Path, options: &ReceiverOptions) -> Result<Self, CaptureError> {
-        let file = ReceivedCapture::open(output, stream.name(), options.files.clone())?;
+        let filter = filter_of(stream.name(), options.host.as_deref(), options.ring.as_deref());
+        let selection = match options {
+            ReceiverOptions { share: Some(Share { part, of }), .. } => format!("{filter} {part}/{of}"),
+            ReceiverOptions { host: None, ring: None, .. } => String::new(),
+            _ => filter.clone(),
+        };
+        let file =
+            ReceivedCapture::open(output, stream.name(), ReceivedOptions { selection, ..options.files.clone() })?;
         Ok(Self {
-            filter: filter_of(stream.name(), options.host.as_deref(), options.ring.as_deref()),
+            filter,
+            lacks_earlier: file.has_other_selection(),
             stream,
             file,
             share: options.share,
             state: ReceiveProgress::default(),
             last_batch: Instant::now(),
             trusted_from: u64::MAX,
-            lacks_earlier: false,
         })
     }
 
@@ -174,7 +181,7 @@ impl Receiver {
     /// a second. `added` is called with each batch of which the file has got something.
     ///
     /// # Errors
-    /// The file cannot be written. What was written before can be read.
+    /// The file cannot be written, or was removed meanwhile. What was written before can be read.
     pub fn run(
         mut self,
         added: &mut dyn FnMut(&CaptureFile),
@@ -220,6 +227,7 @@ impl Receiver {
             }
         }
         self.count();
+        self.file.check_name()?;
         let files = self.file.paths();
         let (stats, bytes) = self.file.finish()?;
         let state = ReceiveProgress { bytes, ..self.state };
@@ -257,6 +265,7 @@ impl Receiver {
         if self.lacks_earlier || self.share.is_some_and(|share| !share.has(&batch.subject)) {
             return Ok(());
         }
+        self.file.check_name()?;
         let Ok(capture) = read_batch(&batch.bytes) else {
             self.state.refused += 1;
             return Ok(());

@@ -23,6 +23,8 @@ pub(crate) struct ReceivedOptions {
     pub(crate) rotate_every: Option<Duration>,
     /// Keeps only so many files.
     pub(crate) keep_files: Option<usize>,
+    /// What is received of the stream, in the words of the caller; empty for all of it.
+    pub(crate) selection: String,
 }
 
 impl ReceivedOptions {
@@ -192,6 +194,21 @@ impl ReceivedFiles {
     /// Returns the paths of all files, the oldest first.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         self.earlier.iter().map(|file| file.path.clone()).chain([self.present()]).collect()
+    }
+
+    /// Checks that the present file has its name still. Somebody may have removed it, and then nobody can read it.
+    ///
+    /// # Errors
+    /// It has been removed or moved away.
+    pub(super) fn check_name(&self) -> Result<(), CaptureError> {
+        let path = self.present();
+        match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let message = "it was removed or moved away while a receiver wrote it; receive the stream again";
+                Err(CaptureError::new(CaptureErrorKind::Io, message).at(&path))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the path of the present file.

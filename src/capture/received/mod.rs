@@ -60,7 +60,10 @@ pub(crate) struct ReceivedCapture {
     processes: HashMap<(String, u64), u32>,
     /// The entries of tables that the present file has.
     entries: HashSet<Vec<u8>>,
-    stream: String,
+    /// The stream, and what of it is received, as a place says it.
+    source: String,
+    /// True if the file was received with another selection. So the stream must be read from its first batch on.
+    has_other_selection: bool,
     place: u64,
     /// The time at which the broker has stored the batch at this place, in nanoseconds since the epoch.
     stored_epoch_nanos: u64,
@@ -133,6 +136,10 @@ impl ReceivedCapture {
     }
 
     fn with(files: ReceivedFiles, writer: CaptureWriter, stream: &str) -> Result<Self, CaptureError> {
+        let source = match files.options.selection.as_str() {
+            "" => stream.to_owned(),
+            selection => format!("{stream} {selection}"),
+        };
         Ok(Self {
             files,
             started_epoch_nanos: 0,
@@ -142,7 +149,8 @@ impl ReceivedCapture {
             by_identity: HashMap::new(),
             processes: HashMap::new(),
             entries: HashSet::new(),
-            stream: stream.to_owned(),
+            source,
+            has_other_selection: false,
             place: 0,
             stored_epoch_nanos: 0,
         })
@@ -167,10 +175,11 @@ impl ReceivedCapture {
             return refuse(format!("it exists, and no receiver has written it; {REMEDY}"));
         };
         let place = Place::decode(&block::content(&known.file, &known.blocks[last])?);
-        let Some(Place { sequence, stored_epoch_nanos, stream: its, ended, end }) = place else {
+        let Some(Place { sequence, stored_epoch_nanos, source, ended, end }) = place else {
             let message = "its place in the stream is damaged; receive into a new file";
             return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
         };
+        let its = source.split(' ').next().unwrap_or_default();
         if its != stream {
             return refuse(format!("it was received from the stream {its:?}, expected {stream:?}; {REMEDY}"));
         }
@@ -188,6 +197,7 @@ impl ReceivedCapture {
         cut.map_err(|error| CaptureError::io_writing("go on with it", error))?;
         let mut received = Self::with(files, writer, stream)?;
         received.started_epoch_nanos = known.header.started_epoch_nanos;
+        received.has_other_selection = received.source != source;
         (received.place, received.stored_epoch_nanos) = (sequence, stored_epoch_nanos);
         for (ring, stats) in rings.iter().zip(end.stats.rings) {
             received.processes.insert((ring.host.clone(), ring.process_key), ring.process);
@@ -256,6 +266,19 @@ impl ReceivedCapture {
         self.write_place()
     }
 
+    /// Returns true if the file was received with another selection, so it may lack earlier batches.
+    pub(crate) fn has_other_selection(&self) -> bool {
+        self.has_other_selection
+    }
+
+    /// Checks that the present file has its name still.
+    ///
+    /// # Errors
+    /// It has been removed or moved away.
+    pub(crate) fn check_name(&self) -> Result<(), CaptureError> {
+        self.files.check_name()
+    }
+
     /// Returns the place of the last batch in the stream; 0 if there was none.
     pub(crate) fn place(&self) -> u64 {
         self.place
@@ -309,7 +332,7 @@ impl ReceivedCapture {
     fn write_place(&mut self) -> Result<(), CaptureError> {
         let (sequence, stored_epoch_nanos) = (self.place, self.stored_epoch_nanos);
         let ended = (0..).zip(&self.rings).filter(|(_, ring)| ring.has_ended).map(|(index, _)| index).collect();
-        let place = Place { sequence, stored_epoch_nanos, stream: self.stream.clone(), ended, end: self.end() };
+        let place = Place { sequence, stored_epoch_nanos, source: self.source.clone(), ended, end: self.end() };
         self.writer.place(&place.encode())
     }
 }

@@ -48,7 +48,15 @@ fn rows() -> &'static [Vec<Vec<u8>>; 2] {
             };
             let (start, filter) = (BatchStart::of_host("h"), BatchFilter::new());
             let every = Duration::from_secs(1);
-            let options = BatchOptions { bytes_max, every, level: 1, start, filter, only_new: false };
+            let options = BatchOptions {
+                bytes_max,
+                payload_bytes_max: bytes_max / 2,
+                every,
+                level: 1,
+                start,
+                filter,
+                only_new: false,
+            };
             let mut sink = BatchesInMemory::new(&mut send);
             capture_batches(&mut next_ring, &mut sink, &options, &mut |_| ControlFlow::Continue(())).unwrap();
             assert!(batches.len() > 5, "{} batches", batches.len());

@@ -194,7 +194,7 @@ pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n
     for (kind, what) in [
         "have lost their payload, which was overwritten before it could be copied",
         "name a payload that their ring cannot have, which is left out",
-        "have a payload of more than 64 MiB, which is left out",
+        "have a payload that is too large (more than 64 MiB, or half of a batch), which is left out",
     ]
     .into_iter()
     .enumerate()

@@ -82,6 +82,11 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait)?;
     let interrupt = Interrupt::listen()?;
+    // A program may live for a moment only, so the broker is asked before its rings are awaited.
+    let early_stream = match to {
+        AddressKind::Broker if args.wait => Some(nats::open_stream(args, &interrupt)?),
+        _ => None,
+    };
     let mut rings = AwaitedRings::new(&names, None, programs);
     if args.reopen {
         ProcessArgs::check_lasting(&names)?;
@@ -99,7 +104,10 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     // What is switched on stays on as long as this value lives.
     let _enabled = args.process.enable(rings.names())?;
     match to {
-        AddressKind::Broker => nats::run(args, rings, &interrupt),
+        AddressKind::Broker => {
+            let stream = early_stream.map_or_else(|| nats::open_stream(args, &interrupt), Ok)?;
+            nats::run(args, &stream, rings, &interrupt)
+        }
         AddressKind::Collector => otlp::run(args, rings, &interrupt),
         AddressKind::Directory => directory::run(args, rings, &interrupt),
     }

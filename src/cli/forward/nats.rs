@@ -6,6 +6,7 @@ use super::report::Reports;
 use crate::cli::capture::{AwaitedRings, report_problem};
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::open::LOOK_PAUSE;
 use eventring::__internals::forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, forward};
 use eventring::capture::{EndReason, NextRing};
 use eventring::reader::Reader;
@@ -13,14 +14,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The pause between two looks at the rings and the threads.
+/// The pause between two looks at the threads.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The pause between two looks for the next ring of a name.
-const REOPEN_PAUSE: Duration = Duration::from_millis(100);
+const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+/// Opens the stream, or makes it.
+pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::Result<EventStream> {
     let mut stream = args.broker.options(&args.to)?;
     if let Some(time) = args.retention.max_age {
         stream = stream.max_age(time);
@@ -28,6 +30,13 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
     if let Some(bytes) = args.retention.max_bytes {
         stream = stream.max_bytes(bytes);
     }
+    options_of(args).host_name()?;
+    let stream = connect(interrupt, move || EventStream::open_or_make(&stream))?;
+    stream.other_limits().iter().for_each(|problem| report_problem(false, problem));
+    Ok(stream)
+}
+
+fn options_of(args: &ForwardArgs) -> ForwardOptions {
     let mut options = ForwardOptions::new().compression_level(args.level()).filter(args.filter.filter());
     if let Some(time) = args.every {
         options = options.every(time);
@@ -35,16 +44,24 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
     if let Some(host) = &args.host {
         options = options.host(host);
     }
-    options.host_name()?;
-    let stream = connect(interrupt, move || EventStream::open_or_make(&stream))?;
-    stream.other_limits().iter().for_each(|problem| report_problem(false, problem));
+    options
+}
+
+pub(super) fn run(
+    args: &ForwardArgs,
+    stream: &EventStream,
+    mut rings: AwaitedRings,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Exit> {
+    let options = options_of(args);
     let shall_end = AtomicBool::new(false);
     let reports = Reports::default();
-    let forwarding = Forwarding { args, stream: &stream, options: &options, shall_end: &shall_end, reports: &reports };
+    let forwarding = Forwarding { args, stream, options: &options, shall_end: &shall_end, reports: &reports };
     let outcomes = thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut outcomes = Outcomes::default();
         let mut may_come_more = true;
+        let mut next_look = Instant::now();
         loop {
             if interrupt.came() {
                 shall_end.store(true, Relaxed);
@@ -59,6 +76,12 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
                     NextRing::NoMore => may_come_more = false,
                 }
             }
+            if may_come_more && Instant::now() < next_look {
+                // A ring may be there for a moment only.
+                thread::sleep(LOOK_PAUSE);
+                continue;
+            }
+            next_look = Instant::now() + PAUSE;
             for (number, thread) in threads.extract_if(.., |(_, thread)| thread.is_finished()) {
                 if let Some(problem) = outcomes.end(number, thread.join()) {
                     reports.problem(&problem);
@@ -69,7 +92,9 @@ pub(super) fn run(args: &ForwardArgs, mut rings: AwaitedRings, interrupt: &Inter
             }
             rings.say_what_is_awaited();
             reports.show();
-            thread::sleep(PAUSE);
+            if !may_come_more {
+                thread::sleep(PAUSE);
+            }
         }
     });
     reports.finish();

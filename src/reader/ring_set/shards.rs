@@ -5,7 +5,15 @@ use super::super::handle::Reader;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "forward")]
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(feature = "forward")]
+use std::time::Duration;
+
+/// The pause between two looks for further shards.
+#[cfg(feature = "forward")]
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
 /// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
 /// recorder makes while the finder is in use.
@@ -35,6 +43,28 @@ pub(super) struct ShardFinder {
 pub(crate) struct OpenedShards(Arc<Mutex<Vec<Reader>>>);
 
 impl OpenedShards {
+    /// Opens the shards that a recorder has, or makes while `work` goes on. When it is done, the program may have ended,
+    /// and their files may be gone.
+    #[cfg(feature = "forward")]
+    pub(crate) fn open_during<T>(&self, shard0: &Reader, work: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            // The other end is dropped when the work is done, also if it panics.
+            let (_working, is_done) = mpsc::channel::<()>();
+            let mut finder = ShardFinder::new(shard0, 1, Some(self.clone()));
+            let open = move || {
+                loop {
+                    while finder.next().is_some() {}
+                    if is_done.recv_timeout(LOOK_PAUSE) != Err(RecvTimeoutError::Timeout) {
+                        return;
+                    }
+                }
+            };
+            // Without the thread, shards are found when the work is done.
+            let _ = std::thread::Builder::new().name("find-shards".to_owned()).spawn_scoped(scope, open);
+            work()
+        })
+    }
+
     fn find(&self, shard0: &Reader, index: u32) -> Option<Reader> {
         let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         opened.iter().find(|reader| is_shard_of(shard0, index, reader)).cloned()
@@ -198,4 +228,42 @@ pub fn shard_path(path: &Path, index: u64) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(format!(".{index}"));
     name.into()
+}
+
+#[cfg(all(test, feature = "forward", target_os = "linux", not(eventring_unsupported)))]
+mod tests {
+    use super::*;
+    use crate::tracing::{PerfRecorder, RecorderSubscriber};
+
+    #[test]
+    fn shards_that_were_made_and_removed_during_other_work_are_open_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("shop");
+        let builder = PerfRecorder::builder().config(&path).shifts(15, 21).prefault(false);
+        let recorder = builder.build().unwrap();
+        let shard0 = Reader::open(&path).unwrap();
+        let opened = OpenedShards::default();
+        opened.open_during(&shard0, || {
+            for _ in 0..4 {
+                let subscriber = RecorderSubscriber::new(recorder.clone());
+                let record = || tracing::subscriber::with_default(subscriber, || drop(tracing::info_span!("request")));
+                std::thread::scope(|scope| scope.spawn(record).join().unwrap());
+            }
+            assert!(shard0.shard_count() > 1, "no shard was made");
+            let count = || opened.0.lock().unwrap().len() as u64;
+            while count() + 1 < shard0.shard_count() {
+                std::thread::sleep(LOOK_PAUSE);
+            }
+            drop(recorder);
+        });
+        assert!(!shard_path(&path, 1).exists(), "the files are removed with their recorder");
+        let all_are_there = |opened: Option<OpenedShards>| {
+            let mut finder = ShardFinder::new(&shard0, 1, opened);
+            let found: Vec<FoundShard> = std::iter::from_fn(|| finder.next()).collect();
+            found.iter().filter(|shard| matches!(shard, FoundShard::Opened { .. })).count() as u64 + 1
+                == shard0.shard_count()
+        };
+        assert!(all_are_there(Some(opened)));
+        assert!(!all_are_there(None));
+    }
 }
