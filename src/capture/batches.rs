@@ -470,3 +470,5 @@ pub fn follow_rings(
 
 #[cfg(test)]
 mod following_tests;
+#[cfg(all(test, feature = "forward"))]
+mod shards_tests;

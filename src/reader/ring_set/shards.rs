@@ -70,6 +70,12 @@ impl OpenedShards {
         opened.iter().find(|reader| is_shard_of(shard0, index, reader)).cloned()
     }
 
+    /// Returns the number of shards that are open.
+    #[cfg(all(test, feature = "forward"))]
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     fn keep(&self, reader: &Reader) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(reader.clone());
     }
@@ -228,42 +234,4 @@ pub fn shard_path(path: &Path, index: u64) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(format!(".{index}"));
     name.into()
-}
-
-#[cfg(all(test, feature = "forward", target_os = "linux", not(eventring_unsupported)))]
-mod tests {
-    use super::*;
-    use crate::tracing::{PerfRecorder, RecorderSubscriber};
-
-    #[test]
-    fn shards_that_were_made_and_removed_during_other_work_are_open_after_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("shop");
-        let builder = PerfRecorder::builder().config(&path).shifts(15, 21).prefault(false);
-        let recorder = builder.build().unwrap();
-        let shard0 = Reader::open(&path).unwrap();
-        let opened = OpenedShards::default();
-        opened.open_during(&shard0, || {
-            for _ in 0..4 {
-                let subscriber = RecorderSubscriber::new(recorder.clone());
-                let record = || tracing::subscriber::with_default(subscriber, || drop(tracing::info_span!("request")));
-                std::thread::scope(|scope| scope.spawn(record).join().unwrap());
-            }
-            assert!(shard0.shard_count() > 1, "no shard was made");
-            let count = || opened.0.lock().unwrap().len() as u64;
-            while count() + 1 < shard0.shard_count() {
-                std::thread::sleep(LOOK_PAUSE);
-            }
-            drop(recorder);
-        });
-        assert!(!shard_path(&path, 1).exists(), "the files are removed with their recorder");
-        let all_are_there = |opened: Option<OpenedShards>| {
-            let mut finder = ShardFinder::new(&shard0, 1, opened);
-            let found: Vec<FoundShard> = std::iter::from_fn(|| finder.next()).collect();
-            found.iter().filter(|shard| matches!(shard, FoundShard::Opened { .. })).count() as u64 + 1
-                == shard0.shard_count()
-        };
-        assert!(all_are_there(Some(opened)));
-        assert!(!all_are_there(None));
-    }
 }
