@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The problem if the stream ends where it ended before, and the broker refuses what follows.
-const REFUSED: &str = "the broker knows the id of the batch, and has the batch no more: somebody has removed it from the \
-                       stream; the broker forgets the id after a while, 2 minutes by default";
+const REFUSED: &str = "the broker knows the id of the batch, and has the batch no more: a limit of the stream (its size \
+                       or age) or somebody has removed it; the broker forgets the id after a while, 2 minutes by \
+                       default";
 
 /// The sender of the batches of one subject.
 pub(super) struct BatchSender<'s> {

@@ -131,10 +131,12 @@ impl AddressKind {
                 let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT or a directory";
                 Err(Failure::new(Exit::Usage, message))
             }
+            () if address.is_empty() => Err(Failure::new(
+                Exit::Usage,
+                "--to is empty, expected nats://HOST:PORT, otlp://HOST:PORT or a directory",
+            )),
             // A directory of such a name must be there. Otherwise the scheme was forgotten.
-            () if address.is_empty()
-                || (address.contains(':') && !address.contains('/') && !Path::new(address).is_dir()) =>
-            {
+            () if address.contains(':') && !address.contains('/') && !Path::new(address).is_dir() => {
                 let message = format!(
                     "--to {address}: expected nats://HOST:PORT, otlp://HOST:PORT or a directory; a new directory with a \
                      colon in its name is ./{address} here"

@@ -53,7 +53,7 @@ pub(in crate::cli) struct ReceiveArgs {
     /// Wait for a stream that does not exist yet
     #[arg(long)]
     wait: bool,
-    /// End when no batch has come for this time
+    /// End when no batch has come for this time; while the broker or the stream is away, it goes on trying
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     until_idle: Option<Duration>,
     /// End when the programs of all received rings have ended
@@ -184,7 +184,8 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             bytes(state.bytes),
             match files.as_slice() {
                 [first, .., last] => format!("{} files, {} to {}", files.len(), first.display(), last.display()),
-                _ => args.output.display().to_string(),
+                [only] => only.display().to_string(),
+                [] => args.output.display().to_string(),
             }
         );
         if stats.lost() > 0 {
