@@ -181,8 +181,8 @@ impl<'o> Output<'o> {
                         }
                         self.collect_blocks(records, &part);
                         if !is_new && block.bytes() as u64 <= self.room() {
-                            // The next file may have room for more than one event. (A file that is new already has none,
-                            // because of the tables that all these events need.)
+                            // The next file may have room for more than one event. (A file that was new already has
+                            // none, because of the tables that all these events need.)
                             let rest = records.part(one.events.start..records.events.len());
                             self.finder.encode(records, &rest, &layout, block)?;
                             part = rest;

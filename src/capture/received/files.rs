@@ -23,7 +23,7 @@ pub(crate) struct ReceivedOptions {
     pub(crate) rotate_every: Option<Duration>,
     /// Keeps only so many files.
     pub(crate) keep_files: Option<usize>,
-    /// What is received of the stream, in the words of the caller; empty for all of it.
+    /// The part of the stream that is received, in the words of the caller; empty for all of it.
     pub(crate) selection: String,
 }
 

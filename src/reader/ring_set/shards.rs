@@ -43,8 +43,8 @@ pub(super) struct ShardFinder {
 pub(crate) struct OpenedShards(Arc<Mutex<Vec<Reader>>>);
 
 impl OpenedShards {
-    /// Opens the shards that a recorder has, or makes while `work` goes on. When it is done, the program may have ended,
-    /// and their files may be gone.
+    /// Opens the shards that a recorder has, or makes while `work` goes on. When that is done, the program may have
+    /// ended, and their files may be gone.
     #[cfg(feature = "forward")]
     pub(crate) fn open_during<T>(&self, shard0: &Reader, work: impl FnOnce() -> T) -> T {
         std::thread::scope(|scope| {
