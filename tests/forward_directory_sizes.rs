@@ -53,3 +53,35 @@ fn files_that_have_room_for_their_descriptions_only_have_an_event_each_and_lack_
         assert_eq!(counts, [all, 0, 0], "{bytes}");
     }
 }
+
+#[test]
+fn a_payload_larger_than_a_file_is_in_a_file_with_its_call_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ring, to) = (dir.path().join("shop"), dir.path().join("out"));
+    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 22).prefault(false).keep(true).build().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        for number in 0..10_u32 {
+            tracing::info!(number, "a short one");
+            let long = "x".repeat(3_500);
+            tracing::warn!(number, long, "a long one");
+        }
+    });
+    drop(recorder);
+    let words =
+        ["forward", ring.to_str().unwrap(), "--to", to.to_str().unwrap(), "--rotate-size", "3k", "--level", "0"];
+    assert_eq!(run(&[&words[..], &["--json"]].concat()).json()["lost"], 0);
+    let (mut long, mut files) = (0, 0);
+    for file in std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_none_or(|extension| extension != "evc") {
+            continue;
+        }
+        files += 1;
+        for line in run(&["export", file.to_str().unwrap(), "--format", "jsonl"]).json_lines() {
+            if line["type"] == "log" || line["type"] == "event" {
+                assert!(line["target"] == "forward_directory_sizes", "{file:?}: {line}");
+                long += u64::from(line["fields"]["long"].as_str().is_some_and(|text| text.len() == 3_500));
+            }
+        }
+    }
+    assert!(long == 10 && files > 5, "{long} long payloads in {files} files");
+}

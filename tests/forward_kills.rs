@@ -295,6 +295,6 @@ fn after_any_kills_each_seqno_is_there_once_or_lies_in_a_stated_gap() {
     println!(
         "{runs} runs, {kills} kills, {seqnos} seqnos, {lost} in stated gaps of {with_losses} runs; {lost_streams} lost streams"
     );
-    assert!(lost_streams <= 1 + runs / 100, "{lost_streams} lost streams in {runs} runs: the broker is not the cause");
+    assert!(lost_streams <= 1 + runs / 500, "{lost_streams} lost streams in {runs} runs: the broker is not the cause");
     assert!(kills > runs, "{kills} kills in {runs} runs");
 }

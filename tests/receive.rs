@@ -162,7 +162,7 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
 }
 
 #[test]
-fn a_receiver_of_other_hosts_adds_what_its_file_lacks() {
+fn a_receiver_of_other_hosts_refuses_a_file_that_would_lack_what_came_earlier() {
     let Some(place) = Place::new() else { return };
     let ring = place.path("orders");
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
@@ -173,19 +173,16 @@ fn a_receiver_of_other_hosts_adds_what_its_file_lacks() {
         assert_eq!(place.forward_as(host, &[&ring]).json()["events"], 10);
     }
     let (file, row) = (place.path("some.evc"), place.path("row.evc"));
-    let events = |file: &str, more: &[&str]| place.receive(file, more).json()["events"].as_u64().unwrap();
-    assert_eq!(events(&file, &["--host", "d"]), 10);
+    assert_eq!(place.receive(&file, &["--host", "d"]).json()["events"], 10);
     // With the same selection, it goes on where it was.
-    assert_eq!(place.receive(&file, &["--host", "d"]).json()["batches"], 0);
-    assert_eq!(events(&file, &["--host", "b"]), 20);
-    assert_eq!(events(&file, &[]), 40);
-    // The last batch was there already, so its place is not known.
-    assert_eq!(place.receive(&file, &[]).json()["batches"], 1);
-    let size = ["--rotate-size", "1M"];
-    let part = events(&row, &[&size[..], &["--share", "1/2"]].concat());
-    assert!((1..40).contains(&part), "{part}");
-    let both = place.receive(&row, &[&size[..], &["--share", "2/2"]].concat()).json();
-    assert!(both["events"] == 40 && both["lost"] == 0, "{both}");
+    let again = place.receive(&file, &["--host", "d"]).json();
+    assert_eq!((&again["events"], &again["batches"]), (&10.into(), &0.into()));
+    let share = |share| place.receive(&row, &["--rotate-size", "1M", "--share", share]);
+    assert!((1..40).contains(&share("1/2").json()["events"].as_u64().unwrap()));
+    for refused in [place.receive(&file, &["--host", "b"]), place.receive(&file, &[]), share("2/2")] {
+        assert!(refused.code == Some(14) && refused.err.contains("would lack what came earlier"), "{refused:?}");
+    }
+    assert_eq!(place.receive(&file, &["--force"]).json()["events"], 40);
 }
 
 #[test]

@@ -188,6 +188,8 @@ impl<'o> Output<'o> {
                             part = rest;
                             continue;
                         }
+                        // A batch that was just begun has none of the tables yet.
+                        self.collect_tables(Some(&block.filter))?;
                         part = one;
                     }
                 }

@@ -130,7 +130,7 @@ pub struct ReceiveSummary {
 /// A receiver of batches, which writes them into a capture file.
 ///
 /// The file remembers how far it has come. So a receiver that was killed goes on where it was, with the same file. A
-/// receiver of other hosts, rings or shares adds what the file lacks of them. Two receivers cannot write one file.
+/// receiver of other hosts, rings or shares needs another file. Two receivers cannot write one file.
 pub struct Receiver {
     stream: EventStream,
     file: ReceivedCapture,
@@ -161,13 +161,13 @@ impl Receiver {
             ReceivedCapture::open(output, stream.name(), ReceivedOptions { selection, ..options.files.clone() })?;
         Ok(Self {
             filter,
-            lacks_earlier: file.has_other_selection(),
             stream,
             file,
             share: options.share,
             state: ReceiveProgress::default(),
             last_batch: Instant::now(),
             trusted_from: u64::MAX,
+            lacks_earlier: false,
         })
     }
 
@@ -188,11 +188,13 @@ impl Receiver {
         progress: &mut dyn FnMut(&ReceiveProgress) -> ControlFlow<()>,
     ) -> Result<ReceiveSummary, CaptureError> {
         self.last_batch = Instant::now();
+        let mut removed = Ok(());
         'anew: loop {
             let mut batches = match self.begin() {
                 Ok(batches) => batches,
                 Err(problem) => {
-                    self.state.problem = Some(problem);
+                    // The broker may have lost its last batches, and given their numbers to others.
+                    (self.state.problem, self.trusted_from) = (Some(problem), u64::MAX);
                     if self.tell(progress).is_break() {
                         break;
                     }
@@ -200,7 +202,10 @@ impl Receiver {
                     continue;
                 }
             };
-            self.state.problem = None;
+            if self.state.problem.take().is_some() {
+                // Forwarders need a moment, too, until they send again.
+                self.last_batch = Instant::now();
+            }
             loop {
                 match batches.fetch(FETCH_TIME, |batch| self.take(&batch, added)) {
                     Ok(taken) => {
@@ -209,7 +214,6 @@ impl Receiver {
                         }
                     }
                     Err(problem) => {
-                        // The broker may have lost its last batches, and given their numbers to others.
                         (self.state.problem, self.trusted_from) = (Some(problem), u64::MAX);
                         if self.tell(progress).is_break() {
                             break 'anew;
@@ -218,7 +222,8 @@ impl Receiver {
                         continue 'anew;
                     }
                 }
-                if self.tell(progress).is_break() {
+                removed = self.file.check_name();
+                if self.tell(progress).is_break() || removed.is_err() {
                     break 'anew;
                 }
                 if self.lacks_earlier {
@@ -227,9 +232,10 @@ impl Receiver {
             }
         }
         self.count();
-        self.file.check_name()?;
+        removed = removed.and_then(|()| self.file.check_name());
         let files = self.file.paths();
         let (stats, bytes) = self.file.finish()?;
+        removed?;
         let state = ReceiveProgress { bytes, ..self.state };
         Ok(ReceiveSummary { state, stats, files })
     }
@@ -238,7 +244,7 @@ impl Receiver {
     fn begin(&mut self) -> Result<BatchesOfStream, String> {
         let (first, last) = self.stream.sequences()?;
         let after_place = self.file.place().saturating_add(1);
-        let from = match std::mem::take(&mut self.lacks_earlier) {
+        let from = match self.lacks_earlier {
             true => first,
             // Another stream has the name of the earlier one, or the broker has lost batches that this file has.
             false if after_place > last.saturating_add(1) => first,
@@ -249,7 +255,9 @@ impl Receiver {
         if from <= first {
             self.trusted_from = self.trusted_from.min(first);
         }
-        self.stream.read_from(from, &self.filter)
+        let batches = self.stream.read_from(from, &self.filter)?;
+        self.lacks_earlier = false;
+        Ok(batches)
     }
 
     /// Returns true if the stream has another message at the place of the file than the file has.
@@ -265,7 +273,6 @@ impl Receiver {
         if self.lacks_earlier || self.share.is_some_and(|share| !share.has(&batch.subject)) {
             return Ok(());
         }
-        self.file.check_name()?;
         let Ok(capture) = read_batch(&batch.bytes) else {
             self.state.refused += 1;
             return Ok(());

@@ -62,8 +62,6 @@ pub(crate) struct ReceivedCapture {
     entries: HashSet<Vec<u8>>,
     /// The stream, and what of it is received, as a place says it.
     source: String,
-    /// True if the file was received with another selection. So the stream must be read from its first batch on.
-    has_other_selection: bool,
     place: u64,
     /// The time at which the broker has stored the batch at this place, in nanoseconds since the epoch.
     stored_epoch_nanos: u64,
@@ -136,10 +134,7 @@ impl ReceivedCapture {
     }
 
     fn with(files: ReceivedFiles, writer: CaptureWriter, stream: &str) -> Result<Self, CaptureError> {
-        let source = match files.options.selection.as_str() {
-            "" => stream.to_owned(),
-            selection => format!("{stream} {selection}"),
-        };
+        let source = source_of(stream, &files.options);
         Ok(Self {
             files,
             started_epoch_nanos: 0,
@@ -150,7 +145,6 @@ impl ReceivedCapture {
             processes: HashMap::new(),
             entries: HashSet::new(),
             source,
-            has_other_selection: false,
             place: 0,
             stored_epoch_nanos: 0,
         })
@@ -183,6 +177,14 @@ impl ReceivedCapture {
         if its != stream {
             return refuse(format!("it was received from the stream {its:?}, expected {stream:?}; {REMEDY}"));
         }
+        if source != source_of(stream, &files.options) {
+            let part =
+                |source: &str| source.split_once(' ').map_or("all hosts".to_owned(), |(_, part)| part.to_owned());
+            let (its, expected) = (part(&source), part(&source_of(stream, &files.options)));
+            return refuse(format!(
+                "{its} of the stream were received into it, and not {expected}: it would lack what came earlier; {REMEDY}"
+            ));
+        }
         files.remove_begun()?;
         let blocks: Vec<BlockRef> = known.blocks[..=last].to_vec();
         let rings = &known.rings[..end.stats.rings.len().min(known.rings.len())];
@@ -197,7 +199,6 @@ impl ReceivedCapture {
         cut.map_err(|error| CaptureError::io_writing("go on with it", error))?;
         let mut received = Self::with(files, writer, stream)?;
         received.started_epoch_nanos = known.header.started_epoch_nanos;
-        received.has_other_selection = received.source != source;
         (received.place, received.stored_epoch_nanos) = (sequence, stored_epoch_nanos);
         for (ring, stats) in rings.iter().zip(end.stats.rings) {
             received.processes.insert((ring.host.clone(), ring.process_key), ring.process);
@@ -264,11 +265,6 @@ impl ReceivedCapture {
             self.writer.ring(&ring.described)?;
         }
         self.write_place()
-    }
-
-    /// Returns true if the file was received with another selection, so it may lack earlier batches.
-    pub(crate) fn has_other_selection(&self) -> bool {
-        self.has_other_selection
     }
 
     /// Checks that the present file has its name still.
@@ -361,6 +357,14 @@ fn without_shared_text(ring: &CapturedRing, rings: &[ReceivedRing]) -> CapturedR
     let is_shared = shard0.is_some_and(|shard0| shard0.described.schema_hash == ring.schema_hash);
     let schema_text = if is_shared { String::new() } else { ring.schema_text.clone() };
     CapturedRing { schema_text, ..ring.clone() }
+}
+
+/// Returns what a place says about the stream.
+fn source_of(stream: &str, options: &ReceivedOptions) -> String {
+    match options.selection.as_str() {
+        "" => stream.to_owned(),
+        selection => format!("{stream} {selection}"),
+    }
 }
 
 /// Writes the header of a file. Returns the time that it states.

@@ -82,18 +82,18 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait)?;
     let interrupt = Interrupt::listen()?;
+    if args.reopen {
+        ProcessArgs::check_lasting(&names)?;
+    }
     // A program may live for a moment only, so the broker is asked before its rings are awaited.
     let early_stream = match to {
         AddressKind::Broker if args.wait => Some(nats::open_stream(args, &interrupt)?),
         _ => None,
     };
     let mut rings = AwaitedRings::new(&names, None, programs);
-    if args.reopen {
-        ProcessArgs::check_lasting(&names)?;
-        // To a broker, a thread for each name goes on by itself.
-        if to == AddressKind::Directory {
-            rings = rings.reopening();
-        }
+    // To a broker, a thread for each name goes on by itself.
+    if args.reopen && to == AddressKind::Directory {
+        rings = rings.reopening();
     }
     if args.wait {
         rings.wait_for_first(None, &interrupt)?;

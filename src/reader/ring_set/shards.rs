@@ -9,11 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(feature = "forward")]
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The pause between two looks for further shards.
+/// The pause between two looks for further shards, for so long and later.
 #[cfg(feature = "forward")]
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
+#[cfg(feature = "forward")]
+const LOOK_TIME: Duration = Duration::from_secs(5);
+#[cfg(feature = "forward")]
+const LOOK_PAUSE_LATER: Duration = Duration::from_millis(20);
 
 /// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
 /// recorder makes while the finder is in use.
@@ -51,10 +55,13 @@ impl OpenedShards {
             // The other end is dropped when the work is done, also if it panics.
             let (_working, is_done) = mpsc::channel::<()>();
             let mut finder = ShardFinder::new(shard0, 1, Some(self.clone()));
+            let begin = Instant::now();
             let open = move || {
                 loop {
                     while finder.next().is_some() {}
-                    if is_done.recv_timeout(LOOK_PAUSE) != Err(RecvTimeoutError::Timeout) {
+                    let pause = if begin.elapsed() < LOOK_TIME { LOOK_PAUSE } else { LOOK_PAUSE_LATER };
+                    let is_over = finder.has_ended();
+                    if is_over || is_done.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                         return;
                     }
                 }
