@@ -182,7 +182,7 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
                     // The stream was not there yet.
                     Some(status) if status.code() == Some(3) => process.start(),
                     Some(status) => panic!("seed {seed}: {status}: {}", process.complaint()),
-                    // What is in the ring is sent again by the next forwarder.
+                    // The next forwarder sends again what is in the ring.
                     None if begin.elapsed() > Duration::from_secs(10)
                         && !lost_stream
                         && is_stream_lost(&address, dir.path()) =>

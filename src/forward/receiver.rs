@@ -188,7 +188,6 @@ impl Receiver {
         progress: &mut dyn FnMut(&ReceiveProgress) -> ControlFlow<()>,
     ) -> Result<ReceiveSummary, CaptureError> {
         self.last_batch = Instant::now();
-        let mut removed = Ok(());
         'anew: loop {
             let mut batches = match self.begin() {
                 Ok(batches) => batches,
@@ -222,8 +221,7 @@ impl Receiver {
                         continue 'anew;
                     }
                 }
-                removed = self.file.check_name();
-                if self.tell(progress).is_break() || removed.is_err() {
+                if self.tell(progress).is_break() || self.file.check_name().is_err() {
                     break 'anew;
                 }
                 if self.lacks_earlier {
@@ -232,10 +230,10 @@ impl Receiver {
             }
         }
         self.count();
-        removed = removed.and_then(|()| self.file.check_name());
+        let is_there = self.file.check_name();
         let files = self.file.paths();
         let (stats, bytes) = self.file.finish()?;
-        removed?;
+        is_there?;
         let state = ReceiveProgress { bytes, ..self.state };
         Ok(ReceiveSummary { state, stats, files })
     }
