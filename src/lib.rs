@@ -106,6 +106,7 @@ pub mod global;
 mod layout;
 #[cfg(all(feature = "live", not(any(loom, shuttle))))]
 pub mod live;
+mod locked_section;
 #[cfg(not(any(loom, shuttle)))]
 mod macros;
 #[cfg(all(feature = "otlp", not(any(loom, shuttle))))]
@@ -126,6 +127,8 @@ pub mod schema;
 mod segmented;
 #[cfg(not(any(loom, shuttle)))]
 mod shm;
+#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
+mod span_slab;
 mod sync;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 pub mod tracing;

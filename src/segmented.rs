@@ -1,5 +1,6 @@
 //! An array that grows by blocks. Elements never move, and a lookup takes no lock.
 
+use crate::locked_section::LockedSection;
 use once_cell::race::OnceBox;
 // Models use this mutex of `std`, too. The model checker does not see the mutex. This does no harm, because models make
 // all blocks before they start threads.
@@ -15,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct SegmentedArray<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize> {
     blocks: [OnceBox<Box<[T]>>; BLOCKS],
     /// Lock that a thread holds while it makes a block. So if several threads need the same new block, only one of
-    /// them allocates it.
+    /// them allocates it, unless one of them is inside a locked section.
     making: Mutex<()>,
 }
 
@@ -67,8 +68,11 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
     #[cold]
     #[inline(never)]
     fn make_block(&self, block: usize, new: impl Fn(usize) -> T) -> Option<&[T]> {
+        // A thread that is inside a locked section already waits for no other thread. It makes the block, too, and one
+        // of the two blocks stays.
+        let section = LockedSection::enter();
         // A poisoned lock may be used: a thread that panicked in `new` has put no block into the array.
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _making = section.as_ref().map(|_| self.making.lock().unwrap_or_else(PoisonError::into_inner));
         let start = Self::block_start(block);
         let elements = || Box::new((start..start + Self::block_len(block)).map(new).collect());
         self.blocks.get(block).map(|made| &**made.get_or_init(elements))

@@ -136,7 +136,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
                 fn schema() -> &'static __schema::Schema {
                     static SCHEMA: __schema::derive_support::OnceLock<__schema::Schema> =
                         __schema::derive_support::OnceLock::new();
-                    SCHEMA.get_or_init(|| __schema::Schema::new(&__EVENTRING_SCHEMA))
+                    __schema::derive_support::get_or_make(&SCHEMA, || __schema::Schema::new(&__EVENTRING_SCHEMA))
                 }
             }
 

@@ -2,12 +2,13 @@
 //! that make and end rings.
 
 use super::wire::ServedInfo;
+use crate::locked_section::get_or_make;
 use crate::shm::{self, UninheritedFd, patience};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A list of files.
 pub(super) struct ServedFiles {
@@ -134,8 +135,8 @@ pub(super) fn wake(waker: &UninheritedFd) {
 
 /// Returns the list of this process's own rings.
 pub(super) fn of_process() -> &'static Arc<ServedFiles> {
-    static OWN: std::sync::LazyLock<Arc<ServedFiles>> = std::sync::LazyLock::new(|| Arc::new(ServedFiles::new()));
-    &OWN
+    static OWN: OnceLock<Arc<ServedFiles>> = OnceLock::new();
+    get_or_make(&OWN, || Arc::new(ServedFiles::new()))
 }
 
 /// Serves a ring of this process, as long as the returned value lives. `descriptor` must be open for reading only.

@@ -15,13 +15,20 @@ thread_local! {
     static CURRENT_SPAN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the id of the span that the calling thread is in, or 0 if the thread is in no span.
+/// Returns the id of the calling thread's current span, or 0 if the thread has none. A span that is closed is no current
+/// span, even if the thread has not exited it.
 #[inline(always)]
 pub fn current_span_id() -> u64 {
-    CURRENT_SPAN.get()
+    let span_id = CURRENT_SPAN.get();
+    #[cfg(feature = "tracing")]
+    if span_id != 0 && !crate::span_slab::SPAN_SLAB.is_open(span_id) {
+        return 0;
+    }
+    span_id
 }
 
-/// Sets the id of the span that the calling thread is in. An id of 0 means that the thread is in no span.
+/// Sets the id of the span that the calling thread is in. An id of 0 means that the thread is in no span. The span may
+/// close without another call.
 #[cfg(feature = "tracing")]
 #[inline(always)]
 pub(crate) fn set_current_span_id(span_id: u64) {
@@ -31,7 +38,8 @@ pub(crate) fn set_current_span_id(span_id: u64) {
 /// Returns the four extension words for an event of `E` that is recorded now. If events of `E` have a word for the id
 /// of the current span, this word has the id. All other words are 0.
 ///
-/// The call costs one load of a thread-local. In a build without the feature `tracing` it costs nothing.
+/// The call costs one load of a thread-local, and in a span a load of the span's cell. In a build without the feature
+/// `tracing` it costs nothing.
 #[inline(always)]
 pub(crate) fn span_ext<E: EventType>() -> [u64; 4] {
     let mut ext = [0; 4];
@@ -125,14 +133,17 @@ impl ExtScope {
         let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), events, index, before };
         // While the thread ends, its `GUARDS` may already be destroyed. Then `try_with` fails, and the scope is in no
         // list. When such a scope is dropped, the word gets the value that it had before the scope.
-        let _ = GUARDS.try_with(|guards| guards.borrow_mut().push(guard));
+        // The same happens if the list is in use: if the program's allocator makes a scope while the list grows, or a
+        // signal handler does.
+        let _ = GUARDS.try_with(|guards| guards.try_borrow_mut().map(|mut guards| guards.push(guard)));
         Self { guard, store, _not_send: PhantomData }
     }
 }
 
 impl Drop for ExtScope {
     fn drop(&mut self) {
-        let taken = GUARDS.try_with(|guards| take_out(&mut guards.borrow_mut(), self.guard));
+        let take = |guards: &RefCell<Vec<Guard>>| Some(take_out(&mut *guards.try_borrow_mut().ok()?, self.guard));
+        let taken = GUARDS.try_with(take).ok().flatten();
         if let Some(before) = taken.unwrap_or(Some(self.guard.before)) {
             (self.store)(self.guard.index, before);
         }

@@ -2,6 +2,7 @@
 
 use super::already_installed::AlreadyInstalled;
 use super::leaked::Leaked;
+use crate::locked_section::LockedSection;
 use crate::recorder::Recorder;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -232,6 +233,11 @@ impl<R: Installable> GlobalRecorder<R> {
         &'static self,
         make: impl FnOnce() -> Result<R, E>,
     ) -> Result<&'static R, NotInstalled<E>> {
+        // The thread may be inside a call of this function already, whose `make` has allocated memory: the program's
+        // allocator may call this function, too.
+        if LockedSection::is_inside() {
+            return Err(NotInstalled::AlreadyInstalled);
+        }
         let _turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         // This check comes before `make`. Otherwise `make` could create a ring for a recorder that cannot be
         // installed.

@@ -14,6 +14,7 @@ use crate::clock::{Clock, ClockKind};
 use crate::layout::header::{CONTENT_TYPE_EXEC, MAGIC};
 use crate::layout::limits::{HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT};
 use crate::layout::{Geometry, block_table};
+use crate::locked_section::LockedSection;
 use crate::ring::memory::MappedMemory;
 use crate::shm::{self, RingSize};
 use std::ffi::{OsStr, OsString};
@@ -252,6 +253,7 @@ impl RecorderBuilder {
     /// missing, or there is too little memory. (In the last case, the message names the memory pool and says how to
     /// enlarge it.)
     pub fn build(self) -> Result<Recorder, RecorderError> {
+        let _section = LockedSection::enter();
         if self.description.content_type() == 0 {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));

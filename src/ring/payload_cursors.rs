@@ -7,6 +7,7 @@ use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, PayloadCursor};
 use super::writer::RingWriter;
+use crate::locked_section::LockedSection;
 use crate::segmented::SegmentedArray;
 use crate::sync::Mutex;
 use crossbeam_utils::CachePadded;
@@ -71,6 +72,7 @@ impl PayloadCursors {
 
     /// Takes a cursor back; its thread will not use it any more.
     pub(crate) fn release(&self, id: CursorId) {
+        let _section = LockedSection::enter();
         self.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(id);
     }
 

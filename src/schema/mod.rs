@@ -77,5 +77,6 @@ pub mod derive_support {
     pub use super::ext_words::word_problem;
     pub use super::record_error::RECORD_ERROR_EVENT;
     pub use super::trailing::{count_at, expect_end, split_counted, split_rest};
+    pub use crate::locked_section::get_or_make;
     pub use std::sync::OnceLock;
 }

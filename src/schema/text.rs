@@ -13,6 +13,7 @@ use super::domain::DomainInfo;
 use super::ext_words::{ExtWord, ExtWords};
 use super::hex::write_hex;
 use super::model::{SchemaModel, SchemaTextError};
+use crate::locked_section::get_or_make;
 
 /// The first line of every schema text. The number is the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
@@ -108,7 +109,7 @@ impl Schema {
             let model = SchemaModel::parse(&self.text)?;
             Ok(SchemaModel { ext_words: self.info.ext_words.clone(), ..model })
         };
-        self.model.get_or_init(model).as_ref()
+        get_or_make(&self.model, model).as_ref()
     }
 }
 

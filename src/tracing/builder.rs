@@ -12,6 +12,7 @@ use crate::clock::ClockKind;
 use crate::layout::extension::SHARDS_MAX;
 use crate::layout::fit::STEP_BYTES;
 use crate::layout::limits::MAX_CONTEXT_SHIFT;
+use crate::locked_section::LockedSection;
 use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, Shard, too_little_memory};
 use crate::schema::perf::PerfEvent;
 use crate::shm::RingSize;
@@ -232,6 +233,7 @@ impl PerfRecorderBuilder {
     /// # Errors
     /// The errors of [`RecorderBuilder::build`].
     pub fn build(mut self) -> Result<PerfRecorder, RecorderError> {
+        let _section = LockedSection::enter();
         let shards = self.divide_memory()?;
         // All shards of a recorder carry the same random group number in their headers. The number shows a reader that
         // the shards belong together. Names, files and process ids would not show this, because a later recorder may

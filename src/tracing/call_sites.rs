@@ -8,6 +8,7 @@
 //! tables. So any recorder may record an event of any call site.
 
 use super::core::PerfCore;
+use crate::locked_section::LockedSection;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};
@@ -50,7 +51,9 @@ struct Known {
 /// The call sites of this process.
 pub(super) static CALL_SITES: CallSites = CallSites::new();
 
-/// Id of a call site that has no entry, because no entry was free. All such call sites share this id.
+/// Id of a call site that has no entry. Either no entry was free, or the thread has come to the call site inside a
+/// locked section: then the call site gets its own id when a thread next comes to it. All such call sites share this
+/// id.
 pub(super) const NO_CALL_SITE: u32 = 0;
 
 impl CallSites {
@@ -130,6 +133,8 @@ impl CallSites {
         metadata: Option<&'static Metadata<'static>>,
         describe: impl FnOnce() -> Vec<u8>,
     ) -> u32 {
+        // `describe` and the tables allocate memory, and the allocator may record.
+        let Some(_section) = LockedSection::enter() else { return NO_CALL_SITE };
         let mut known = self.lock();
         if let Some(id) = self.find(key) {
             return id;
@@ -165,6 +170,7 @@ impl CallSites {
     /// Adds all call sites that the process has met to the tables of a new recorder. Call sites that the process
     /// meets later are added, too.
     pub(super) fn add_recorder(&self, recorder: &Arc<PerfCore>) {
+        let _section = LockedSection::enter();
         let mut known = self.lock();
         for (id, body) in &known.call_sites {
             recorder.add_call_site(*id, body);

@@ -4,6 +4,7 @@ use super::call_sites::CALL_SITES;
 use super::global::PERF;
 use super::recorder::PerfRecorder;
 use super::thread;
+use crate::global::current_span_id;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};
 use crate::sync::{AtomicUsize, Ordering};
 use std::panic::Location;
@@ -167,10 +168,7 @@ impl Counter {
             let ext = PerfExt {
                 related: bits,
                 value_type: value_type as u8,
-                ..PerfExt::of_span(
-                    thread.span_stack.current_span_id(),
-                    self.call_site.call_site_id(recorder, CallSiteKind::Counter),
-                )
+                ..PerfExt::of_span(current_span_id(), self.call_site.call_site_id(recorder, CallSiteKind::Counter))
             };
             recorder.core.record(thread, PerfEvent::Counter, ext, &[]);
         });
@@ -212,7 +210,7 @@ impl Marker {
         }
         thread::with(|thread| {
             let call_site_id = self.call_site.call_site_id(recorder, CallSiteKind::Marker);
-            let ext = PerfExt::of_span(thread.span_stack.current_span_id(), call_site_id);
+            let ext = PerfExt::of_span(current_span_id(), call_site_id);
             recorder.core.record(thread, PerfEvent::Marker, ext, text.as_bytes());
         });
     }

@@ -3,9 +3,9 @@
 
 use super::core::PerfCore;
 use super::shards::Assignment;
-use super::span_slab::SPAN_SLAB;
 use super::thread;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::span_slab::SPAN_SLAB;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 

@@ -262,13 +262,6 @@ impl FilterHandle {
         self.0.matches.add(span_id, met);
     }
 
-    /// Forgets a span of a layer that has closed.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn forget(&self, span_id: u64) {
-        self.0.matches.remove(span_id);
-    }
-
     /// Returns the least important level that the filter accepts somewhere.
     pub(super) fn max_level(&self) -> LevelFilter {
         self.ask(EffectiveFilter::max_level)

@@ -92,7 +92,12 @@ impl ThreadState {
     fn pause_count_slow(&self) -> PausedCount {
         let is_counting = COUNT.try_with(|count| {
             if self.counting.get() == Counting::Unknown {
-                let is_counting = count.counter.get_or_init(InstructionSource::counter).is_some();
+                if count.counter.get().is_none() {
+                    // Opening a counter may allocate, and the allocator may record and come here, too. Then the counter
+                    // that it has opened stays, and `set` fails.
+                    let _ = count.counter.set(InstructionSource::counter());
+                }
+                let is_counting = count.counter.get().is_some_and(Option::is_some);
                 self.counting.set(if is_counting { Counting::Yes } else { Counting::No });
             }
             let Some(Some(counter)) = count.counter.get() else { return false };

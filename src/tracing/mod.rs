@@ -62,7 +62,6 @@ mod shards;
 mod sink;
 mod span_map;
 mod span_matches;
-mod span_slab;
 mod span_stack;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 mod steered;

@@ -2,6 +2,7 @@
 //! otherwise have to share one.
 
 use crate::layout::extension::{SHARD_COUNT, SHARD_LAST_SEQNOS};
+use crate::locked_section::LockedSection;
 use crate::reader::shard_path;
 use crate::recorder::{Recorder, RecorderBuilder, RecorderError, Shard};
 use crate::schema::perf::tables::SHARD_FAILURES_OFFSET;
@@ -159,21 +160,25 @@ impl Shards {
 
     /// Sets whether the files of all shards stay at the end.
     pub(super) fn keep(&self, keep: bool) {
+        let _section = LockedSection::enter();
         self.assignments().keep = Some(keep);
         self.iter().for_each(|shard| shard.keep(keep));
     }
 
     /// Releases the assignment of a thread that ends.
     pub(super) fn release(&self, index: usize) {
+        let _section = LockedSection::enter();
         self.assignments().release(index);
     }
 
     /// Returns how many shards could not be made, and the reason of the last failure.
     pub(super) fn failures(&self) -> (u64, Option<String>) {
+        let _section = LockedSection::enter();
         let assignments = self.assignments();
         (assignments.failures, assignments.last_error.as_ref().map(ToString::to_string))
     }
 
+    /// Locks the assignments. The thread must be inside a locked section.
     fn assignments(&self) -> MutexGuard<'_, Assignments> {
         // A poisoned lock may be used. No code panics while it holds this lock, and the numbers are valid at any time.
         self.assignments.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,7 +3,8 @@
 //! The values of a span's fields are not kept in memory. So a span is judged when its values are recorded, and only the
 //! result is kept. A span that meets no condition has no entry.
 
-use super::span_slab::{ID_BITS, SPAN_SLAB};
+use crate::locked_section::LockedSection;
+use crate::span_slab::SPAN_SLAB;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
@@ -31,12 +32,13 @@ struct MatchTable {
 }
 
 impl SpanMatches {
-    /// Adds conditions that a span has met. Nothing happens if it has met none.
+    /// Adds conditions that a span has met. Nothing happens if it has met none, or inside a locked section.
     pub(super) fn add(&self, span_id: u64, met: impl IntoIterator<Item = MetConditions>) {
         let mut met = met.into_iter().filter(|conditions| conditions.met != 0).peekable();
         if met.peek().is_none() {
             return;
         }
+        let Some(_section) = LockedSection::enter() else { return };
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.forget_closed();
         let of_span = table.spans.entry(span_id).or_default();
@@ -48,20 +50,17 @@ impl SpanMatches {
         }
     }
 
-    /// Returns true if the span has met all of these conditions.
+    /// Returns true if the span has met all of these conditions. Inside a locked section, returns false.
     pub(super) fn has_met(&self, span_id: u64, wanted: MetConditions) -> bool {
+        let Some(_section) = LockedSection::enter() else { return false };
         let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let of_span = table.spans.get(&span_id).map_or(&[][..], Vec::as_slice);
         of_span.iter().any(|has| has.key == wanted.key && has.met & wanted.met == wanted.met)
     }
 
-    /// Removes a closed span.
-    pub(super) fn remove(&self, span_id: u64) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).spans.remove(&span_id);
-    }
-
     /// Keeps only conditions of directives for which `is_wanted` is true.
     pub(super) fn keep(&self, is_wanted: impl Fn(u32) -> bool) {
+        let _section = LockedSection::enter();
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.spans.retain(|_, of_span| {
             of_span.retain(|conditions| is_wanted(conditions.key));
@@ -80,10 +79,10 @@ impl SpanMatches {
 
 impl MatchTable {
     /// Removes the entries of closed spans, if the table has doubled since the last time. So a span that closes need
-    /// not look here. (Layers remove their spans themselves, because their ids do not show whether a span is open.)
+    /// not look here.
     fn forget_closed(&mut self) {
         if self.spans.len() >= self.look_at.max(FIRST_LOOK) {
-            self.spans.retain(|span_id, _| span_id >> ID_BITS != 0 || SPAN_SLAB.is_open(*span_id));
+            self.spans.retain(|span_id, _| SPAN_SLAB.is_open(*span_id));
             self.look_at = 2 * self.spans.len();
         }
     }
@@ -92,22 +91,24 @@ impl MatchTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::span_slab::FreeList;
 
     #[test]
     fn conditions_that_are_met_one_by_one_add_up_and_entries_of_closed_spans_go() {
         let matches = SpanMatches::default();
+        let open = SPAN_SLAB.create(&FreeList::new(), 1).unwrap();
         let conditions = |met| MetConditions { key: 1, met };
-        matches.add(1 << ID_BITS, [conditions(0b01)]);
-        assert!(!matches.has_met(1 << ID_BITS, conditions(0b11)));
-        matches.add(1 << ID_BITS, [conditions(0b10), MetConditions { key: 2, met: 1 }]);
-        assert!(matches.has_met(1 << ID_BITS, conditions(0b11)));
+        matches.add(open, [conditions(0b01)]);
+        assert!(!matches.has_met(open, conditions(0b11)));
+        matches.add(open, [conditions(0b10), MetConditions { key: 2, met: 1 }]);
+        assert!(matches.has_met(open, conditions(0b11)));
         matches.add(7, [conditions(0)]);
         assert_eq!(matches.len(), 1);
         // No open span has these ids.
         (1..100_000).for_each(|n| matches.add(n << 24 | 5, [conditions(1)]));
         assert!(matches.len() <= FIRST_LOOK + 1);
         matches.keep(|key| key == 2);
-        assert!(!matches.has_met(1 << ID_BITS, conditions(1)));
+        assert!(!matches.has_met(open, conditions(1)));
         matches.keep(|_| false);
         assert_eq!(matches.len(), 0);
     }

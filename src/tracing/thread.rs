@@ -4,10 +4,11 @@ use super::core::PerfCore;
 use super::end_of_thread;
 use super::instruction_count::Counting;
 use super::shards::Assignment;
-use super::span_slab::{FreeList, ID_BITS};
 use super::span_stack::{Popped, SpanEntry, SpanStack};
 use crate::global::set_current_span_id;
+use crate::locked_section::LockedSection;
 use crate::recorder::Recorder;
+use crate::span_slab::FreeList;
 use crate::sync::{AtomicU64, Ordering};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -16,11 +17,6 @@ use std::sync::Arc;
 /// Number of places in a thread's cache of rings. The id of a recorder selects the place of its ring, so no search is
 /// needed. One place would be enough for most programs, because they have one recorder.
 const CACHED_RINGS: usize = 4;
-/// Number of span ids that a thread takes at a time, for the spans of layers.
-const ID_BLOCK: u64 = 1 << 12;
-/// Highest bit of a span id. It is set in the ids of layers' spans, and not set in the ids of spans that have a cell
-/// in the span slab.
-const LAYER_BIT: u64 = 1 << ID_BITS;
 
 /// A cached ring: the ring of the shard that a recorder has assigned to the thread.
 #[derive(Clone, Copy)]
@@ -36,8 +32,6 @@ const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling
 /// the first entries of the span stack.
 #[repr(C, align(64))]
 pub(super) struct ThreadState {
-    /// The next id for a span of a layer, and the end of the block of ids that the thread has taken.
-    layer_ids: Cell<(u64, u64)>,
     /// The thread's id in the high half of a word, as in extension word 2 of an event. 0 until the thread first
     /// records.
     id_word: Cell<u64>,
@@ -46,8 +40,6 @@ pub(super) struct ThreadState {
     pub(super) span_stack: SpanStack,
     pub(super) free_list: FreeList,
     cached_rings: [Cell<CachedRing>; CACHED_RINGS],
-    /// True inside [`Self::assign_ring`].
-    is_assigning: Cell<bool>,
     /// The answer whether the program's instructions on this thread are counted.
     pub(super) counting: Cell<Counting>,
     /// Depth to which the formatting of values is nested at present. A value's `Debug` code may record an event,
@@ -93,12 +85,10 @@ impl ThreadState {
             id_word: Cell::new(0),
             last_ring: Cell::new(NO_RING),
             cached_rings: [const { Cell::new(NO_RING) }; CACHED_RINGS],
-            is_assigning: Cell::new(false),
             counting: Cell::new(Counting::Unknown),
             formatting_depth: Cell::new(0),
             span_stack: SpanStack::new(),
             free_list: FreeList::new(),
-            layer_ids: Cell::new((0, 0)),
         }
     }
 
@@ -149,14 +139,13 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn assign_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        // In two cases the thread gets the ring of shard 0, without an assignment. In the first case, the program's
-        // allocator records spans: this function allocates memory, so the allocator calls it again before it has
-        // returned. In the second case, the process is a forked child. It must not take locks, because another thread
-        // may have held them at the fork.
-        if self.is_assigning.get() || !recorder.belongs_to_this_process() {
-            return recorder.shards.get(0);
-        }
-        self.is_assigning.set(true);
+        self.take_id();
+        // In two cases the thread gets the ring of shard 0, without an assignment. In the first case, the process is a
+        // forked child. It must not take locks, because another thread may have held them at the fork. In the second
+        // case, the thread is inside a locked section: for example, the program's allocator records spans, and this
+        // function has allocated memory.
+        let section = if recorder.belongs_to_this_process() { LockedSection::enter() } else { None };
+        let Some(_section) = section else { return recorder.shards.get(0) };
         let assignment = match end_of_thread::find(recorder) {
             Some(assignment) if assignment.is_provisional => self.reassign(recorder, assignment),
             Some(assignment) => assignment,
@@ -165,7 +154,6 @@ impl ThreadState {
         if !assignment.is_provisional {
             self.cache_ring(recorder, assignment);
         }
-        self.is_assigning.set(false);
         recorder.shards.get(assignment.shard)
     }
 
@@ -185,7 +173,8 @@ impl ThreadState {
         }
     }
 
-    fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
+    /// Gives the thread its id if it has none.
+    fn take_id(&self) {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word.get() == 0 {
             // Relaxed: the increment is atomic, so no two threads get the same number, and no other memory is ordered
@@ -193,6 +182,9 @@ impl ThreadState {
             // one thread gets the id 0.
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
+    }
+
+    fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
         let mut assignment = recorder.shards.assign();
         let is_ending = !end_of_thread::add(recorder, assignment);
         if is_ending {
@@ -256,51 +248,11 @@ impl ThreadState {
         set_current_span_id(self.span_stack.current_span_id());
         entry
     }
-
-    /// Returns a new id for a span of a layer. The bit [`LAYER_BIT`] is set in it, and no other span has the id.
-    /// Returns `None` if all ids have been used.
-    #[inline(always)]
-    pub(super) fn next_layer_span_id(&self) -> Option<u64> {
-        let (next, end) = self.layer_ids.get();
-        if next == end {
-            return self.next_layer_span_id_slow();
-        }
-        self.layer_ids.set((next + 1, end));
-        Some(next)
-    }
-
-    #[cold]
-    fn next_layer_span_id_slow(&self) -> Option<u64> {
-        static NEXT_BLOCK: AtomicU64 = AtomicU64::new(LAYER_BIT);
-        let first = next_id_block(&NEXT_BLOCK)?;
-        self.layer_ids.set((first + 1, first + ID_BLOCK));
-        Some(first)
-    }
-}
-
-/// Takes a block of [`ID_BLOCK`] ids that no thread has, and returns the first of them. Returns `None` if all ids
-/// have been used.
-fn next_id_block(next: &AtomicU64) -> Option<u64> {
-    let end = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
-    // Relaxed: the update is atomic, so two threads never get the same block. There are 2^52 ids. A program that does
-    // nothing but make spans needs more than ten years to use them all.
-    next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_of_layers_end_where_a_double_does_not_hold_them_any_more() {
-        let next = AtomicU64::new(2 * LAYER_BIT - 2 * ID_BLOCK);
-        assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - 2 * ID_BLOCK));
-        assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - ID_BLOCK));
-        assert_eq!((next_id_block(&next), next_id_block(&next)), (None, None));
-        // The largest possible id is exact as an `f64`.
-        assert_eq!((2 * LAYER_BIT - 1) as f64 as u64, 2 * LAYER_BIT - 1);
-        assert_ne!((2 * LAYER_BIT + 1) as f64 as u64, 2 * LAYER_BIT + 1);
-    }
 
     #[test]
     fn a_thread_that_runs_takes_2_kib() {

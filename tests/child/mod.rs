@@ -5,7 +5,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const PART: &str = "EVENTRING_TEST_PART";
 const PLACE: &str = "EVENTRING_TEST_PLACE";
@@ -28,6 +29,20 @@ pub fn play(test: &str, part: &str, place: &Path) -> Command {
     command.env(PART, part).env(PLACE, place);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
+}
+
+/// Runs a command whose end is in question. Panics if it does not end in time.
+pub fn ends_within(mut command: Command, limit: Duration) -> Output {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > limit {
+            child.kill().unwrap();
+            panic!("did not end: {command:?}: {}", String::from_utf8_lossy(&child.wait_with_output().unwrap().stderr));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
 }
 
 /// A child process whose messages the parent reads line by line. [`Talk::end`], or dropping this value, ends the child.

@@ -2,6 +2,7 @@
 //!
 //! The list only grows, and its entries never move. So a handler needs no lock to go through them.
 
+use crate::locked_section::get_or_make;
 use std::sync::OnceLock;
 
 /// An entry of a [`HandlerList`].
@@ -35,7 +36,7 @@ impl<S: ListEntry> HandlerList<S> {
             if let Some(slot) = list.block.iter().find(|slot| slot.try_claim()) {
                 return slot;
             }
-            list = list.next.get_or_init(|| Box::new(Self::new()));
+            list = &**get_or_make(&list.next, || Box::new(Self::new()));
         }
     }
 

@@ -65,14 +65,6 @@ impl RecorderLayer {
         }
     }
 
-    /// Forgets what a closed span has met.
-    #[inline(always)]
-    pub(super) fn forget(&self, span: MappedSpan) {
-        if let Some(filter) = self.judging() {
-            filter.forget(span.span_id);
-        }
-    }
-
     #[inline(always)]
     fn judging(&self) -> Option<&FilterHandle> {
         self.filter.as_ref().filter(|filter| filter.judges_values())

@@ -5,7 +5,9 @@ mod parents;
 mod slow;
 
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::span_slab::SPAN_SLAB;
 use crate::tracing::call_sites::CALL_SITES;
+use crate::tracing::end_of_thread;
 use crate::tracing::filter_handle::FilterHandle;
 use crate::tracing::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::recorder::PerfRecorder;
@@ -100,6 +102,19 @@ impl RecorderLayer {
         let entry = thread.try_exit(local_id, self.owner)?;
         record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(entry.span_id, entry.call_site_id()));
         Some(())
+    }
+}
+
+impl Drop for RecorderLayer {
+    /// Frees the cells of the spans that are still open, for example after `reload` has put another layer in the place
+    /// of this one.
+    fn drop(&mut self) {
+        thread::with(|thread| {
+            end_of_thread::register();
+            self.spans.for_each_open(|span| {
+                SPAN_SLAB.drop_handle(&thread.free_list, span.span_id);
+            });
+        });
     }
 }
 
@@ -226,7 +241,7 @@ where
             let local_id = id.into_u64();
             let Some(ring) = self.sink.try_ring(thread) else { return self.close_slow(thread, local_id) };
             let Some(span) = self.spans.remove(local_id) else { return };
-            self.forget(span);
+            SPAN_SLAB.drop_handle(&thread.free_list, span.span_id);
             record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
         });
     }

@@ -2,7 +2,9 @@
 
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
+use crate::span_slab::SPAN_SLAB;
 use crate::tracing::core::PerfCore;
+use crate::tracing::end_of_thread;
 use crate::tracing::sink::Parent;
 use crate::tracing::span_map::MappedSpan;
 use crate::tracing::thread::ThreadState;
@@ -14,14 +16,16 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 impl RecorderLayer {
     /// Gives a new span an id for the ring, and adds the span to the layer's map. Returns `None` if too many spans
-    /// are open or if all ids have been used; then the span is counted as lost.
+    /// are open; then the span is counted as lost.
     #[inline(always)]
     pub(super) fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
-        if let Some(span_id) = thread.next_layer_span_id() {
+        end_of_thread::register();
+        if let Some(span_id) = SPAN_SLAB.create_for_layer(&thread.free_list, call_site_id) {
             let span = MappedSpan { span_id, call_site_id };
             if self.spans.insert(id.into_u64(), span) {
                 return Some(span);
             }
+            SPAN_SLAB.drop_handle(&thread.free_list, span_id);
         }
         core.count_lost_span();
         None

@@ -2,6 +2,8 @@
 
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::span_slab::SPAN_SLAB;
+use crate::tracing::end_of_thread;
 use crate::tracing::span_map::MappedSpan;
 use crate::tracing::thread::ThreadState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,7 +50,8 @@ impl RecorderLayer {
         // The span is removed from the map even while recording is switched off, because the registry will give its id
         // to another span later.
         let Some(span) = self.spans.remove(local_id) else { return };
-        self.forget(span);
+        end_of_thread::register();
+        SPAN_SLAB.drop_handle(&thread.free_list, span.span_id);
         self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 

@@ -1,28 +1,39 @@
 //! The span stack: the spans that a thread is in, innermost last.
 //!
-//! The stack follows the rules of tracing-subscriber's `Registry`, so a program sees the same parents with either. If
-//! a thread enters a span that it is already in, the new entry is a *duplicate*, and a duplicate is never the current
-//! span. An exit removes the last entry of the span, even if it is not on top of the stack.
+//! The stack follows the rules of tracing-subscriber's `Registry` (0.3), so a program sees the same parents with either:
+//!
+//! - If a thread enters a span that it is already in, the new entry is a *duplicate*, and a duplicate is never the
+//!   current span.
+//! - An exit removes the last entry of the span, even if it is not on top of the stack. If the thread is not in the span,
+//!   the exit does nothing.
+//! - The current span is that of the innermost entry that is no duplicate. If this span is closed, the thread has no
+//!   current span. A span may close while a thread is in it: a guard can be moved to another thread and dropped there
+//!   (this happens if it is held over an `.await`), or forgotten.
+//!
+//! There is one difference: a span of a `RecorderSubscriber` closes with its last handle, and in a `Registry` not before
+//! its children.
+//!
+//! The entries of closed spans do not add up. They are removed when the stack looks larger than it was after the last
+//! removal, and where they lie on top. What they mean for the entry below stays there as a mark, [`HIDDEN`].
 
 mod entry;
+mod heap;
 
-use entry::{DUPLICATE, EntryCell, OWNER_MASK, UNRECORDED};
+use crate::span_slab::SPAN_SLAB;
+use entry::{DUPLICATE, EntryCell, HIDDEN, UNRECORDED};
 pub(super) use entry::{SpanEntry, next_owner};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 /// Number of entries that lie in the thread's own state. Deeper entries lie on the heap.
 const INLINE: usize = 32;
-
-thread_local! {
-    /// The entries after the first [`INLINE`] entries.
-    static HEAP_ENTRIES: RefCell<Vec<SpanEntry>> = const { RefCell::new(Vec::new()) };
-}
 
 /// The span stack of a thread, with the spans of all subscribers and layers.
 #[repr(C)]
 pub(super) struct SpanStack {
     len: Cell<usize>,
     inline: [EntryCell; INLINE],
+    /// Length at which the entries of closed spans are removed: twice the length that was left the last time.
+    look_at: Cell<usize>,
 }
 
 /// An entry that was removed from the stack, and the span that is current without it.
@@ -42,7 +53,7 @@ impl SpanStack {
     pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
         let len = self.len.get();
         let Some(cell) = self.inline.get(len) else { return false };
-        if self.inline[..len].iter().any(|cell| cell.get().is(local_id, owner)) {
+        if self.inline[..len].iter().any(|cell| cell.span_id() == span_id) {
             return false;
         }
         cell.set(SpanEntry { span_id, local_id, tag: u64::from(call_site_id) << 32 | u64::from(owner) });
@@ -51,8 +62,8 @@ impl SpanStack {
     }
 
     /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
-    /// in every other case. The last entry may belong to another span, be a duplicate, be unrecorded, or lie on the
-    /// heap. The stack may be empty, or the entry before the last may be a duplicate.
+    /// in every other case. The last entry may belong to another span, be a duplicate, be hidden, be unrecorded, or
+    /// lie on the heap. The stack may be empty, or the entry before the last may be a duplicate or hidden.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);
@@ -69,9 +80,9 @@ impl SpanStack {
         Some(Popped { entry, current_span_id })
     }
 
-    /// Returns the id of the innermost span of `owner` that the thread is in. Returns 0 if the stack is empty. Returns
-    /// `None` if the last entry of the stack does not show the result: the entry belongs to another owner, is a
-    /// duplicate, was not recorded, or lies on the heap.
+    /// Returns the id of the current span of `owner`. Returns 0 if the stack is empty. Returns `None` if the last entry
+    /// of the stack does not show the result: the entry belongs to another owner, is a duplicate, is hidden, was not
+    /// recorded, or lies on the heap; or its span is closed, or has its cell outside of the first block of the slab.
     #[inline(always)]
     pub(super) fn try_current(&self, owner: u32) -> Option<u64> {
         let len = self.len.get();
@@ -79,38 +90,31 @@ impl SpanStack {
             return Some(0);
         }
         let last = self.inline.get(len - 1)?.get();
-        last.is_current_and_recorded_of(owner).then_some(last.span_id)
+        (last.is_current_and_recorded_of(owner) && SPAN_SLAB.try_is_open(last.span_id)).then_some(last.span_id)
     }
 }
 
 impl SpanStack {
     pub(super) const fn new() -> Self {
-        Self { inline: [const { EntryCell::new() }; INLINE], len: Cell::new(0) }
+        Self { inline: [const { EntryCell::new() }; INLINE], len: Cell::new(0), look_at: Cell::new(INLINE) }
     }
 
     /// Adds an entry for a span that the thread enters. Returns true if this span is now the current span. Returns
     /// false if it is not: the entry is a duplicate, or the thread is ending and there is no place for the entry.
     pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
-        let len = self.len.get();
-        let tag = u64::from(call_site_id) << 32 | u64::from(owner) | if is_recorded { 0 } else { UNRECORDED };
-        let Some(cell) = self.inline.get(len) else {
-            return self.push_to_heap(SpanEntry { span_id, local_id, tag });
+        if self.len.get() >= self.look_at.get() {
+            self.remove_closed();
+        }
+        let is_duplicate = self.last_where(|entry| entry.span_id == span_id).is_some();
+        let flags = if is_recorded { 0 } else { UNRECORDED } | if is_duplicate { DUPLICATE } else { 0 };
+        let entry = SpanEntry { span_id, local_id, tag: u64::from(call_site_id) << 32 | u64::from(owner) | flags };
+        let is_kept = match self.inline.get(self.len.get()) {
+            Some(cell) => {
+                cell.set(entry);
+                true
+            }
+            None => heap::push(entry),
         };
-        let is_duplicate = self.inline[..len].iter().any(|cell| cell.get().is(local_id, owner));
-        let tag = if is_duplicate { tag | DUPLICATE } else { tag };
-        cell.set(SpanEntry { span_id, local_id, tag });
-        self.len.set(len + 1);
-        !is_duplicate
-    }
-
-    #[cold]
-    fn push_to_heap(&self, entry: SpanEntry) -> bool {
-        let owner = (entry.tag & OWNER_MASK) as u32;
-        let is_duplicate = self.last_where(|other| other.is(entry.local_id, owner)).is_some();
-        let tag = if is_duplicate { entry.tag | DUPLICATE } else { entry.tag };
-        // While the thread ends, `HEAP_ENTRIES` may already be destroyed. Then the entry has no place and is dropped.
-        // The later exit of its span finds no entry.
-        let is_kept = HEAP_ENTRIES.try_with(|entries| entries.borrow_mut().push(SpanEntry { tag, ..entry })).is_ok();
         if is_kept {
             self.len.set(self.len.get() + 1);
         }
@@ -121,36 +125,92 @@ impl SpanStack {
     /// Returns `None` if the stack has no entry of the span.
     pub(super) fn pop(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
         let len = self.len.get();
-        let on_heap = HEAP_ENTRIES.try_with(|entries| {
-            let mut entries = entries.borrow_mut();
-            let at = entries.iter().rposition(|entry| entry.is(local_id, owner))?;
-            Some(entries.remove(at))
+        let is_wanted = |entry: &SpanEntry| entry.is(local_id, owner);
+        let on_heap = heap::change(|entries| {
+            let at = entries.iter().rposition(is_wanted)?;
+            Some((INLINE + at, entries.remove(at)))
         });
-        let removed = match on_heap.ok().flatten() {
-            Some(removed) => removed,
+        let (at, removed) = match on_heap.flatten() {
+            Some(found) => found,
             None => {
                 let inline = &self.inline[..len.min(INLINE)];
-                let at = inline.iter().rposition(|cell| cell.get().is(local_id, owner))?;
+                let at = inline.iter().rposition(|cell| is_wanted(&cell.get()))?;
                 let removed = inline[at].get();
                 inline.windows(2).skip(at).for_each(|pair| pair[0].set(pair[1].get()));
                 if len > INLINE {
-                    self.refill_inline();
+                    // The first entry on the heap moves to the last inline cell, which is free now.
+                    let first = heap::change(|entries| (!entries.is_empty()).then(|| entries.remove(0)));
+                    self.inline[INLINE - 1].set(first.flatten().unwrap_or(SpanEntry::EMPTY));
                 }
-                removed
+                (at, removed)
             }
         };
         self.len.set(len - 1);
+        if removed.is_hidden() {
+            self.hide_below(at, removed);
+        }
         Some(removed)
     }
 
-    /// Moves the first entry on the heap to the last cell of `inline`, which is free after an inline entry was
-    /// removed.
-    fn refill_inline(&self) {
-        let first = HEAP_ENTRIES.try_with(|entries| {
-            let mut entries = entries.borrow_mut();
-            if entries.is_empty() { SpanEntry::EMPTY } else { entries.remove(0) }
-        });
-        self.inline[INLINE - 1].set(first.unwrap_or(SpanEntry::EMPTY));
+    /// Removes the entries of all closed spans.
+    #[cold]
+    fn remove_closed(&self) {
+        let mut kept = 0;
+        for at in 0..self.len.get() {
+            let entry = self.get(at);
+            if entry.is_open() {
+                self.set(kept, entry);
+                kept += 1;
+            } else {
+                self.hide_below(kept, entry);
+            }
+        }
+        self.truncate(kept);
+        self.look_at.set(INLINE.max(2 * kept));
+    }
+
+    /// Removes the last entries of the stack, as long as their spans are closed.
+    #[cold]
+    fn remove_closed_from_the_end(&self) {
+        while let Some(last) = self.len.get().checked_sub(1) {
+            let entry = self.get(last);
+            if entry.is_open() {
+                break;
+            }
+            self.truncate(last);
+            self.hide_below(last, entry);
+        }
+    }
+
+    /// Marks the entry that would be current if the entry `removed` were not at the index `at`.
+    fn hide_below(&self, at: usize, removed: SpanEntry) {
+        let would_be_current = |entry: &SpanEntry| entry.has_owner_of(&removed) && !entry.is_duplicate();
+        let below = (0..at).rev().map(|at| (at, self.get(at))).find(|(_, entry)| would_be_current(entry));
+        if let Some((at, entry)) = below.filter(|_| !removed.is_duplicate()) {
+            self.set(at, SpanEntry { tag: entry.tag | HIDDEN, ..entry });
+        }
+    }
+
+    fn get(&self, at: usize) -> SpanEntry {
+        match self.inline.get(at) {
+            Some(cell) => cell.get(),
+            None => heap::look(|entries| entries.get(at - INLINE).copied()).flatten().unwrap_or(SpanEntry::EMPTY),
+        }
+    }
+
+    fn set(&self, at: usize, entry: SpanEntry) {
+        match self.inline.get(at) {
+            Some(cell) => cell.set(entry),
+            None => {
+                heap::change(|entries| entries.get_mut(at - INLINE).map(|place| *place = entry));
+            }
+        }
+    }
+
+    fn truncate(&self, len: usize) {
+        if self.len.replace(len) > INLINE {
+            heap::change(|entries| entries.truncate(len.saturating_sub(INLINE)));
+        }
     }
 
     /// Returns the innermost entry for which `is_wanted` returns true, or `None` if there is no such entry.
@@ -166,47 +226,46 @@ impl SpanStack {
         inline.iter().rev().map(EntryCell::get).find(is_wanted)
     }
 
-    /// Returns true if the thread is in a span of `owner` for which `is_wanted` returns true.
+    /// Returns true if the thread is in an open span of `owner` for which `is_wanted` returns true.
     pub(super) fn any_of(&self, owner: u32, is_wanted: impl Fn(&SpanEntry) -> bool) -> bool {
-        self.last_where(|entry| entry.is_of(owner) && is_wanted(entry)).is_some()
+        self.last_where(|entry| entry.is_of(owner) && entry.is_open() && is_wanted(entry)).is_some()
     }
 
-    /// Returns the entry of the innermost span of `owner` that the thread is in. Returns `None` if the thread is in
-    /// no span of `owner`.
+    /// Returns the entry of the current span of `owner`. Returns `None` if the thread has no current span of `owner`.
     #[inline(always)]
     pub(super) fn current(&self, owner: u32) -> Option<SpanEntry> {
-        self.last_where(|entry| entry.is_current_of(owner))
+        let innermost = self.last_where(|entry| entry.is_of(owner) && !entry.is_duplicate());
+        innermost.filter(|entry| !entry.is_hidden() && entry.is_open())
     }
 
-    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. The entry may not be
-    /// of the thread's current span, because the enter of the current span may not have been recorded. So the caller
-    /// must compare the entry's `local_id` with the current span of the registry.
+    /// Returns the innermost entry of `owner` that is no duplicate and not hidden, and whose enter was recorded. The
+    /// entry may not be of the thread's current span, because the enter of the current span may not have been recorded.
+    /// So the caller must compare the entry's `local_id` with the current span of the registry. Returns `None` if the
+    /// span of the entry is closed: the registry may have given its `local_id` to another span.
     #[inline(always)]
     pub(super) fn current_and_recorded(&self, owner: u32) -> Option<SpanEntry> {
-        self.last_where(|entry| entry.is_current_and_recorded_of(owner))
+        self.last_where(|entry| entry.is_current_and_recorded_of(owner)).filter(SpanEntry::is_open)
     }
 
-    /// Returns the id of the innermost span of `owner` that the thread is in. Returns 0 if the thread is in no span
-    /// of `owner`.
+    /// Returns the id of the current span of `owner`. Returns 0 if the thread has no current span of `owner`.
     #[inline(never)]
     pub(super) fn current_of(&self, owner: u32) -> u64 {
+        self.remove_closed_from_the_end();
         self.current(owner).map_or(0, |entry| entry.span_id)
     }
 
-    /// Returns the id of the innermost span that the thread is in. The span may belong to any subscriber or layer.
-    /// Returns 0 if the thread is in no span.
+    /// Returns the id of the span of the innermost entry that is no duplicate. The span may belong to any subscriber or
+    /// layer, and it may be closed. Returns 0 if there is no such entry, or if it is hidden.
     #[inline(always)]
     pub(super) fn current_span_id(&self) -> u64 {
-        self.last_where(SpanEntry::is_current).map_or(0, |entry| entry.span_id)
+        let innermost = self.last_where(|entry| !entry.is_duplicate());
+        innermost.filter(|entry| !entry.is_hidden()).map_or(0, |entry| entry.span_id)
     }
 }
 
 #[cold]
 fn last_on_heap_where(is_wanted: &impl Fn(&SpanEntry) -> bool) -> Option<SpanEntry> {
-    HEAP_ENTRIES
-        .try_with(|entries| entries.borrow().iter().rev().find(|entry| is_wanted(entry)).copied())
-        .ok()
-        .flatten()
+    heap::look(|entries| entries.iter().rev().find(|entry| is_wanted(entry)).copied()).flatten()
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::{RecorderSubscriber, id_of};
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::span_slab::SPAN_SLAB;
 use crate::tracing::call_sites::CALL_SITES;
 use crate::tracing::sink::record_empty;
-use crate::tracing::span_slab::SPAN_SLAB;
 use crate::tracing::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 

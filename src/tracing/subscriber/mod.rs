@@ -5,6 +5,7 @@ mod slow;
 mod with_fields;
 
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
+use crate::span_slab::SPAN_SLAB;
 use crate::tracing::call_sites::CALL_SITES;
 use crate::tracing::core::PerfCore;
 use crate::tracing::filter::TargetFilter;
@@ -12,7 +13,6 @@ use crate::tracing::filter_handle::FilterHandle;
 use crate::tracing::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::recorder::PerfRecorder;
 use crate::tracing::sink::{Parent, Sink, record_with_fields};
-use crate::tracing::span_slab::SPAN_SLAB;
 use crate::tracing::span_stack::next_owner;
 use crate::tracing::thread::{self, ThreadState};
 use std::num::NonZeroU64;

@@ -2,10 +2,10 @@
 
 use super::{RecorderSubscriber, UNRECORDED, id_of, recorded};
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::end_of_thread;
 use crate::tracing::fields::{EncodedFields, encode_large};
 use crate::tracing::sink::record_with_fields;
-use crate::tracing::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::thread::ThreadState;
 use tracing_core::Event;
 use tracing_core::field::Visit;

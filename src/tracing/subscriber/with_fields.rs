@@ -3,11 +3,11 @@
 use super::{RecorderSubscriber, id_of};
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::span_slab::SPAN_SLAB;
 use crate::tracing::call_sites::CALL_SITES;
 use crate::tracing::core::PerfCore;
 use crate::tracing::fields::{EncodedFields, SmallEncoder, visit_fields};
 use crate::tracing::sink::record_with_fields;
-use crate::tracing::span_slab::SPAN_SLAB;
 use crate::tracing::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};

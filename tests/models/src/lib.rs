@@ -11,6 +11,8 @@ mod checker;
 mod clock;
 #[path = "../../../src/layout/mod.rs"]
 mod layout;
+#[path = "../../../src/locked_section.rs"]
+mod locked_section;
 #[path = "../../../src/ring/mod.rs"]
 mod ring;
 #[path = "../../../src/segmented.rs"]

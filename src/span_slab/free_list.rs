@@ -16,7 +16,7 @@ const LEN_MAX: usize = 2 * CHAIN as usize;
 
 /// The free list of a thread.
 #[repr(C)]
-pub(in crate::tracing) struct FreeList {
+pub(crate) struct FreeList {
     len: Cell<u32>,
     indices: [Cell<u32>; LEN_MAX],
     /// True after the thread has begun to end. From then on the list is kept empty: nobody would give back the cells
@@ -25,7 +25,7 @@ pub(in crate::tracing) struct FreeList {
 }
 
 impl FreeList {
-    pub(in crate::tracing) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { len: Cell::new(0), indices: [const { Cell::new(0) }; LEN_MAX], has_ended: Cell::new(false) }
     }
 
@@ -67,13 +67,13 @@ impl FreeList {
 
     /// Moves all cells to the shared free list, because the thread ends. Destructors that run later on the thread may
     /// still take cells and put them back. These cells are moved to the shared free list, too.
-    pub(in crate::tracing) fn end(&self, slab: &SpanSlab) {
+    pub(crate) fn end(&self, slab: &SpanSlab) {
         self.has_ended.set(true);
         self.release_if_ended(slab);
     }
 
     /// Returns true while the thread ends, after [`Self::end`].
-    pub(in crate::tracing) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.get()
     }
 

@@ -1,15 +1,17 @@
-//! The span slab: one cell of 16 bytes for each open span of a `RecorderSubscriber`.
+//! The span slab: one cell of 16 bytes for each open span.
 //!
-//! A cell holds two things: the number of handles of the span, and the call site. The number of handles shows when the
-//! last handle is dropped, because a subscriber must then report that the span is closed. The call site is needed for
-//! `Span::current()`, which asks for the metadata of a span by its id.
+//! A cell says whether its span is open, because a closed span is nobody's current span, even if some thread has not
+//! exited it. It also holds the call site, and the number of handles of the span. The call site is needed for
+//! `Span::current()`, which asks for the metadata of a span by its id. The number of handles shows when the last handle
+//! is dropped, because a `RecorderSubscriber` must then report that the span is closed. A span of a `RecorderLayer` has
+//! one handle, which the layer drops when the `Registry` closes the span.
 //!
 //! The id of a span has two parts: the index of its cell (the low [`INDEX_BITS`] bits) and the generation of the cell
 //! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
 //! that has had all generations is never used again.
 //!
-//! The ids have [`ID_BITS`] bits. The ids of a `RecorderLayer` have the next higher bit set, so the two kinds of ids
-//! never collide. An `f64` can hold every id exactly, which matters because many JSON readers hold numbers as `f64`.
+//! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id exactly,
+//! which matters because many JSON readers hold numbers as `f64`.
 //!
 //! Free cells are in free lists ([`free_list`]).
 
@@ -21,14 +23,20 @@ mod tests;
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
-pub(super) use free_list::FreeList;
+pub(crate) use free_list::FreeList;
 
 /// Number of bits of an id that hold the index of the cell. So nearly 2^24 spans can be open at the same time, and
 /// their cells take 256 MiB.
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// Bits of an id.
-pub(super) const ID_BITS: u32 = 52;
+const ID_BITS: u32 = 52;
+/// Bit of an id: the span belongs to a layer.
+const LAYER_BIT: u64 = 1 << ID_BITS;
+/// Bit of the id in a cell: the span is closed. No id has this bit.
+const CLOSED: u64 = 1 << 63;
+/// Bits of an id that hold the generation.
+const GENERATION_MASK: u64 = LAYER_BIT - 1 & !INDEX_MASK;
 /// The last generation of a cell, after 2^28 spans. A thread that does nothing but make spans reaches it in about
 /// half a minute.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
@@ -46,7 +54,7 @@ type FurtherCells = SegmentedArray<SpanCell, { FIRST_SHIFT + 1 }, 1, { (INDEX_BI
 const NO_CELL: u64 = INDEX_MASK;
 
 /// All cells of the process.
-pub(super) struct SpanSlab {
+pub(crate) struct SpanSlab {
     /// The first block of cells; most programs need no other. It lies in the slab itself, so few instructions compute
     /// the address of a cell. It consists of zero bytes at the start, and each page takes memory only after its first
     /// use.
@@ -59,11 +67,11 @@ pub(super) struct SpanSlab {
 }
 
 /// The slab of this process. It consists of zero bytes at the start, so it takes no room in the program's file.
-pub(super) static SPAN_SLAB: SpanSlab = SpanSlab::new();
+pub(crate) static SPAN_SLAB: SpanSlab = SpanSlab::new();
 
 /// The state of a span after one of its handles was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Dropped {
+pub(crate) enum Dropped {
     /// Open span: it has other handles.
     Open,
     /// Closed span: the dropped handle was its last handle. The value is the id of the span's call site.
@@ -85,7 +93,7 @@ impl SpanSlab {
     /// Takes a free cell for a new span, which has one handle. Returns the span's id. Returns `None` and changes
     /// nothing if the thread's free list is empty, or if the last cell of the list is not in the first block.
     #[inline(always)]
-    pub(super) fn try_create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
+    pub(crate) fn try_create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         let (index, len) = free.last()?;
         let cell = self.first.get(index as usize)?;
         free.truncate(len);
@@ -94,7 +102,7 @@ impl SpanSlab {
 
     /// Takes a free cell for a new span, which has one handle. Returns the span's id, or `None` if no cell is free.
     #[inline(always)]
-    pub(super) fn create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
+    pub(crate) fn create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         match self.try_create(free, call_site_id) {
             Some(id) => Some(id),
             None => self.create_slow(free, call_site_id),
@@ -111,32 +119,42 @@ impl SpanSlab {
         Some(self.cell(index)?.begin(index, call_site_id))
     }
 
+    /// Takes a free cell like [`Self::create`], for a span of a layer.
+    #[inline(always)]
+    pub(crate) fn create_for_layer(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
+        let id = self.create(free, call_site_id)? | LAYER_BIT;
+        self.cell(id & INDEX_MASK)?.id.store(id, Ordering::Relaxed);
+        Some(id)
+    }
+
     /// Returns the call site of an open span. Returns `None` if no open span has this id, or if the span's cell is
     /// not in the first block.
     #[inline(always)]
-    pub(super) fn try_call_site_id(&self, id: u64) -> Option<u32> {
+    pub(crate) fn try_call_site_id(&self, id: u64) -> Option<u32> {
         self.first.get((id & INDEX_MASK) as usize)?.call_site_id_of(id)
     }
 
     /// Returns the call site of the open span with this id. Returns 0 if no open span has this id.
     #[inline(always)]
-    pub(super) fn call_site_id(&self, id: u64) -> u32 {
+    pub(crate) fn call_site_id(&self, id: u64) -> u32 {
         self.cell(id & INDEX_MASK).and_then(|cell| cell.call_site_id_of(id)).unwrap_or(0)
     }
 
-    /// Counts another handle of an open span.
+    /// Counts a new handle of an open span. Does nothing if no open span has this id.
     #[inline]
-    pub(super) fn add_handle(&self, id: u64) {
+    pub(crate) fn add_handle(&self, id: u64) {
         if let Some(cell) = self.cell(id & INDEX_MASK)
             && cell.id.load(Ordering::Relaxed) == id
         {
-            cell.state.fetch_add(1, Ordering::Relaxed);
+            // The caller may have no handle: `Span::current()` makes a handle of the thread's current span, which
+            // another thread may close at this moment. A cell that has become free stays as it is.
+            let _ = cell.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, SpanCell::with_another_handle);
         }
     }
 
     /// Drops a handle of a span: lowers the handle count by one. If this was the last handle, frees the cell.
     #[inline(always)]
-    pub(super) fn drop_handle(&self, free: &FreeList, id: u64) -> Dropped {
+    pub(crate) fn drop_handle(&self, free: &FreeList, id: u64) -> Dropped {
         let index = id & INDEX_MASK;
         let Some(cell) = self.cell(index) else { return Dropped::Unknown };
         if cell.id.load(Ordering::Relaxed) != id {
@@ -154,8 +172,8 @@ impl SpanSlab {
         match state as u32 {
             0 => Dropped::Unknown,
             1 => {
-                cell.state.store(0, Ordering::Relaxed);
-                if id <= BELOW_LAST_IDS {
+                cell.id.store(id | CLOSED, Ordering::Relaxed);
+                if id & !LAYER_BIT <= BELOW_LAST_IDS {
                     self.free(free, index);
                 }
                 Dropped::Last((state >> 32) as u32)
@@ -168,7 +186,7 @@ impl SpanSlab {
     /// Returns `None` and changes nothing in any other case: there are other handles, the cell is not in the first
     /// block, the cell has had its last generation, or the thread's free list has no room.
     #[inline(always)]
-    pub(super) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
+    pub(crate) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
         let index = id & INDEX_MASK;
         let cell = self.first.get(index as usize)?;
         if cell.id.load(Ordering::Relaxed) != id {
@@ -179,22 +197,30 @@ impl SpanSlab {
         if state as u32 != 1 || id > BELOW_LAST_IDS || !free.push(index) {
             return None;
         }
-        cell.state.store(0, Ordering::Relaxed);
+        cell.id.store(id | CLOSED, Ordering::Relaxed);
         Some((state >> 32) as u32)
     }
 
-    /// Returns true if a span with this id is open.
-    pub(super) fn is_open(&self, id: u64) -> bool {
-        let open = self.cell(id & INDEX_MASK).and_then(SpanCell::open_span);
-        open.is_some_and(|(open_id, _)| open_id == id)
+    /// Returns true if the span with this id is open. Another thread may close the span at any time, unless the caller
+    /// has a handle.
+    #[inline(always)]
+    pub(crate) fn is_open(&self, id: u64) -> bool {
+        self.cell(id & INDEX_MASK).is_some_and(|cell| cell.id.load(Ordering::Relaxed) == id)
     }
 
-    /// Calls `f` with the id and the call site of each open span. If a span opens or closes during the call, `f` may or
+    /// Returns true if the span with this id is open and its cell is in the first block.
+    #[inline(always)]
+    pub(crate) fn try_is_open(&self, id: u64) -> bool {
+        self.first.get((id & INDEX_MASK) as usize).is_some_and(|cell| cell.id.load(Ordering::Relaxed) == id)
+    }
+
+    /// Calls `f` with the id and the call site of each open span of a subscriber. If a span opens or closes during the call, `f` may or
     /// may not get it.
-    pub(super) fn for_each_open(&self, mut f: impl FnMut(u64, u32)) {
+    pub(crate) fn for_each_open(&self, mut f: impl FnMut(u64, u32)) {
         let end = self.unused.load(Ordering::Relaxed);
         let cells = (0..end).filter_map(|index| self.cell(index));
-        cells.filter_map(SpanCell::open_span).for_each(|(id, call_site_id)| f(id, call_site_id));
+        let open = cells.filter_map(SpanCell::open_span).filter(|(id, _)| id & LAYER_BIT == 0);
+        open.for_each(|(id, call_site_id)| f(id, call_site_id));
     }
 
     #[inline(always)]

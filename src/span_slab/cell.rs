@@ -1,15 +1,15 @@
 //! One cell of the span slab.
 
-use super::{INDEX_BITS, INDEX_MASK};
+use super::{CLOSED, GENERATION_MASK, INDEX_BITS, INDEX_MASK};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A cell, which belongs to an open span or is free.
 pub(super) struct SpanCell {
-    /// The id of the cell's span, or of its last span.
+    /// The id of the cell's open span. In a free cell: the id of its last span with the bit [`CLOSED`], or 0.
     pub(super) id: AtomicU64,
     /// In a cell that is in use: the id of the call site (high half) and the number of the span's handles (low half),
     /// which is never 0. In a free cell of the shared free list: a [`link`] to the next free cells. In any other free
-    /// cell: 0, or a link that is no longer valid.
+    /// cell: any value.
     pub(super) state: AtomicU64,
 }
 
@@ -27,7 +27,8 @@ impl SpanCell {
         Self { id: AtomicU64::new(0), state: AtomicU64::new(0) }
     }
 
-    /// Returns the call site of the span with this id. Returns `None` if this cell does not belong to that span.
+    /// Returns the call site of the span with this id. Returns `None` if this cell does not belong to that span, or the
+    /// span is closed.
     #[inline(always)]
     pub(super) fn call_site_id_of(&self, id: u64) -> Option<u32> {
         (self.id.load(Ordering::Relaxed) == id).then(|| (self.state.load(Ordering::Relaxed) >> 32) as u32)
@@ -37,7 +38,12 @@ impl SpanCell {
     /// open or close a span meanwhile: then this is what the cell held before or after.
     pub(super) fn open_span(&self) -> Option<(u64, u32)> {
         let (id, state) = (self.id.load(Ordering::Relaxed), self.state.load(Ordering::Relaxed));
-        (state & LINK == 0 && state as u32 != 0).then_some((id, (state >> 32) as u32))
+        (id & CLOSED == 0 && Self::with_another_handle(state).is_some()).then_some((id, (state >> 32) as u32))
+    }
+
+    /// Returns the state of an open span with one handle more. Returns `None` if `state` is that of a free cell.
+    pub(super) fn with_another_handle(state: u64) -> Option<u64> {
+        (state & LINK == 0 && state as u32 != 0).then_some(state + 1)
     }
 
     /// Begins a new span in this free cell, with one handle. `index` is the index of the cell. Returns the span's id,
@@ -47,7 +53,7 @@ impl SpanCell {
         // Relaxed, here and in all places where no comment names another ordering. A cell passes from one thread to
         // another in two ways only: with a handle of its span, or through the shared free list. Both ways make the
         // stores of the first thread happen before the loads of the second.
-        let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
+        let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & GENERATION_MASK | index;
         self.id.store(id, Ordering::Relaxed);
         self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
         id

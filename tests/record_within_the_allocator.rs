@@ -1,0 +1,194 @@
+//! A program whose global allocator records: each allocation, reallocation and release from a threshold on is a span
+//! with a log record and a typed event in it. The allocator records at most one level deep on each thread.
+//!
+//! Whatever the recorder does when it allocates, the program must not wait for itself. So each part runs in a process
+//! of its own, and a part that does not end within a minute has failed.
+#![cfg(feature = "tracing")]
+
+mod child;
+
+use child::{ends_within, part, place, play};
+use eventring::global::GlobalRecorder;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{
+    Counter, FilterHandle, PERF, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter,
+};
+use eventring::{EventPayload, EventType, ext_scope, record};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tracing_subscriber::prelude::*;
+
+#[derive(EventPayload)]
+struct Allocation {
+    bytes: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "HEAP", recorder = HEAP, ext(0 = round))]
+#[repr(u16)]
+enum Heap {
+    #[event(payload = Allocation)]
+    Allocated = 2,
+}
+
+static HEAP: GlobalRecorder = GlobalRecorder::new("heap");
+
+/// The smallest allocation that is recorded.
+static THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Number of allocations that were recorded.
+static RECORDED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
+}
+
+fn note(bytes: usize) {
+    if bytes < THRESHOLD.load(Ordering::Relaxed) || IS_RECORDING.replace(true) {
+        return;
+    }
+    {
+        let _round = ext_scope!(Heap, round = 1);
+        let _span = tracing::info_span!("allocation", bytes).entered();
+        tracing::info!(bytes, "allocated");
+        record!(Heap::Allocated, &Allocation { bytes: bytes as u64 });
+        RECORDED.fetch_add(1, Ordering::Relaxed);
+    }
+    IS_RECORDING.set(false);
+}
+
+struct RecordingAllocator;
+
+// SAFETY: all functions pass their arguments on to the system's allocator, and return what it returns.
+unsafe impl GlobalAlloc for RecordingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(layout.size());
+        if let Some(place) = Arena::take(layout) {
+            return place;
+        }
+        // SAFETY: the caller keeps to the rules of this function, which are those of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        note(layout.size());
+        if !Arena::owns(place) {
+            // SAFETY: as above; the place comes from the system's allocator.
+            unsafe { System.dealloc(place, layout) }
+        }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: RecordingAllocator = RecordingAllocator;
+
+/// Memory that signal handlers may allocate, too: the next free byte is one atomic number, and nothing is released.
+struct Arena;
+
+const ARENA_BYTES: usize = 1 << 30;
+static ARENA: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+static ARENA_USED: AtomicUsize = AtomicUsize::new(0);
+
+impl Arena {
+    fn start() {
+        let layout = Layout::from_size_align(ARENA_BYTES, 4096).unwrap();
+        // SAFETY: the layout has a size.
+        ARENA.store(unsafe { System.alloc_zeroed(layout) }, Ordering::Release);
+    }
+
+    fn take(layout: Layout) -> Option<*mut u8> {
+        let arena = ARENA.load(Ordering::Acquire);
+        if arena.is_null() {
+            return None;
+        }
+        let bytes = (layout.size() + layout.align()).next_multiple_of(64);
+        let at = ARENA_USED.fetch_add(bytes, Ordering::Relaxed).next_multiple_of(layout.align());
+        (at + layout.size() <= ARENA_BYTES).then(|| arena.wrapping_add(at))
+    }
+
+    fn owns(place: *mut u8) -> bool {
+        let arena = ARENA.load(Ordering::Acquire).addr();
+        arena != 0 && (arena..arena + ARENA_BYTES).contains(&place.addr())
+    }
+}
+
+/// Runs a part of a test in a process of its own.
+fn run(test: &str, part: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("done");
+    let run = ends_within(play(test, part, &place), Duration::from_secs(60));
+    assert!(run.status.success(), "{part}: {}", String::from_utf8_lossy(&run.stderr));
+    assert!(place.exists(), "{test} was not run");
+}
+
+/// Functions that each record a span and a log record of call sites of their own.
+const WORK: &[fn()] = {
+    macro_rules! work {
+        ($($name:literal)*) => { &[$({
+            fn work() {
+                tracing::info_span!("work", kind = $name).in_scope(|| tracing::info!(name = $name, "working"));
+            }
+            work
+        }),*] };
+    }
+    work!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r" "s" "t" "u" "v" "w" "x" "y" "z")
+};
+
+/// Counters, which are call sites, too. The lists of call sites grow past the threshold.
+static COUNTERS: [Counter; 2000] = [const { Counter::new("counter") }; 2000];
+const THREADS: usize = 8;
+
+/// What can be recorded by a subscriber, by a layer, or by both.
+fn program(kind: &str, threshold: usize, is_early: bool) {
+    if is_early {
+        THRESHOLD.store(threshold, Ordering::Relaxed);
+    }
+    let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(20).prefault(false);
+    let recorder = builder.shards(4).build().unwrap();
+    PERF.install(recorder.clone()).unwrap();
+    // The values of fields are judged, which takes a lock and memory.
+    let filter: TargetFilter = "info,[work{kind=\"never\"}]=trace".parse().unwrap();
+    if kind == "subscriber" {
+        tracing::subscriber::set_global_default(RecorderSubscriber::global().with_filter(filter)).unwrap();
+    } else {
+        let layer = RecorderLayer::global().filtered(&FilterHandle::new(filter));
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)).unwrap();
+    }
+    let heap = ContentDescription::of::<Heap>();
+    HEAP.install(Recorder::builder(heap).anonymous().prefault(false).build().unwrap()).unwrap();
+    THRESHOLD.store(threshold, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                COUNTERS.iter().skip(thread).step_by(THREADS).for_each(|counter| counter.sample(1u64));
+                WORK.iter().for_each(|work| work());
+            });
+        }
+    });
+    THRESHOLD.store(usize::MAX, Ordering::Relaxed);
+
+    assert!(RECORDED.load(Ordering::Relaxed) > 0);
+    assert_eq!(recorder.stats().lost_spans, 0);
+    let mut reader = PerfReader::from_shards(recorder.open_readers().unwrap());
+    let mut names: Vec<String> = Vec::new();
+    while let Some(eventring::tracing::PerfItem::Record(record)) = reader.next_timeout(Duration::from_millis(30)) {
+        if let PerfContent::SpanNew { fields, .. } = &record.content {
+            names.extend(fields.get("kind").map(ToString::to_string));
+        }
+    }
+    assert_eq!(names.len(), THREADS * WORK.len(), "every span of the program is there");
+    assert!(HEAP.installed().unwrap().stats().last_seqno > 0);
+}
+
+#[test]
+fn an_allocator_that_records_does_not_stop_its_program() {
+    let Some(part) = part() else {
+        let parts = ["subscriber 4096", "subscriber 1", "layer 4096"];
+        let parts = parts.iter().flat_map(|part| ["early", "late"].map(|when| format!("{part} {when}")));
+        return parts.for_each(|part| run("an_allocator_that_records_does_not_stop_its_program", &part));
+    };
+    let [kind, threshold, when] = part.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    program(kind, threshold.parse().unwrap(), when == "early");
+    std::fs::write(place(), "done").unwrap();
+}
