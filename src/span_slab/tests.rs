@@ -28,6 +28,35 @@ fn a_span_is_closed_by_its_last_handle_and_its_id_is_not_used_again() {
 }
 
 #[test]
+fn a_closed_span_gets_no_handle_and_is_not_opened_again() {
+    let (slab, free) = (slab(), FreeList::new());
+    for id in [slab.create(&free, 7).unwrap(), slab.create_for_layer(&free, 7).unwrap()] {
+        assert!(slab.is_open(id) && slab.try_is_open(id));
+        assert_eq!(slab.drop_handle(&free, id), Dropped::Last(7));
+        slab.add_handle(id);
+        assert!(!slab.is_open(id) && !slab.try_is_open(id));
+        assert_eq!(slab.drop_handle(&free, id), Dropped::Unknown);
+    }
+    let [first, second] = [(); 2].map(|()| slab.create(&free, 8).unwrap());
+    assert_ne!(first & INDEX_MASK, second & INDEX_MASK, "each cell is free once");
+}
+
+#[test]
+fn ids_of_layers_have_a_bit_of_their_own_and_a_double_holds_them() {
+    let (slab, free) = (slab(), FreeList::new());
+    let mut ids = HashSet::new();
+    for _ in 0..2 * u64::from(CHAIN) * GENERATION_MAX {
+        let id = slab.create_for_layer(&free, 1).unwrap();
+        assert!(ids.insert(id) && id & LAYER_BIT != 0 && id as f64 as u64 == id, "{id:#x}");
+        assert_eq!(slab.drop_handle(&free, id), Dropped::Last(1));
+    }
+    slab.for_each_open(|id, _| panic!("{id:#x} is open"));
+    slab.create_for_layer(&free, 1).unwrap();
+    slab.for_each_open(|id, _| panic!("{id:#x} is of a layer"));
+    assert_eq!((2 * LAYER_BIT - 1) as f64 as u64, 2 * LAYER_BIT - 1);
+}
+
+#[test]
 fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice() {
     let (slab, free) = (slab(), FreeList::new());
     let mut ids = HashSet::new();
