@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// beyond this.
 ///
 /// The process's own memory grows with the largest number of spans that were open at the same time. Each open span
-/// takes 16 to 32 bytes with a `RecorderSubscriber`. With a `RecorderLayer`, each open span takes 24 to 96 bytes, and
+/// takes 16 to 32 bytes with a `RecorderSubscriber`. With a `RecorderLayer`, each open span takes 32 to 96 bytes, and
 /// the `Registry` takes memory of its own. Each running thread takes about 2 KiB, and each call site about 300 bytes.
 /// While nearly 2^24 spans are open, a new span is not recorded, but only counted ([`PerfStats::lost_spans`]).
 ///

@@ -4,7 +4,7 @@
 //! gives the id of a closed span again after 8,192 further spans. A ring holds more spans than that, so two spans in a
 //! ring could have the same id.
 //!
-//! The map has an entry of 24 bytes for each open span of a layer. The entries are in a hash table with open
+//! The map has an entry of 16 bytes for each open span of a layer. The entries are in a hash table with open
 //! addressing, in the blocks of a segmented array. A lookup takes a few loads and no lock. The ids could also be put
 //! into the extensions of the `Registry`, but this would cost a lock and a heap allocation for each span.
 //!
@@ -12,9 +12,10 @@
 //! times as many entries as the largest number of spans that were open at the same time.
 
 use crate::segmented::SegmentedArray;
+use crate::span_slab::SPAN_SLAB;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The entries: nearly 2^24 in total, in 384 MiB.
+/// The entries: nearly 2^24 in total, in 256 MiB.
 type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 
 /// The first block has 2^`FIRST_SHIFT` entries. Each further block has twice as many entries as the block before it.
@@ -39,7 +40,6 @@ struct SpanMapEntry {
     /// The span's id in the registry, or 0 if the entry is free.
     key: AtomicU64,
     span_id: AtomicU64,
-    call_site_id: AtomicU64,
 }
 
 /// The map of the open spans of one layer. The [module](self) explains the map.
@@ -55,19 +55,19 @@ impl SpanMap {
     /// Adds a span that has just been created. No other thread can know its id yet, so none looks it up during the
     /// call. Returns false if there is no room.
     #[inline(always)]
-    pub(super) fn insert(&self, key: u64, span: MappedSpan) -> bool {
+    pub(super) fn insert(&self, key: u64, span_id: u64) -> bool {
         // Most programs never need a second block.
-        self.insert_into::<FIRST_WINDOW>(0, key, span) || self.insert_slow(key, span)
+        self.insert_into::<FIRST_WINDOW>(0, key, span_id) || self.insert_slow(key, span_id)
     }
 
     #[cold]
     #[inline(never)]
-    fn insert_slow(&self, key: u64, span: MappedSpan) -> bool {
-        (1..BLOCKS).any(|block| self.insert_into::<WINDOW>(block, key, span))
+    fn insert_slow(&self, key: u64, span_id: u64) -> bool {
+        (1..BLOCKS).any(|block| self.insert_into::<WINDOW>(block, key, span_id))
     }
 
     #[inline(always)]
-    fn insert_into<const W: usize>(&self, block: usize, key: u64, span: MappedSpan) -> bool {
+    fn insert_into<const W: usize>(&self, block: usize, key: u64, span_id: u64) -> bool {
         let Some(entries) = self.entries.get_or_make_block(block, |_| SpanMapEntry::free()) else { return false };
         for index in window::<W>(key, block) {
             let entry = &entries[index];
@@ -77,10 +77,9 @@ impl SpanMap {
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                // Relaxed, here and in `get`: a thread that looks up the span has a handle of it. These stores happen
+                // Relaxed, here and in `get`: a thread that looks up the span has a handle of it. This store happens
                 // before the handle is given to any other thread.
-                entry.span_id.store(span.span_id, Ordering::Relaxed);
-                entry.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
+                entry.span_id.store(span_id, Ordering::Relaxed);
                 return true;
             }
         }
@@ -132,15 +131,13 @@ impl SpanMap {
 
 impl SpanMapEntry {
     fn free() -> Self {
-        Self { key: AtomicU64::new(0), span_id: AtomicU64::new(0), call_site_id: AtomicU64::new(0) }
+        Self { key: AtomicU64::new(0), span_id: AtomicU64::new(0) }
     }
 
     #[inline(always)]
     fn span(&self) -> MappedSpan {
-        MappedSpan {
-            span_id: self.span_id.load(Ordering::Relaxed),
-            call_site_id: self.call_site_id.load(Ordering::Relaxed) as u32,
-        }
+        let span_id = self.span_id.load(Ordering::Relaxed);
+        MappedSpan { span_id, call_site_id: SPAN_SLAB.call_site_id(span_id) }
     }
 }
 
@@ -157,8 +154,13 @@ fn window<const W: usize>(key: u64, block: usize) -> impl Iterator<Item = usize>
 mod tests {
     use super::*;
 
+    /// Returns a span id that no open span has, so its call site is 0.
+    fn span_id(n: u64) -> u64 {
+        n + 1_000_000
+    }
+
     fn span(n: u64) -> MappedSpan {
-        MappedSpan { span_id: n + 1_000_000, call_site_id: n as u32 }
+        MappedSpan { span_id: span_id(n), call_site_id: 0 }
     }
 
     #[test]
@@ -167,7 +169,7 @@ mod tests {
         assert_eq!(map.get(1), None);
         for round in 0..3 {
             let keys: Vec<u64> = (1..100_000).map(|n| n << 7 | round).collect();
-            assert!(keys.iter().all(|key| map.insert(*key, span(*key))));
+            assert!(keys.iter().all(|key| map.insert(*key, span_id(*key))));
             assert!(keys.iter().all(|key| map.get(*key) == Some(span(*key))));
             for key in
                 keys.iter().step_by(3).chain(keys.iter().skip(1).step_by(3)).chain(keys.iter().skip(2).step_by(3))
@@ -190,7 +192,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..200 {
                         let keys = (0..100).map(|n| (thread << 40) + (round << 20) + n);
-                        keys.clone().for_each(|key| assert!(map.insert(key, span(key))));
+                        keys.clone().for_each(|key| assert!(map.insert(key, span_id(key))));
                         keys.for_each(|key| assert_eq!(map.remove(key), Some(span(key))));
                     }
                 });

@@ -288,3 +288,19 @@ proptest! {
         prop_assert_eq!(by_subscriber, Model::perform(false, &steps));
     }
 }
+
+/// As in an async program that holds a guard over an `.await`: a thread enters a request, and another thread drops the
+/// guard and the last handle.
+#[test]
+fn requests_that_leave_their_thread_entered_are_roots() {
+    const REQUESTS: usize = 1001;
+    let steps =
+        |at| [(0, Step::New { slot: 0, parent: Parent::Context }), (0, Step::Enter(0)), (1, at), (1, Step::Drop(0))];
+    for end in [Step::DropGuard(0), Step::Forget(0)] {
+        let steps: Vec<_> = (0..REQUESTS).flat_map(|_| steps(end.clone())).collect();
+        for seen in seen(&steps) {
+            assert_eq!(seen.parents.len(), REQUESTS);
+            assert!(seen.parents.values().all(Option::is_none));
+        }
+    }
+}

@@ -21,9 +21,8 @@ impl RecorderLayer {
     pub(super) fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
         end_of_thread::register();
         if let Some(span_id) = SPAN_SLAB.create_for_layer(&thread.free_list, call_site_id) {
-            let span = MappedSpan { span_id, call_site_id };
-            if self.spans.insert(id.into_u64(), span) {
-                return Some(span);
+            if self.spans.insert(id.into_u64(), span_id) {
+                return Some(MappedSpan { span_id, call_site_id });
             }
             SPAN_SLAB.drop_handle(&thread.free_list, span_id);
         }

@@ -35,7 +35,8 @@ const UNRECORDED: u64 = u64::MAX;
 ///
 /// For each open span the subscriber keeps 16 bytes. They include the number of handles of the span, which shows when
 /// the last handle is dropped. For each thread the subscriber keeps a stack of the spans that the thread is in. The
-/// stack follows the same rules as in a `Registry`.
+/// stack follows the same rules as in a `Registry`. A span closes when its last handle is dropped, even if it has open
+/// children, and a closed span is nobody's current span.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
