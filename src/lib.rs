@@ -106,6 +106,7 @@ pub mod global;
 mod layout;
 #[cfg(all(feature = "live", not(any(loom, shuttle))))]
 pub mod live;
+#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod locked_section;
 #[cfg(not(any(loom, shuttle)))]
 mod macros;

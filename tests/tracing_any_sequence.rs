@@ -1,5 +1,6 @@
 //! Several threads use spans in a random sequence of steps. The recorder records what a reference has seen, and the
-//! subscriber and the layer record the same. The programs of `guards` also move guards to other threads, and forget them.
+//! subscriber and the layer record the same. The programs of `guards` also move guards to other threads, and forget
+//! them.
 #![cfg(feature = "tracing")]
 
 #[path = "tracing_any_sequence/guards.rs"]

@@ -15,8 +15,8 @@ thread_local! {
     static CURRENT_SPAN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the id of the calling thread's current span, or 0 if the thread has none. A span that is closed is no current
-/// span, even if the thread has not exited it.
+/// Returns the id of the calling thread's current span, or 0 if the thread has none. A span that is closed is no
+/// current span, even if the thread has not exited it.
 #[inline(always)]
 pub fn current_span_id() -> u64 {
     let span_id = CURRENT_SPAN.get();

@@ -10,8 +10,8 @@
 //! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
 //! that has had all generations is never used again.
 //!
-//! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id exactly,
-//! which matters because many JSON readers hold numbers as `f64`.
+//! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
+//! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
 //! Free cells are in free lists ([`free_list`]).
 
@@ -36,7 +36,7 @@ const LAYER_BIT: u64 = 1 << ID_BITS;
 /// Bit of the id in a cell: the span is closed. No id has this bit.
 const CLOSED: u64 = 1 << 63;
 /// Bits of an id that hold the generation.
-const GENERATION_MASK: u64 = LAYER_BIT - 1 & !INDEX_MASK;
+const GENERATION_MASK: u64 = (LAYER_BIT - 1) & !INDEX_MASK;
 /// The last generation of a cell, after 2^28 spans. A thread that does nothing but make spans reaches it in about
 /// half a minute.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
@@ -214,8 +214,8 @@ impl SpanSlab {
         self.first.get((id & INDEX_MASK) as usize).is_some_and(|cell| cell.id.load(Ordering::Relaxed) == id)
     }
 
-    /// Calls `f` with the id and the call site of each open span of a subscriber. If a span opens or closes during the call, `f` may or
-    /// may not get it.
+    /// Calls `f` with the id and the call site of each open span of a subscriber. If a span opens or closes during the
+    /// call, `f` may or may not get it.
     pub(crate) fn for_each_open(&self, mut f: impl FnMut(u64, u32)) {
         let end = self.unused.load(Ordering::Relaxed);
         let cells = (0..end).filter_map(|index| self.cell(index));

@@ -53,7 +53,7 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
 /// For each span and event, by `uid`: the `uid` of its parent.
 type Parents = BTreeMap<u64, Option<u64>>;
 
-/// What a program has seen.
+/// Facts that a program has seen.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Seen {
     parents: Parents,
@@ -289,7 +289,7 @@ proptest! {
     }
 }
 
-/// As in an async program that holds a guard over an `.await`: a thread enters a request, and another thread drops the
+/// Plays an async program that holds a guard over an `.await`: a thread enters a request, and another drops the
 /// guard and the last handle.
 #[test]
 fn requests_that_leave_their_thread_entered_are_roots() {

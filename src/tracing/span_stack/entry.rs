@@ -72,8 +72,8 @@ impl SpanEntry {
         SPAN_SLAB.is_open(self.span_id)
     }
 
-    /// Returns true if the entry belongs to `owner`, is no duplicate and not hidden, and its enter was recorded. Then no
-    /// flag is set, and the low half of the tag equals `owner`. So one comparison is enough.
+    /// Returns true if the entry belongs to `owner`, is no duplicate and not hidden, and its enter was recorded. Then
+    /// no flag is set, and the low half of the tag equals `owner`. So one comparison is enough.
     #[inline(always)]
     pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
         self.tag as u32 == owner

@@ -28,8 +28,8 @@ pub(super) fn look<R>(look: impl FnOnce(&[SpanEntry]) -> R) -> Option<R> {
     HEAP_ENTRIES.try_with(|entries| entries.try_borrow().ok().map(|entries| look(&entries))).ok().flatten()
 }
 
-/// Adds an entry. Returns false if the list cannot be changed: then the entry has no place and is dropped, and the later
-/// exit of its span finds no entry.
+/// Adds an entry. Returns false if the list cannot be changed: then the entry has no place and is dropped, and the
+/// later exit of its span finds no entry.
 pub(super) fn push(entry: SpanEntry) -> bool {
     loop {
         let push = |entries: &mut Vec<SpanEntry>| {

@@ -1,17 +1,18 @@
 //! The span stack: the spans that a thread is in, innermost last.
 //!
-//! The stack follows the rules of tracing-subscriber's `Registry` (0.3), so a program sees the same parents with either:
+//! The stack follows the rules of tracing-subscriber's `Registry` (0.3), so a program sees the same parents with
+//! either:
 //!
 //! - If a thread enters a span that it is already in, the new entry is a *duplicate*, and a duplicate is never the
 //!   current span.
-//! - An exit removes the last entry of the span, even if it is not on top of the stack. If the thread is not in the span,
-//!   the exit does nothing.
+//! - An exit removes the last entry of the span, even if it is not on top of the stack. If the thread is not in the
+//!   span, the exit does nothing.
 //! - The current span is that of the innermost entry that is no duplicate. If this span is closed, the thread has no
 //!   current span. A span may close while a thread is in it: a guard can be moved to another thread and dropped there
 //!   (this happens if it is held over an `.await`), or forgotten.
 //!
-//! There is one difference: a span of a `RecorderSubscriber` closes with its last handle, and in a `Registry` not before
-//! its children.
+//! There is one difference: a span of a `RecorderSubscriber` closes with its last handle, and in a `Registry` not
+//! before its children.
 //!
 //! The entries of closed spans do not add up. They are removed when the stack looks larger than it was after the last
 //! removal, and where they lie on top. What they mean for the entry below stays there as a mark, [`HIDDEN`].
