@@ -428,6 +428,9 @@ pub(crate) fn realtime_nanos() -> u64 {
 }
 
 #[cfg(feature = "capture")]
+pub(crate) fn keep_loaded() {}
+
+#[cfg(feature = "capture")]
 pub(crate) fn boottime_nanos() -> u64 {
     0
 }

@@ -23,6 +23,7 @@
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
 //! | `handler_list` | the list that signal handlers and exit handlers go through |
+//! | `pinned` | staying loaded as a part of a plugin |
 
 use super::{answers, decimal, error, fd, location, name, options, sections};
 
@@ -57,6 +58,7 @@ mod page_size;
 mod paths;
 #[cfg(feature = "server")]
 pub(crate) mod patience;
+mod pinned;
 mod plan;
 mod process;
 #[cfg(feature = "server")]
@@ -89,6 +91,8 @@ pub use nameless::nameless_file;
 pub(crate) use nameless::nameless_memory;
 pub use open::RingFile;
 pub use owned::OwnedRingFile;
+#[cfg(feature = "capture")]
+pub(crate) use pinned::keep_loaded;
 pub(crate) use process::process_number;
 #[cfg(test)]
 pub(crate) use process::same_pid;
