@@ -6,8 +6,9 @@ mod reference;
 
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Barrier;
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 use tracing::Dispatch;
 
@@ -165,4 +166,71 @@ fn threads_that_end_while_others_make_shards_have_started_once() {
     let started = of(|content| matches!(content, PerfContent::ThreadStarted));
     let ended = of(|content| matches!(content, PerfContent::ThreadEnded));
     assert_eq!((started, ended), (THREADS, THREADS));
+}
+
+thread_local! {
+    /// True while a signal is raised on each thread that this one starts, before the standard library has set it up.
+    static RAISES_SIGNALS: Cell<bool> = const { Cell::new(false) };
+}
+static OF_HANDLER: OnceLock<Dispatch> = OnceLock::new();
+
+type Start = extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;
+
+/// Stands in for the function of the C library by which the standard library starts threads.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+    argument: *mut libc::c_void,
+) -> libc::c_int {
+    type Create = unsafe extern "C" fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        Start,
+        *mut libc::c_void,
+    ) -> libc::c_int;
+
+    extern "C" fn raise_and_start(begun: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: the pointer is that of the box below, which nobody else has.
+        let (start, argument) = *unsafe { Box::from_raw(begun.cast::<(Start, *mut libc::c_void)>()) };
+        // SAFETY: the handler is installed.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        start(argument)
+    }
+
+    // SAFETY: the name is a valid string.
+    let create = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) };
+    // SAFETY: the function of the C library has this type.
+    let create = unsafe { std::mem::transmute::<*mut libc::c_void, Create>(create) };
+    let (start, argument) = match RAISES_SIGNALS.get() {
+        true => (raise_and_start as Start, Box::into_raw(Box::new((start, argument))).cast()),
+        false => (start, argument),
+    };
+    // SAFETY: the arguments are those of the caller, or a function with an argument of its own.
+    unsafe { create(thread, attributes, start, argument) }
+}
+
+extern "C" fn record_in_handler(_: libc::c_int) {
+    let dispatch = OF_HANDLER.get().unwrap();
+    tracing::dispatcher::with_default(dispatch, || {
+        tracing::info_span!("interrupted").in_scope(|| tracing::info!(n = 1u64))
+    });
+}
+
+#[test]
+fn a_signal_handler_may_record_on_a_thread_that_is_just_starting() {
+    const NAME: &str = "the-name-of-a-thread-that-starts";
+    let recorder = recorder(4);
+    OF_HANDLER.set(Dispatch::new(RecorderSubscriber::new(recorder.clone()))).unwrap();
+    // SAFETY: the handler interrupts no code of this thread but `raise`.
+    unsafe { libc::signal(libc::SIGUSR1, record_in_handler as *const () as libc::sighandler_t) };
+    let inner = || {
+        RAISES_SIGNALS.set(true);
+        std::thread::Builder::new().name("inner".to_owned()).spawn(|| ()).unwrap().join().unwrap();
+    };
+    // A new thread has the name of its parent at first: here a name that the system has cut.
+    std::thread::Builder::new().name(NAME.to_owned()).spawn(inner).unwrap().join().unwrap();
+    let numbers = numbers_by_thread(&records(&recorder));
+    assert_eq!(numbers, BTreeMap::from([(NAME[..15].to_owned(), vec![1])]));
 }

@@ -393,8 +393,8 @@ pub(crate) fn process_number() -> u64 {
 }
 
 #[cfg(feature = "tracing")]
-pub(crate) fn current_thread_name() -> Option<String> {
-    None
+pub(crate) fn current_thread_name(_: bool) -> String {
+    String::new()
 }
 
 #[cfg(feature = "tracing")]

@@ -20,6 +20,7 @@
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
 //! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
+//! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
 //! | `handler_list` | the list that signal handlers and exit handlers go through |
@@ -69,6 +70,8 @@ mod room;
 mod sigbus;
 mod stale;
 mod system;
+#[cfg(feature = "tracing")]
+mod thread_name;
 mod trust;
 #[cfg(feature = "server")]
 mod uninherited;
@@ -100,5 +103,7 @@ pub(crate) use process::same_pid;
 pub(crate) use removed_at_exit::RemovedAtExit;
 pub use stale::StaleFile;
 pub(crate) use system::*;
+#[cfg(feature = "tracing")]
+pub(crate) use thread_name::current_thread_name;
 #[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;
