@@ -30,6 +30,7 @@ const DEFAULT_SHARDS_MAX: usize = 16;
 pub struct PerfRecorderBuilder {
     ring: RecorderBuilder,
     shards: Option<usize>,
+    all_at_build: bool,
     tables_shift: u32,
     limits: FieldLimits,
     redacted: RedactedFields,
@@ -42,6 +43,7 @@ impl PerfRecorderBuilder {
         Self {
             ring: ring.default_shifts(DEFAULT_SHIFTS.descriptor, DEFAULT_SHIFTS.payload),
             shards: None,
+            all_at_build: false,
             tables_shift: DEFAULT_TABLES_SHIFT,
             limits: FieldLimits::default(),
             redacted: RedactedFields::default(),
@@ -115,6 +117,14 @@ impl PerfRecorderBuilder {
     /// never wait for each other.
     pub fn shards(mut self, limit: usize) -> Self {
         self.shards = Some(limit);
+        self
+    }
+
+    /// Sets whether [`Self::build`] makes all shards, instead of one only. Default: false. Then the rings take all of
+    /// their memory from the beginning, and a thread that records for the first time opens no file. This is for
+    /// programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
+    pub fn all_shards_at_build(mut self, all: bool) -> Self {
+        self.all_at_build = all;
         self
     }
 
@@ -227,7 +237,7 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Makes shard 0 with its tables.
+    /// Makes shard 0 with its tables, and the other shards if [`Self::all_shards_at_build`] says so.
     ///
     /// # Errors
     /// The errors of [`RecorderBuilder::build`].
@@ -246,6 +256,9 @@ impl PerfRecorderBuilder {
             source.choose();
         }
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
+        if self.all_at_build {
+            shards.make_all()?;
+        }
         Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, self.limits.checked(), self.redacted)))
     }
 

@@ -246,7 +246,8 @@ fn remove_files(crashes: bool) {
     }
     for slot in ENTRIES.iter() {
         if let Ok(mut entry) = slot.entry.try_lock()
-            && let Some(entry) = entry.take()
+            // An entry of a file that stays is left alone: to drop it closes descriptors, which a sandbox may refuse.
+            && let Some(entry) = entry.take_if(|entry| !entry.keep)
         {
             entry.remove_file(crashes);
         }

@@ -1,8 +1,8 @@
 //! The name of the calling thread.
 //!
-//! The system's name of a thread ends after 15 bytes, and that of the main thread is the program's. The standard library
-//! knows the rest, but may be asked only where it has set the thread up: if a signal handler, or the program's allocator,
-//! asks on a thread that is just starting, the standard library aborts the process.
+//! The system's name of a thread ends after 15 bytes, and that of the main thread is the program's. The standard
+//! library knows the rest, but may be asked only where it has set the thread up: if a signal handler, or the program's
+//! allocator, asks on a thread that is just starting, the standard library aborts the process.
 
 use std::mem::MaybeUninit;
 use std::thread;
@@ -10,9 +10,10 @@ use std::thread;
 /// The largest number of bytes of a name that the system keeps.
 const SYSTEM_BYTES_MAX: usize = 15;
 
-/// Returns the calling thread's name: `main` for the thread with which the process began, and otherwise the present name
-/// that the system has for the thread. If the system may have cut the name, asks the standard library for the rest,
-/// unless the caller may be in a signal handler, or `is_ending` is true. An ending thread has lost its other name.
+/// Returns the calling thread's name: `main` for the thread with which the process began, and otherwise the present
+/// name that the system has for the thread. If the system may have cut the name, asks the standard library for the
+/// rest, unless the caller may be in a signal handler, or `is_ending` is true. An ending thread has lost its other
+/// name.
 pub(crate) fn current_thread_name(is_ending: bool) -> String {
     if rustix::thread::gettid() == rustix::process::getpid() {
         return "main".to_owned();
