@@ -43,6 +43,8 @@ pub struct RecorderBuilder {
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
     size: Option<RingSize>,
+    /// The number of bytes that are free, if the ring is to be smaller than by default because of that; otherwise 0.
+    reduced_free_bytes: u64,
     compact: bool,
     context_shift: Option<u32>,
     block_table: bool,
@@ -62,6 +64,7 @@ impl RecorderBuilder {
             shard_path: None,
             default_shifts: None,
             size: None,
+            reduced_free_bytes: 0,
             compact: false,
             context_shift: None,
             block_table: false,
@@ -251,7 +254,7 @@ impl RecorderBuilder {
     /// Returns an error if the configuration is malformed, another process or recorder owns the ring, a permission is
     /// missing, or there is too little memory. (In the last case, the message names the memory pool and says how to
     /// enlarge it.)
-    pub fn build(self) -> Result<Recorder, RecorderError> {
+    pub fn build(mut self) -> Result<Recorder, RecorderError> {
         if self.description.content_type() == 0 {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
@@ -351,7 +354,8 @@ impl RecorderBuilder {
         if self.block_table {
             crate::ring::block_table::make(&memory);
         }
-        header::write(&memory, &self.description, clock, self.shard, file.is_locked_for_writing());
+        let is_locked = file.is_locked_for_writing();
+        header::write(&memory, &self.description, clock, self.shard, self.reduced_free_bytes, is_locked);
         Ok(memory)
     }
 }

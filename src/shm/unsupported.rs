@@ -427,6 +427,10 @@ pub(crate) fn realtime_nanos() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
+pub(crate) fn free_bytes(_: Option<&Path>) -> Option<u64> {
+    None
+}
+
 #[cfg(feature = "capture")]
 pub(crate) fn keep_loaded() {}
 

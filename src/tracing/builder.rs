@@ -3,7 +3,7 @@
 use super::core::PerfCore;
 use super::fields::FieldLimits;
 use super::instruction_count::InstructionSource;
-use super::memory_plan::{DEFAULT_SHARDS_BYTES, DEFAULT_SHIFTS, MemoryPlan, ShardCount};
+use super::memory_plan::{DEFAULT_SHIFTS, MemoryPlan, ShardCount};
 use super::recorder::PerfRecorder;
 use super::redact::RedactedFields;
 use super::shards::Shards;
@@ -277,8 +277,12 @@ impl PerfRecorderBuilder {
         let tables_bytes: u64 = 1 << self.tables_shift.min(MAX_CONTEXT_SHIFT);
         let bytes = match (self.ring.asked_size()?, count) {
             (Some(RingSize::Memory(bytes)), _) => bytes,
-            (None, ShardCount::AtMost(_)) => DEFAULT_SHARDS_BYTES + tables_bytes.next_multiple_of(STEP_BYTES),
-            (_, ShardCount::Exactly(shards) | ShardCount::AtMost(shards)) => return Ok(shards),
+            (Some(_), ShardCount::Exactly(shards) | ShardCount::AtMost(shards)) => return Ok(shards),
+            (None, _) => {
+                let wanted = count.default_bytes() + tables_bytes.next_multiple_of(STEP_BYTES);
+                let smallest = || MemoryPlan::possible_bytes(tables_bytes, count).first().copied().unwrap_or(wanted);
+                self.ring.affordable_bytes(wanted, smallest)?
+            }
         };
         let plan = MemoryPlan::within(bytes, tables_bytes, count).ok_or_else(|| {
             let possible = MemoryPlan::possible_bytes(tables_bytes, count);

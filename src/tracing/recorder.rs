@@ -8,6 +8,7 @@ use super::switch::switch;
 use crate::reader::{Reader, ReaderError};
 use crate::recorder::{Recorder, RecorderStats};
 use crate::schema::perf::PerfEvent;
+use crate::shm::ByteCount;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -145,11 +146,16 @@ impl PerfRecorder {
             .collect()
     }
 
-    /// Returns a warning about the memory of the rings, for example that huge pages are missing. The recorder works
-    /// nevertheless. Returns `None` if there is no warning.
+    /// Returns a warning about the memory of the rings: that they are smaller than by default, because little memory is
+    /// free, or that huge pages are missing. The recorder works nevertheless. Returns `None` if there is no warning.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        self.core.shards.get(0)?.warning().map(ToString::to_string)
+        let shard0 = self.core.shards.get(0)?;
+        let reduced = shard0.reduced_free_bytes().map(|free| {
+            let free = ByteCount(free);
+            format!("the rings are smaller than by default, because {free} were free; set a size to choose another")
+        });
+        reduced.or_else(|| shard0.warning().map(ToString::to_string))
     }
 
     /// Sets whether the files stay when the recorder ends. This replaces the builder's setting, and also applies to
