@@ -90,7 +90,9 @@ impl RecorderBuilder {
     /// With shifts, the ring has 2^descriptor-shift descriptors of 64 bytes, and its payload buffer has
     /// 2^payload-shift bytes. The shifts of a program's own events may be 15 to 32 and 21 to 40. Without a size, such a
     /// ring has the shifts 19 and 26, and takes 98 MiB. A ring of published events (content types below 256) may have
-    /// the shifts 16 to 32 and 27 to 40; without a size it has 19 and 27, and takes 162 MiB. `docs/CLI.md`, "Sizes of
+    /// the shifts 16 to 32 and 27 to 40; without a size it has 19 and 27, and takes 162 MiB. A
+    /// ring without a size is smaller if that is more than half of the memory that is free: on the file system, in the
+    /// machine, and in the control group. `docs/CLI.md`, "Sizes of
     /// rings", has the limits and defaults of all kinds of rings.
     ///
     /// A size that is set with [`Self::memory`] or [`Self::shifts`] overrides the size of the configuration string.
@@ -271,7 +273,6 @@ impl RecorderBuilder {
         let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
         let clock = Clock::shared(self.clock_kind.unwrap_or(ClockKind::TickCounter));
         let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
-        self.check_shifts(descriptor_shift, payload_shift)?;
         let geometry = self.geometry((descriptor_shift, payload_shift))?;
         let (file, memory) = match name {
             None => {

@@ -59,7 +59,8 @@ impl PerfRecorderBuilder {
     ///
     /// A size is the memory that all rings together may take, see [`Self::memory`]. It is a number with a unit: `KiB`,
     /// `MiB`, `GiB`, or shorter `K`, `M`, `G`. All units are powers of 1,024. Without a size, the recorder takes at
-    /// most 64 MiB.
+    /// most 64 MiB, and at most half of the memory that is free: on the file system, in the machine, and in the
+    /// control group.
     ///
     /// The shifts are exponents of 2, and are the size of one shard. A shard has room for 2^descriptor-shift events of
     /// 64 bytes (15 to 32) and for 2^payload-shift bytes of fields (21 to 40). It takes 2 MiB more. A span takes 4
@@ -84,7 +85,7 @@ impl PerfRecorderBuilder {
 
     /// Sets the memory that the recorder may take, in bytes: all shards together, also when all of them exist, with the
     /// tables. It is used instead of a size in the configuration string, and replaces what [`Self::shifts`] has set.
-    /// Default: 64 MiB.
+    /// Default: 64 MiB, or half of what is free if that is less.
     ///
     /// The recorder chooses how many shards it may make, and how large they are. It takes as many shards as
     /// [`Self::shards`] says, or by default two for each processor and two more, but at most 16. If they would have
@@ -110,7 +111,7 @@ impl PerfRecorderBuilder {
 
     /// Sets how many shards the recorder may make, from 1 to 1,024. Default: two for each processor that this program
     /// may use, and two more, but at most 16, and fewer if [`Self::memory`] says so. If the number is set and no size
-    /// is, each shard takes 10 MiB.
+    /// is, each shard takes 10 MiB, or less if little memory is free.
     ///
     /// The recorder begins with one shard. It makes another one when a new thread records and every shard has a
     /// thread already. When the limit is reached, threads share shards. Such threads compete for cache lines, but
@@ -120,8 +121,8 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Sets whether [`Self::build`] makes all shards, instead of one only. Default: false. Then the rings take all of
-    /// their memory from the beginning, and a thread that records for the first time opens no file. This is for
+    /// Sets whether [`Self::build`] makes all shards, instead of one only. Default: false. With true, the rings take
+    /// all of their memory from the beginning, and a thread that records for the first time opens no file. This is for
     /// programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
     pub fn all_shards_at_build(mut self, all: bool) -> Self {
         self.all_at_build = all;

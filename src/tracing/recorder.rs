@@ -22,10 +22,10 @@ use std::sync::Arc;
 ///
 /// # Memory
 /// Shared memory: all shards together take at most the memory that [`PerfRecorderBuilder::memory`] or the configuration
-/// sets, 64 MiB by default. There are as many shards as threads that record at the same time, but never more than the
-/// limit ([`PerfRecorderBuilder::shards`]). Each shard takes [`shard_bytes`](Self::shard_bytes), 10 MiB by default.
-/// Shard 0 also has the tables, 4 MiB by default ([`PerfRecorderBuilder::tables_shift`]). The shared memory never grows
-/// beyond this.
+/// sets, 64 MiB by default, or less if little memory is free. There are as many shards as threads that record at the
+/// same time, but never more than the limit ([`PerfRecorderBuilder::shards`]). Each shard takes
+/// [`shard_bytes`](Self::shard_bytes), 10 MiB by default. Shard 0 also has the tables, 4 MiB by default
+/// ([`PerfRecorderBuilder::tables_shift`]). The shared memory never grows beyond this.
 ///
 /// The process's own memory grows with the largest number of spans that were open at the same time. Each open span
 /// takes 16 to 32 bytes with a `RecorderSubscriber`. With a `RecorderLayer`, each open span takes 24 to 96 bytes, and

@@ -15,12 +15,14 @@ use std::ops::RangeInclusive;
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
 impl RecorderBuilder {
-    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller must still
-    /// check that the shifts are within the limits.
+    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous.
     pub(super) fn name_and_shifts(&mut self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
         let (name, size) = self.name_and_size()?;
         let shifts = match size {
-            Some(RingSize::Shifts { descriptor, payload }) => (descriptor, payload),
+            Some(RingSize::Shifts { descriptor, payload }) => {
+                self.check_shifts(descriptor, payload)?;
+                (descriptor, payload)
+            }
             Some(RingSize::Memory(bytes)) => self.largest_shifts(bytes)?,
             None => {
                 let anonymous = || self.default_shifts.unwrap_or(ANONYMOUS_SHIFTS);
@@ -36,8 +38,8 @@ impl RecorderBuilder {
         Ok((name, shifts))
     }
 
-    /// Returns how many bytes the rings of this name may take if the program sets no size: `wanted`, but at most half of
-    /// what is free there, so that others find some, and this program later. Returns no less than `smallest`. If the
+    /// Returns how many bytes the rings of this name may take if the program sets no size: `wanted`, but at most half
+    /// of what is free there, so that others find some, and this program later. Returns no less than `smallest`. If the
     /// answer is less than `wanted`, the header of the ring will say why.
     pub(crate) fn affordable_bytes(
         &mut self,
@@ -114,7 +116,7 @@ impl RecorderBuilder {
         shm::ConfigLimits { descriptor: limits(&descriptors, descriptor), payload: limits(&payloads, payload) }
     }
 
-    pub(super) fn check_shifts(&self, descriptor: u32, payload: u32) -> Result<(), RecorderError> {
+    fn check_shifts(&self, descriptor: u32, payload: u32) -> Result<(), RecorderError> {
         let limits = self.limits((descriptor, payload));
         let is_in = |shift, limits: shm::ShiftLimits| (u32::from(limits.min)..=u32::from(limits.max)).contains(&shift);
         if is_in(descriptor, limits.descriptor) && is_in(payload, limits.payload) {
@@ -211,5 +213,7 @@ mod tests {
         assert_eq!(shifts(published().memory(140 << 20)), (17, 27));
         assert_eq!(shifts(published().memory(140 << 20).compact(true)), (20, 26));
         assert_eq!(shifts(published().memory(100 << 20)), (19, 26));
+        let small = published().memory(8 << 20).anonymous().prefault(false).build().unwrap();
+        assert_eq!(small.geometry().file_bytes(), 8 << 20);
     }
 }

@@ -52,8 +52,8 @@ const VERSION_1: GroupFiles = GroupFiles {
 };
 
 impl GroupFiles {
-    /// Returns the part of the group's limit that is free. The cache of files does not count as used, because the kernel
-    /// can free it. Returns `None` if the group has no limit.
+    /// Returns the part of the group's limit that is free. The cache of files does not count as used, because the
+    /// kernel can free it. Returns `None` if the group has no limit.
     fn free_bytes(&self, group: &Path) -> Option<u64> {
         let limit = read_number(&group.join(self.limit))?;
         let used = read_number(&group.join(self.used)).unwrap_or(0);
