@@ -3,6 +3,7 @@
 
 mod child;
 mod market;
+mod mounted;
 mod program;
 mod real_data;
 
@@ -352,4 +353,28 @@ fn a_header_that_no_writer_can_have_written_is_called_damaged() {
     std::fs::write(&bad, &good).unwrap();
     let info = run(&["info", argument(&bad)]);
     assert_eq!((info.code, info.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn rings_that_are_smaller_than_by_default_say_why() {
+    let directory = tempfile::tempdir().unwrap();
+    if let Err(error) = mounted::mount(directory.path(), "tmpfs", "size=64M") {
+        eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
+        return;
+    }
+    let spans = PerfRecorder::builder().config(place(&directory, "spans")).build().unwrap();
+    let warning = spans.warning().unwrap();
+    assert!(warning.starts_with("the rings are smaller than by default, because 64 MiB were free;"), "{warning}");
+    let description = || ContentDescription::of::<TestEvent>();
+    let events = Recorder::builder(description()).config(place(&directory, "events")).build().unwrap();
+    assert!(events.reduced_free_bytes().is_some_and(|free| free < 64 << 20));
+    let explicit = Recorder::builder(description()).config(place(&directory, "explicit:8MiB")).build().unwrap();
+    assert_eq!(explicit.reduced_free_bytes(), None);
+
+    let said = |name: &str| run(&["info", argument(&place(&directory, name))]).out;
+    assert!(said("spans").contains("smaller than by default, because 64 MiB were free\n"), "{}", said("spans"));
+    assert!(said("events").contains("smaller than by default, because "), "{}", said("events"));
+    assert!(!said("explicit").contains("smaller than by default"), "{}", said("explicit"));
+    let json = run(&["info", "--json", argument(&place(&directory, "spans"))]).json();
+    assert_eq!(json["extension"]["reduced_free_bytes"], 64 << 20);
 }

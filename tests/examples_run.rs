@@ -2,17 +2,26 @@
 
 #![cfg(feature = "tracing")]
 
+mod child;
+
 use eventring::reader::{Next, Reader, Seek};
 use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber, SpanTree};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Returns the path of an example's program. `cargo test` builds the examples, unless its options select a single test.
+/// Returns the path of an example's program.
 fn program(name: &str) -> PathBuf {
+    built(name, name)
+}
+
+/// Returns the path of the file that is made of an example. `cargo test` builds the examples, unless its options select
+/// a single test.
+fn built(file: &str, name: &str) -> PathBuf {
     // This test is in TARGET/PROFILE/deps.
     let profile = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
-    let program = profile.join("examples").join(name);
+    let program = profile.join("examples").join(file);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).with_extension("rs");
     let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     assert!(
@@ -183,4 +192,89 @@ fn http_service_records_every_request() {
     let (spans, _) = spans_and_messages(&directory.path().join("slow"));
     let requests = spans.iter().filter(|span| span.name() == "request");
     assert!(requests.filter(|span| span.wall_nanos() >= Some(40_000_000)).count() >= 6);
+}
+
+/// Loads the plugin, calls it on a thread, waits for the thread's end, and unloads the plugin.
+fn use_plugin(path: &Path, request: u32) {
+    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: the path is a valid string. The constructors of the plugin are those of Rust's standard library.
+    let plugin = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    assert!(!plugin.is_null());
+    // SAFETY: the plugin was loaded just now.
+    let answer = unsafe { libc::dlsym(plugin, c"answer".as_ptr()) };
+    assert!(!answer.is_null());
+    // SAFETY: the plugin's function `answer` has this type.
+    let answer = unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn(u32)>(answer) };
+    std::thread::spawn(move || answer(request)).join().unwrap();
+    // SAFETY: the plugin was loaded above, and this program uses it no more.
+    assert_eq!(unsafe { libc::dlclose(plugin) }, 0);
+}
+
+/// Maps a page beyond the end of a file and reads it, which raises SIGBUS.
+fn fault() {
+    let file = tempfile::tempfile().unwrap();
+    let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: the mapping is new, at an address of the kernel's choice.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 1, read, shared, file.as_fd().as_raw_fd(), 0) };
+    assert_ne!(page, libc::MAP_FAILED);
+    // SAFETY: the page is mapped. The access raises the signal instead of returning.
+    unsafe { page.cast::<u8>().read_volatile() };
+}
+
+extern "C" fn on_sigbus(_: libc::c_int) {
+    // SAFETY: the call ends the process. It may be made in a signal handler.
+    unsafe { libc::_exit(77) };
+}
+
+/// Plays a program that has unloaded its plugin.
+fn host(part: &str) {
+    // SAFETY: the handler only ends the process.
+    unsafe { libc::signal(libc::SIGBUS, on_sigbus as *const () as libc::sighandler_t) };
+    use_plugin(&child::place(), 1);
+    match part {
+        "fault" => fault(),
+        "fork" => {
+            // SAFETY: the child only ends.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: the call ends the child, without exit handlers.
+                unsafe { libc::_exit(0) };
+            }
+            let mut status = 1;
+            // SAFETY: `status` is writable.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert_eq!(status, 0);
+        }
+        "again" => use_plugin(&child::place(), 2),
+        _ => {}
+    }
+    std::process::exit(0);
+}
+
+#[test]
+fn a_program_that_unloads_the_plugin_goes_on_and_ends_in_good_order() {
+    if let Some(part) = child::part() {
+        return host(&part);
+    }
+    let test = "a_program_that_unloads_the_plugin_goes_on_and_ends_in_good_order";
+    let plugin = built("libplugin.so", "plugin");
+    let end = |part: &str, server: &str, keep: &str| {
+        let directory = directory();
+        let mut program = child::play(test, part, &plugin);
+        program.env("EVENTRING_DIR", directory.path()).env("EVENTRING_SERVER", server).env("EVENTRING_KEEP", keep);
+        let status = program.output().unwrap().status;
+        (status.code(), directory)
+    };
+    for server in ["0", "1"] {
+        for (part, code) in [("exit", 0), ("fork", 0), ("again", 0), ("fault", 77)] {
+            let (found, directory) = end(part, server, "0");
+            assert_eq!(found, Some(code), "{part}, server {server}");
+            let files = std::fs::read_dir(directory.path()).unwrap().count();
+            // The last program has ended without its exit handlers, so its ring stays.
+            assert_eq!(files > 0, part == "fault", "{part}, server {server}");
+        }
+    }
+    let (code, directory) = end("again", "0", "1");
+    let (spans, messages) = spans_and_messages(&directory.path().join("plugin"));
+    assert_eq!((code, count(&spans, "request"), messages.len()), (Some(0), 2, 2));
 }

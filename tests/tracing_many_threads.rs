@@ -2,12 +2,15 @@
 //! threads, they share the shards. The events of a thread stay in order, and readers know each thread by its name.
 #![cfg(feature = "tracing")]
 
+mod child;
 mod reference;
 
+use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Barrier;
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 use tracing::Dispatch;
 
@@ -165,4 +168,160 @@ fn threads_that_end_while_others_make_shards_have_started_once() {
     let started = of(|content| matches!(content, PerfContent::ThreadStarted));
     let ended = of(|content| matches!(content, PerfContent::ThreadEnded));
     assert_eq!((started, ended), (THREADS, THREADS));
+}
+
+thread_local! {
+    /// True while a signal is raised on each thread that this one starts, before the standard library has set it up.
+    static RAISES_SIGNALS: Cell<bool> = const { Cell::new(false) };
+}
+static OF_HANDLER: OnceLock<Dispatch> = OnceLock::new();
+
+type Start = extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;
+
+/// Stands in for the function of the C library by which the standard library starts threads.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+    argument: *mut libc::c_void,
+) -> libc::c_int {
+    type Create = unsafe extern "C" fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        Start,
+        *mut libc::c_void,
+    ) -> libc::c_int;
+
+    extern "C" fn raise_and_start(begun: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: the pointer is that of the box below, which nobody else has.
+        let (start, argument) = *unsafe { Box::from_raw(begun.cast::<(Start, *mut libc::c_void)>()) };
+        // SAFETY: the handler is installed.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        start(argument)
+    }
+
+    // SAFETY: the name is a valid string.
+    let create = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) };
+    // SAFETY: the function of the C library has this type.
+    let create = unsafe { std::mem::transmute::<*mut libc::c_void, Create>(create) };
+    let (start, argument) = match RAISES_SIGNALS.get() {
+        true => (raise_and_start as Start, Box::into_raw(Box::new((start, argument))).cast()),
+        false => (start, argument),
+    };
+    // SAFETY: the arguments are those of the caller, or a function with an argument of its own.
+    unsafe { create(thread, attributes, start, argument) }
+}
+
+extern "C" fn record_in_handler(_: libc::c_int) {
+    let dispatch = OF_HANDLER.get().unwrap();
+    tracing::dispatcher::with_default(dispatch, || {
+        tracing::info_span!("interrupted").in_scope(|| tracing::info!(n = 1u64))
+    });
+}
+
+#[test]
+fn a_signal_handler_may_record_on_a_thread_that_is_just_starting() {
+    const NAME: &str = "the-name-of-a-thread-that-starts";
+    let recorder = recorder(4);
+    OF_HANDLER.set(Dispatch::new(RecorderSubscriber::new(recorder.clone()))).unwrap();
+    // SAFETY: the handler interrupts no code of this thread but `raise`.
+    unsafe { libc::signal(libc::SIGUSR1, record_in_handler as *const () as libc::sighandler_t) };
+    let inner = || {
+        RAISES_SIGNALS.set(true);
+        std::thread::Builder::new().name("inner".to_owned()).spawn(|| ()).unwrap().join().unwrap();
+    };
+    // A new thread has the name of its parent at first: here a name that the system has cut.
+    std::thread::Builder::new().name(NAME.to_owned()).spawn(inner).unwrap().join().unwrap();
+    let numbers = numbers_by_thread(&records(&recorder));
+    assert_eq!(numbers, BTreeMap::from([(NAME[..15].to_owned(), vec![1])]));
+}
+
+/// The system calls with which threads start, get memory, wait and end, and those of this test.
+const CALLS_OF_THREADS: [i64; 26] = [
+    libc::SYS_brk,
+    libc::SYS_clock_gettime,
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_futex,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_madvise,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_prctl,
+    libc::SYS_read,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_set_robust_list,
+    libc::SYS_sigaltstack,
+    libc::SYS_write,
+];
+
+/// Makes every system call but those of the list end the process, for this thread and those that it starts.
+fn allow_only(calls: &[i64]) {
+    let statement = |code: u32, jump_if_equal, k| libc::sock_filter { code: code as u16, jt: jump_if_equal, jf: 0, k };
+    let end = |action| statement(libc::BPF_RET | libc::BPF_K, 0, action);
+    // The number of the call is the first word of what the filter gets.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    filter.extend(
+        calls.iter().rev().enumerate().rev().map(|(behind, call)| {
+            statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, behind as u8 + 1, *call as u32)
+        }),
+    );
+    filter.extend([end(libc::SECCOMP_RET_KILL_PROCESS), end(libc::SECCOMP_RET_ALLOW)]);
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the call takes numbers only.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+    // SAFETY: `program` describes the statements in `filter`, which the kernel copies.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) }, 0);
+}
+
+#[test]
+fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
+    const THREADS: u64 = 6;
+    let test = "in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before";
+    if let Some(part) = child::part() {
+        let builder = small(PerfRecorder::builder().config(child::place())).shards(4).keep(true);
+        let recorder = builder.all_shards_at_build(part == "before").build().unwrap();
+        let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
+        let typed = Recorder::builder(ContentDescription::new(300, "THINGS")).memory(6 << 20).build().unwrap();
+        allow_only(&CALLS_OF_THREADS);
+        let all_record = Barrier::new(THREADS as usize);
+        std::thread::scope(|scope| {
+            for n in 0..THREADS {
+                let (dispatch, typed, all_record) = (&dispatch, &typed, &all_record);
+                let work = move || {
+                    let log = || tracing::info_span!("work", n).in_scope(|| tracing::info!(n));
+                    tracing::dispatcher::with_default(dispatch, log);
+                    assert_ne!(typed.record(2, [n, 0, 0, 0], b"also typed"), 0);
+                    all_record.wait();
+                };
+                std::thread::Builder::new().name(format!("{n}")).spawn_scoped(scope, work).unwrap();
+            }
+        });
+        std::process::exit(0);
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let end = |part: &str, place: &std::path::Path| child::play(test, part, place).output().unwrap().status;
+    let place = directory.path().join("ring");
+    let status = end("before", &place);
+    assert_eq!(status.code(), Some(0), "{status}");
+    let records = reference::records(&mut PerfReader::open(&place).unwrap());
+    let numbers = (0..THREADS).map(|n| (n.to_string(), vec![n])).collect::<BTreeMap<_, _>>();
+    assert_eq!(numbers_by_thread(&records), numbers);
+    let ended = records.iter().filter(|record| matches!(record.content, PerfContent::ThreadEnded)).count();
+    assert_eq!(ended as u64, THREADS);
+    // The control: shards that are made when threads need them.
+    let status = end("later", &directory.path().join("later"));
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGSYS), "{status}");
 }

@@ -13,7 +13,11 @@ struct Workers {
 /// pool without its threads, and would wait for ever for what it gives to them.
 pub(crate) fn worker_threads() -> Option<&'static rayon::ThreadPool> {
     static WORKERS: OnceLock<Workers> = OnceLock::new();
-    let make = || rayon::ThreadPoolBuilder::new().thread_name(|_| "capture-worker".into()).build().ok();
+    let make = || {
+        // The threads never end, and run code of this library.
+        crate::shm::keep_loaded();
+        rayon::ThreadPoolBuilder::new().thread_name(|_| "capture-worker".into()).build().ok()
+    };
     let workers = WORKERS.get_or_init(|| Workers { process: std::process::id(), threads: make() });
     workers.threads.as_ref().filter(|_| workers.process == std::process::id())
 }

@@ -114,7 +114,8 @@ impl GlobalRecorder {
     ///
     /// `NAME:64MiB` means a ring that takes at most 64 MiB. The two shifts are exponents of 2: `NAME:16:27` means 2^16
     /// descriptors and 2^27 bytes of payload, and such a ring takes 134 MiB. Without a size, a ring of a program's own
-    /// events takes 98 MiB, and a ring of execution events 162 MiB. All of its memory is touched immediately.
+    /// events takes 98 MiB, and a ring of execution events 162 MiB, or less if little memory is free. All of its memory
+    /// is touched immediately.
     ///
     /// The file is removed when the process exits normally: `main` returns (also with an error), or the program calls
     /// `exit`. After a panic of `main`, an abort or any signal (also Ctrl-C and SIGTERM), the file stays and is

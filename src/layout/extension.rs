@@ -15,8 +15,9 @@ pub const VERSION_OFFSET: usize = 0x108;
 /// Version of the extension that this crate writes.
 ///
 /// Version 1.1 added [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`]; version 1.2 added [`HOLE_TABLE`] and
-/// [`COUNT_FOREIGN_EVENTS`]; version 1.3 added [`WRITER_LOCK`].
-pub const VERSION: u64 = 1 << 16 | 3;
+/// [`COUNT_FOREIGN_EVENTS`]; version 1.3 added [`WRITER_LOCK`];
+/// version 1.4 added [`REDUCED_FREE_BYTES`].
+pub const VERSION: u64 = 1 << 16 | 4;
 
 /// Writer: its process id (u32), then a reserved u32.
 pub const WRITER_PID: usize = 0x110;
@@ -69,6 +70,10 @@ pub const HOLE_TABLE: usize = 0x190;
 /// Writer's lock: 1 if the writer holds an open-file-description write lock on the byte at this offset while it has
 /// the ring open. The word is 0 if the writer holds only a `flock`. New in version 1.3.
 pub const WRITER_LOCK: usize = 0x198;
+
+/// Size: if the writer made the ring smaller than by default, the number of bytes that were free, otherwise 0. New in
+/// version 1.4.
+pub const REDUCED_FREE_BYTES: usize = 0x1f0;
 
 /// Clock calibration block, see `CLOCK_*`.
 pub const CLOCK: usize = 0x200;

@@ -50,6 +50,9 @@ pub struct ExtensionInfo {
     /// A number that identifies the recorder: all of its shards have the same number, and shards of other recorders
     /// have other numbers. 0 if the ring is not sharded, or if its writer is too old to set the number.
     pub shard_group: u64,
+    /// Number of bytes that were free when the writer made the ring, if the ring is smaller than by default because of
+    /// that; otherwise 0.
+    pub reduced_free_bytes: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
     /// Number of seqnos that writers gave up because another writer was stalled inside the slot.
@@ -248,6 +251,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
         record_errors: word(ext::COUNT_RECORD_ERRORS),
         table_overflows: word(ext::COUNT_TABLE_OVERFLOWS),
         foreign_events: word(ext::COUNT_FOREIGN_EVENTS),
+        reduced_free_bytes: word(ext::REDUCED_FREE_BYTES),
         snapshot_lost: word(ext::COUNT_SNAPSHOT_LOST),
     }
 }

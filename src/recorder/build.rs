@@ -44,6 +44,8 @@ pub struct RecorderBuilder {
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
     size: Option<RingSize>,
+    /// The number of bytes that are free, if the ring is to be smaller than by default because of that; otherwise 0.
+    reduced_free_bytes: u64,
     compact: bool,
     context_shift: Option<u32>,
     block_table: bool,
@@ -63,6 +65,7 @@ impl RecorderBuilder {
             shard_path: None,
             default_shifts: None,
             size: None,
+            reduced_free_bytes: 0,
             compact: false,
             context_shift: None,
             block_table: false,
@@ -88,7 +91,9 @@ impl RecorderBuilder {
     /// With shifts, the ring has 2^descriptor-shift descriptors of 64 bytes, and its payload buffer has
     /// 2^payload-shift bytes. The shifts of a program's own events may be 15 to 32 and 21 to 40. Without a size, such a
     /// ring has the shifts 19 and 26, and takes 98 MiB. A ring of published events (content types below 256) may have
-    /// the shifts 16 to 32 and 27 to 40; without a size it has 19 and 27, and takes 162 MiB. `docs/CLI.md`, "Sizes of
+    /// the shifts 16 to 32 and 27 to 40; without a size it has 19 and 27, and takes 162 MiB. A
+    /// ring without a size is smaller if that is more than half of the memory that is free: on the file system, in the
+    /// machine, and in the control group. `docs/CLI.md`, "Sizes of
     /// rings", has the limits and defaults of all kinds of rings.
     ///
     /// A size that is set with [`Self::memory`] or [`Self::shifts`] overrides the size of the configuration string.
@@ -252,7 +257,7 @@ impl RecorderBuilder {
     /// Returns an error if the configuration is malformed, another process or recorder owns the ring, a permission is
     /// missing, or there is too little memory. (In the last case, the message names the memory pool and says how to
     /// enlarge it.)
-    pub fn build(self) -> Result<Recorder, RecorderError> {
+    pub fn build(mut self) -> Result<Recorder, RecorderError> {
         let _section = LockedSection::enter();
         if self.description.content_type() == 0 {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
@@ -270,7 +275,6 @@ impl RecorderBuilder {
         let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
         let clock = Clock::shared(self.clock_kind.unwrap_or(ClockKind::TickCounter));
         let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
-        self.check_shifts(descriptor_shift, payload_shift)?;
         let geometry = self.geometry((descriptor_shift, payload_shift))?;
         let (file, memory) = match name {
             None => {
@@ -353,7 +357,8 @@ impl RecorderBuilder {
         if self.block_table {
             crate::ring::block_table::make(&memory);
         }
-        header::write(&memory, &self.description, clock, self.shard, file.is_locked_for_writing());
+        let is_locked = file.is_locked_for_writing();
+        header::write(&memory, &self.description, clock, self.shard, self.reduced_free_bytes, is_locked);
         Ok(memory)
     }
 }

@@ -135,6 +135,15 @@ impl Recorder {
         self.core.file.warning()
     }
 
+    /// Returns how many bytes were free when the ring was made, if the program set no size and the ring is smaller than
+    /// by default because of that. Otherwise returns `None`.
+    pub fn reduced_free_bytes(&self) -> Option<u64> {
+        match self.core.writer.memory().header_value(extension::REDUCED_FREE_BYTES) {
+            0 => None,
+            bytes => Some(bytes),
+        }
+    }
+
     /// Sets whether the file stays when the recorder ends. This replaces the setting of [`RecorderBuilder::keep`].
     pub fn keep(&self, keep: bool) {
         self.core.file.keep(keep);

@@ -29,6 +29,7 @@ pub(super) fn write(
     description: &ContentDescription,
     clock: &Clock,
     shard: Shard,
+    reduced_free_bytes: u64,
     is_locked_for_writing: bool,
 ) {
     let geometry = memory.geometry();
@@ -58,6 +59,7 @@ pub(super) fn write(
     word(ext::SHARD_COUNT, u64::from(shard.limit != 0));
     word(ext::SHARD_GROUP, shard.group);
     word(ext::WRITER_LOCK, is_locked_for_writing.into());
+    word(ext::REDUCED_FREE_BYTES, reduced_free_bytes);
     write_clock(memory, clock);
     if ext::SCHEMA_TEXT_START + description.schema_text.len() <= ext::WIDE_HOLES {
         word(ext::HOLE_TABLE, ext::WIDE_HOLES as u64);

@@ -63,8 +63,8 @@ pub use system::{
 #[cfg(feature = "tracing")]
 pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name};
 #[cfg(feature = "capture")]
-pub(crate) use system::{boottime_nanos, monotonic_nanos, open_for_reading, read_exact_at};
-pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_parts};
+pub(crate) use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
+pub(crate) use system::{duplicate, free_bytes, process_number, realtime_nanos, remove_dead_parts};
 
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;

@@ -393,8 +393,8 @@ pub(crate) fn process_number() -> u64 {
 }
 
 #[cfg(feature = "tracing")]
-pub(crate) fn current_thread_name() -> Option<String> {
-    None
+pub(crate) fn current_thread_name(_: bool) -> String {
+    String::new()
 }
 
 #[cfg(feature = "tracing")]
@@ -426,6 +426,13 @@ pub(crate) fn realtime_nanos() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
+
+pub(crate) fn free_bytes(_: Option<&Path>) -> Option<u64> {
+    None
+}
+
+#[cfg(feature = "capture")]
+pub(crate) fn keep_loaded() {}
 
 #[cfg(feature = "capture")]
 pub(crate) fn boottime_nanos() -> u64 {

@@ -3,7 +3,7 @@
 use super::core::PerfCore;
 use super::fields::FieldLimits;
 use super::instruction_count::InstructionSource;
-use super::memory_plan::{DEFAULT_SHARDS_BYTES, DEFAULT_SHIFTS, MemoryPlan, ShardCount};
+use super::memory_plan::{DEFAULT_SHIFTS, MemoryPlan, ShardCount};
 use super::recorder::PerfRecorder;
 use super::redact::RedactedFields;
 use super::shards::Shards;
@@ -31,6 +31,7 @@ const DEFAULT_SHARDS_MAX: usize = 16;
 pub struct PerfRecorderBuilder {
     ring: RecorderBuilder,
     shards: Option<usize>,
+    all_at_build: bool,
     tables_shift: u32,
     limits: FieldLimits,
     redacted: RedactedFields,
@@ -43,6 +44,7 @@ impl PerfRecorderBuilder {
         Self {
             ring: ring.default_shifts(DEFAULT_SHIFTS.descriptor, DEFAULT_SHIFTS.payload),
             shards: None,
+            all_at_build: false,
             tables_shift: DEFAULT_TABLES_SHIFT,
             limits: FieldLimits::default(),
             redacted: RedactedFields::default(),
@@ -58,7 +60,8 @@ impl PerfRecorderBuilder {
     ///
     /// A size is the memory that all rings together may take, see [`Self::memory`]. It is a number with a unit: `KiB`,
     /// `MiB`, `GiB`, or shorter `K`, `M`, `G`. All units are powers of 1,024. Without a size, the recorder takes at
-    /// most 64 MiB.
+    /// most 64 MiB, and at most half of the memory that is free: on the file system, in the machine, and in the
+    /// control group.
     ///
     /// The shifts are exponents of 2, and are the size of one shard. A shard has room for 2^descriptor-shift events of
     /// 64 bytes (15 to 32) and for 2^payload-shift bytes of fields (21 to 40). It takes 2 MiB more. A span takes 4
@@ -83,7 +86,7 @@ impl PerfRecorderBuilder {
 
     /// Sets the memory that the recorder may take, in bytes: all shards together, also when all of them exist, with the
     /// tables. It is used instead of a size in the configuration string, and replaces what [`Self::shifts`] has set.
-    /// Default: 64 MiB.
+    /// Default: 64 MiB, or half of what is free if that is less.
     ///
     /// The recorder chooses how many shards it may make, and how large they are. It takes as many shards as
     /// [`Self::shards`] says, or by default two for each processor and two more, but at most 16. If they would have
@@ -109,13 +112,21 @@ impl PerfRecorderBuilder {
 
     /// Sets how many shards the recorder may make, from 1 to 1,024. Default: two for each processor that this program
     /// may use, and two more, but at most 16, and fewer if [`Self::memory`] says so. If the number is set and no size
-    /// is, each shard takes 10 MiB.
+    /// is, each shard takes 10 MiB, or less if little memory is free.
     ///
     /// The recorder begins with one shard. It makes another one when a new thread records and every shard has a
     /// thread already. When the limit is reached, threads share shards. Such threads compete for cache lines, but
     /// never wait for each other.
     pub fn shards(mut self, limit: usize) -> Self {
         self.shards = Some(limit);
+        self
+    }
+
+    /// Sets whether [`Self::build`] makes all shards, instead of one only. Default: false. With true, the rings take
+    /// all of their memory from the beginning, and a thread that records for the first time opens no file. This is for
+    /// programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
+    pub fn all_shards_at_build(mut self, all: bool) -> Self {
+        self.all_at_build = all;
         self
     }
 
@@ -228,7 +239,7 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Makes shard 0 with its tables.
+    /// Makes shard 0 with its tables, and the other shards if [`Self::all_shards_at_build`] says so.
     ///
     /// # Errors
     /// The errors of [`RecorderBuilder::build`].
@@ -248,6 +259,9 @@ impl PerfRecorderBuilder {
             source.choose();
         }
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
+        if self.all_at_build {
+            shards.make_all()?;
+        }
         Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, self.limits.checked(), self.redacted)))
     }
 
@@ -266,8 +280,12 @@ impl PerfRecorderBuilder {
         let tables_bytes: u64 = 1 << self.tables_shift.min(MAX_CONTEXT_SHIFT);
         let bytes = match (self.ring.asked_size()?, count) {
             (Some(RingSize::Memory(bytes)), _) => bytes,
-            (None, ShardCount::AtMost(_)) => DEFAULT_SHARDS_BYTES + tables_bytes.next_multiple_of(STEP_BYTES),
-            (_, ShardCount::Exactly(shards) | ShardCount::AtMost(shards)) => return Ok(shards),
+            (Some(_), ShardCount::Exactly(shards) | ShardCount::AtMost(shards)) => return Ok(shards),
+            (None, _) => {
+                let wanted = count.default_bytes() + tables_bytes.next_multiple_of(STEP_BYTES);
+                let smallest = || MemoryPlan::possible_bytes(tables_bytes, count).first().copied().unwrap_or(wanted);
+                self.ring.affordable_bytes(wanted, smallest)?
+            }
         };
         let plan = MemoryPlan::within(bytes, tables_bytes, count).ok_or_else(|| {
             let possible = MemoryPlan::possible_bytes(tables_bytes, count);

@@ -118,14 +118,12 @@ impl PerfCore {
     }
 
     /// Adds the calling thread to the recorder's table of threads, and records in the thread's shard that the thread
-    /// has started. If `is_ending` is true, only the operating system can name the thread: the standard library does
-    /// not know the name of an ending thread.
+    /// has started. If `is_ending` is true, the standard library does not know the thread's name any more.
     pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
-        let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };
-        let name = name.or_else(crate::shm::current_thread_name);
+        let name = crate::shm::current_thread_name(is_ending);
         let os_thread_id = crate::shm::current_thread_id();
-        let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name.unwrap_or_default());
+        let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name);
         self.tables.add(shard0, TableKind::Threads, id, &body);
         let ext = PerfExt { thread_id: id, ..PerfExt::default() };
         shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);

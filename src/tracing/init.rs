@@ -77,7 +77,7 @@ impl Recording {
 ///
 /// `config` has the name and the size of the rings: `my-app`, `my-app:256MiB` or
 /// `<name-or-path>:<descriptor-shift>:<payload-shift>`, see [`PerfRecorderBuilder::config`]. Without a size, all rings
-/// together take at most 64 MiB.
+/// together take at most 64 MiB, or less if little memory is free.
 ///
 /// Three environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
 /// events; without it, everything at level INFO or a more important level is recorded. `EVENTRING_REDACT`

@@ -3,9 +3,8 @@
 use crate::layout::fit::{Events, Shifts, possible_sizes};
 
 /// Memory of all shards of a recorder together, in bytes, if the program sets no size. With the default tables of 4 MiB
-/// the recorder takes at most 64 MiB. This is an eighth of a container of 512 MiB, and all of `/dev/shm` in a container
-/// with the usual default.
-pub(super) const DEFAULT_SHARDS_BYTES: u64 = 60 << 20;
+/// the recorder takes at most 64 MiB. This is an eighth of a container of 512 MiB.
+const DEFAULT_SHARDS_BYTES: u64 = 60 << 20;
 /// Default size of a shard: 2^16 events, whose descriptors take 4 MiB, and 2^22 bytes (4 MiB) for their fields.
 pub(super) const DEFAULT_SHIFTS: Shifts = Shifts { descriptor: 16, payload: 22 };
 /// The smallest size of a shard.
@@ -24,6 +23,14 @@ pub(super) enum ShardCount {
 }
 
 impl ShardCount {
+    /// Returns the memory of all shards together, in bytes, if the program sets no size and enough is free.
+    pub(super) fn default_bytes(self) -> u64 {
+        match self {
+            Self::Exactly(shards) => shards as u64 * DEFAULT_SHIFTS.ring_bytes(0),
+            Self::AtMost(_) => DEFAULT_SHARDS_BYTES,
+        }
+    }
+
     /// Returns in words what is to have this number of shards.
     pub(super) fn what(self) -> String {
         match self {

@@ -8,6 +8,7 @@ use super::switch::switch;
 use crate::reader::{Reader, ReaderError};
 use crate::recorder::{Recorder, RecorderStats};
 use crate::schema::perf::PerfEvent;
+use crate::shm::ByteCount;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,10 +22,10 @@ use std::sync::Arc;
 ///
 /// # Memory
 /// Shared memory: all shards together take at most the memory that [`PerfRecorderBuilder::memory`] or the configuration
-/// sets, 64 MiB by default. There are as many shards as threads that record at the same time, but never more than the
-/// limit ([`PerfRecorderBuilder::shards`]). Each shard takes [`shard_bytes`](Self::shard_bytes), 10 MiB by default.
-/// Shard 0 also has the tables, 4 MiB by default ([`PerfRecorderBuilder::tables_shift`]). The shared memory never grows
-/// beyond this.
+/// sets, 64 MiB by default, or less if little memory is free. There are as many shards as threads that record at the
+/// same time, but never more than the limit ([`PerfRecorderBuilder::shards`]). Each shard takes
+/// [`shard_bytes`](Self::shard_bytes), 10 MiB by default. Shard 0 also has the tables, 4 MiB by default
+/// ([`PerfRecorderBuilder::tables_shift`]). The shared memory never grows beyond this.
 ///
 /// The process's own memory grows with the largest number of spans that were open at the same time. Each open span
 /// takes 16 to 32 bytes with a `RecorderSubscriber`. With a `RecorderLayer`, each open span takes 32 to 96 bytes, and
@@ -145,11 +146,16 @@ impl PerfRecorder {
             .collect()
     }
 
-    /// Returns a warning about the memory of the rings, for example that huge pages are missing. The recorder works
-    /// nevertheless. Returns `None` if there is no warning.
+    /// Returns a warning about the memory of the rings: that they are smaller than by default, because little memory is
+    /// free, or that huge pages are missing. The recorder works nevertheless. Returns `None` if there is no warning.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        self.core.shards.get(0)?.warning().map(ToString::to_string)
+        let shard0 = self.core.shards.get(0)?;
+        let reduced = shard0.reduced_free_bytes().map(|free| {
+            let free = ByteCount(free);
+            format!("the rings are smaller than by default, because {free} were free; set a size to choose another")
+        });
+        reduced.or_else(|| shard0.warning().map(ToString::to_string))
     }
 
     /// Sets whether the files stay when the recorder ends. This replaces the builder's setting, and also applies to

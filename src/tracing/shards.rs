@@ -62,6 +62,15 @@ impl Shards {
         Self { rings, assignments: Mutex::new(assignments), template, shard0: shard }
     }
 
+    /// Makes all shards that do not exist yet. Call this before any thread gets a shard.
+    pub(super) fn make_all(&self) -> Result<(), RecorderError> {
+        for index in 1..self.rings.len() {
+            self.create(index)?;
+            self.assignments().threads.push(0);
+        }
+        Ok(())
+    }
+
     /// Returns the shard with this index, if it exists.
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<&Recorder> {

@@ -103,6 +103,7 @@ fn extension(info: &ExtensionInfo) -> Value {
         "shards": (info.shard_limit > 0).then(|| json!({
             "index": info.shard_index, "count": info.shard_count, "limit": info.shard_limit,
         })),
+        "reduced_free_bytes": (info.reduced_free_bytes > 0).then_some(info.reduced_free_bytes),
         "clock": {
             "kind": match info.clock.kind { 1 => "realtime", 2 => "tick_counter", _ => "unknown" },
             "ticks_per_second": info.clock.ticks_per_second,

@@ -48,6 +48,9 @@ pub(super) fn write(
     } else {
         line(out, "size", &size_of_shards(all, &info))?;
     }
+    if let Some(free) = info.extension.as_ref().map(|extension| extension.reduced_free_bytes).filter(|free| *free > 0) {
+        line(out, "", &format!("smaller than by default, because {} were free", bytes(free)))?;
+    }
     if let Some(extension) = &info.extension {
         more(out, extension, all)?;
     }

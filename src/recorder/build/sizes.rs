@@ -15,17 +15,46 @@ use std::ops::RangeInclusive;
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
 impl RecorderBuilder {
-    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller must still
-    /// check that the shifts are within the limits.
-    pub(super) fn name_and_shifts(&self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
+    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous.
+    pub(super) fn name_and_shifts(&mut self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
         let (name, size) = self.name_and_size()?;
         let shifts = match size {
-            Some(RingSize::Shifts { descriptor, payload }) => (descriptor, payload),
+            Some(RingSize::Shifts { descriptor, payload }) => {
+                self.check_shifts(descriptor, payload)?;
+                (descriptor, payload)
+            }
             Some(RingSize::Memory(bytes)) => self.largest_shifts(bytes)?,
-            None if name.is_none() => self.default_shifts.unwrap_or(ANONYMOUS_SHIFTS),
-            None => self.named_shifts(),
+            None => {
+                let anonymous = || self.default_shifts.unwrap_or(ANONYMOUS_SHIFTS);
+                let (descriptor, payload) = if name.is_some() { self.named_shifts() } else { anonymous() };
+                let context_bytes = self.context_bytes()?;
+                let wanted = Shifts { descriptor, payload }.ring_bytes(context_bytes);
+                match self.affordable_bytes(wanted, || SMALLEST_SHIFTS.ring_bytes(context_bytes))? {
+                    bytes if bytes < wanted => self.largest_shifts(bytes)?,
+                    _ => (descriptor, payload),
+                }
+            }
         };
         Ok((name, shifts))
+    }
+
+    /// Returns how many bytes the rings of this name may take if the program sets no size: `wanted`, but at most half
+    /// of what is free there, so that others find some, and this program later. Returns no less than `smallest`. If the
+    /// answer is less than `wanted`, the header of the ring will say why.
+    pub(crate) fn affordable_bytes(
+        &mut self,
+        wanted: u64,
+        smallest: impl FnOnce() -> u64,
+    ) -> Result<u64, RecorderError> {
+        let (name, _) = self.name_and_size()?;
+        let place = name.map(|name| shm::RingDirectories::from_environment().location_for_writing(&name));
+        match shm::free_bytes(place.as_ref().map(|place| place.path.as_path())) {
+            Some(free) if free / 2 < wanted => {
+                self.reduced_free_bytes = free;
+                Ok((free / 2).max(smallest()).min(wanted))
+            }
+            _ => Ok(wanted),
+        }
     }
 
     /// Returns the ring's name, and the size that was asked for.
@@ -87,7 +116,7 @@ impl RecorderBuilder {
         shm::ConfigLimits { descriptor: limits(&descriptors, descriptor), payload: limits(&payloads, payload) }
     }
 
-    pub(super) fn check_shifts(&self, descriptor: u32, payload: u32) -> Result<(), RecorderError> {
+    fn check_shifts(&self, descriptor: u32, payload: u32) -> Result<(), RecorderError> {
         let limits = self.limits((descriptor, payload));
         let is_in = |shift, limits: shm::ShiftLimits| (u32::from(limits.min)..=u32::from(limits.max)).contains(&shift);
         if is_in(descriptor, limits.descriptor) && is_in(payload, limits.payload) {
@@ -102,6 +131,10 @@ impl RecorderBuilder {
         ))
     }
 }
+
+/// The smallest size of a ring.
+const SMALLEST_SHIFTS: Shifts =
+    Shifts { descriptor: *COMPACT_DESCRIPTOR_SHIFTS.start(), payload: *COMPACT_PAYLOAD_SHIFTS.start() };
 
 /// Returns the error that no ring fits into `bytes`. `possible` has the smallest sizes that are possible.
 pub(crate) fn too_little_memory(what: &str, bytes: u64, possible: &[u64]) -> RecorderError {
@@ -164,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_memory_bounds_the_whole_ring() {
-        let shifts = |builder: RecorderBuilder| builder.name_and_shifts().unwrap().1;
+        let shifts = |mut builder: RecorderBuilder| builder.name_and_shifts().unwrap().1;
         let own = || Recorder::builder(ContentDescription::new(300, "SHOP"));
         let published = || Recorder::builder(ContentDescription::new(2, "EXEC"));
         assert_eq!(shifts(own().config("shop")), (19, 26));
@@ -180,5 +213,7 @@ mod tests {
         assert_eq!(shifts(published().memory(140 << 20)), (17, 27));
         assert_eq!(shifts(published().memory(140 << 20).compact(true)), (20, 26));
         assert_eq!(shifts(published().memory(100 << 20)), (19, 26));
+        let small = published().memory(8 << 20).anonymous().prefault(false).build().unwrap();
+        assert_eq!(small.geometry().file_bytes(), 8 << 20);
     }
 }

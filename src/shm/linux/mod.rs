@@ -20,9 +20,11 @@
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
 //! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
+//! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
 //! | `handler_list` | the list that signal handlers and exit handlers go through |
+//! | `pinned` | staying loaded as a part of a plugin |
 
 use super::{answers, decimal, error, fd, location, name, options, sections};
 
@@ -57,6 +59,7 @@ mod page_size;
 mod paths;
 #[cfg(feature = "server")]
 pub(crate) mod patience;
+mod pinned;
 mod plan;
 mod process;
 #[cfg(feature = "server")]
@@ -67,6 +70,8 @@ mod room;
 mod sigbus;
 mod stale;
 mod system;
+#[cfg(feature = "tracing")]
+mod thread_name;
 mod trust;
 #[cfg(feature = "server")]
 mod uninherited;
@@ -89,12 +94,17 @@ pub use nameless::nameless_file;
 pub(crate) use nameless::nameless_memory;
 pub use open::RingFile;
 pub use owned::OwnedRingFile;
+#[cfg(feature = "capture")]
+pub(crate) use pinned::keep_loaded;
 pub(crate) use process::process_number;
 #[cfg(test)]
 pub(crate) use process::same_pid;
 #[cfg(feature = "server")]
 pub(crate) use removed_at_exit::RemovedAtExit;
+pub(crate) use room::free_bytes;
 pub use stale::StaleFile;
 pub(crate) use system::*;
+#[cfg(feature = "tracing")]
+pub(crate) use thread_name::current_thread_name;
 #[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;

@@ -23,6 +23,7 @@ use super::handler_list::{HandlerList, ListEntry};
 use super::location::HugePageWarning;
 use super::lock::HeldLock;
 use super::paths;
+use super::pinned;
 use super::process::ThisProcess;
 
 /// A file name in an open directory. Because the directory is open, the name still means the same file after the
@@ -205,6 +206,7 @@ extern "C" fn remove_files_unless_panicked(status: libc::c_int, _: *mut libc::c_
 
 /// Installs the exit handler that removes the files.
 fn listen_for_exit() {
+    pinned::keep_loaded();
     #[cfg(target_env = "gnu")]
     // SAFETY: the handler is a plain function that does not unwind, and it does not use its argument.
     unsafe {
@@ -244,7 +246,8 @@ fn remove_files(crashes: bool) {
     }
     for slot in ENTRIES.iter() {
         if let Ok(mut entry) = slot.entry.try_lock()
-            && let Some(entry) = entry.take()
+            // An entry of a file that stays is left alone: to drop it closes descriptors, which a sandbox may refuse.
+            && let Some(entry) = entry.take_if(|entry| !entry.keep)
         {
             entry.remove_file(crashes);
         }

@@ -1,16 +1,19 @@
 //! The free memory or file space for a new file, and the error if a file needs more.
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 
-use rustix::fs::fstatfs;
+use rustix::fs::{OFlags, fstat, fstatfs};
 use rustix::io::Errno;
 
 use super::allocate::OPERATION;
+use super::answers::LockState;
 use super::error::{ShmError, ShmErrorKind};
 use super::huge_pages::HugePagePool;
-use super::memory;
-use super::page_size::is_in_memory;
+use super::lock::lock_state;
+use super::page_size::{huge_page_bytes, is_in_memory};
+use super::{memory, paths};
 
 /// The memory or file space that is free for a new file. An amount that the system does not show is `None`.
 #[derive(Debug)]
@@ -104,6 +107,31 @@ impl Room {
     }
 }
 
+/// Returns how many bytes a new ring at `path` can take, with its shards, or a ring in anonymous memory if there is no
+/// path. The files of dead writers that it replaces count as free. Returns `None` if this is not known.
+pub(crate) fn free_bytes(path: Option<&Path>) -> Option<u64> {
+    let Some(path) = path else { return memory::available_bytes() };
+    let directory = path.ancestors().skip(1).find_map(|directory| {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        paths::open(directory, OFlags::PATH | OFlags::DIRECTORY).ok()
+    })?;
+    let huge = huge_page_bytes(directory.as_fd()).ok()?;
+    Some(Room::now(directory.as_fd(), huge).bytes()?.saturating_add(dead_bytes(path)))
+}
+
+/// Returns the bytes of the ring file at `path`, and of its shards, as far as their writers are dead.
+fn dead_bytes(path: &Path) -> u64 {
+    let open = |path: &Path| paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok();
+    let shard = |index: u64| {
+        let mut path = path.as_os_str().to_owned();
+        path.push(format!(".{index}"));
+        open(path.as_ref())
+    };
+    let files = open(path).into_iter().chain((1..).map_while(shard));
+    let dead = files.filter(|file| lock_state(file) == LockState::Free);
+    dead.filter_map(|file| u64::try_from(fstat(&file).ok()?.st_size).ok()).fold(0, u64::saturating_add)
+}
+
 /// A size in bytes that is displayed like `644 MiB`, rounded up to whole mebibytes. A size below 1 MiB is displayed in
 /// bytes.
 pub(super) struct Mebibytes(pub(super) u64);
@@ -117,7 +145,6 @@ impl fmt::Display for Mebibytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     const NEEDED: u64 = 644 << 20;
 
@@ -158,7 +185,6 @@ mod tests {
 
     #[test]
     fn room_on_tmpfs_is_never_more_than_the_machine_has() {
-        use std::os::fd::AsFd;
         let file = tempfile::tempfile_in("/dev/shm").unwrap();
         let Room::SmallPages { memory: Some(memory), .. } = Room::now(file.as_fd(), None) else {
             panic!("a file on tmpfs lives in memory");

@@ -24,6 +24,7 @@ use libc::{c_int, c_void, siginfo_t};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::handler_list::{HandlerList, ListEntry};
+use super::pinned;
 
 /// The number of section borders that a mapping has. They are the starts of header, descriptors, payload, mirror and
 /// context, and the end.
@@ -156,6 +157,7 @@ fn install() {
     if INSTALLED.swap(true, Ordering::AcqRel) {
         return;
     }
+    pinned::keep_loaded();
     let mut old = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: with a null new action, the call only asks for the present action. `old` has room for one action.
     let asked = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), old.as_mut_ptr()) };

@@ -5,12 +5,6 @@ use rustix::time::{ClockId, clock_gettime};
 use super::fd::AsFd;
 use std::fs::File;
 
-/// Returns the name that the system has for the calling thread.
-#[cfg(feature = "tracing")]
-pub(crate) fn current_thread_name() -> Option<String> {
-    rustix::thread::name().ok().map(|name| name.to_string_lossy().into_owned())
-}
-
 /// Returns the id that the system has for the calling thread.
 #[cfg(feature = "tracing")]
 pub(crate) fn current_thread_id() -> u32 {

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::answers::FileId;
 use super::descriptor::OwnDescriptor;
 use super::patience;
+use super::pinned;
 use super::process::ThisProcess;
 
 /// Descriptors, each with the file to which it leads.
@@ -46,6 +47,7 @@ impl UninheritedFd {
         // Relaxed: another thread that finds the flag set may fork before the handlers are there. Its child then keeps
         // a descriptor, as it would without them.
         if !HANDLERS.swap(true, Ordering::Relaxed) {
+            pinned::keep_loaded();
             // SAFETY: the handlers are plain functions that do not unwind.
             unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child)) };
         }

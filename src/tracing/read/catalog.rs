@@ -43,7 +43,8 @@ pub struct Thread {
     pub id: u32,
     /// The id in the operating system, if it is known.
     pub os_thread_id: Option<u32>,
-    /// The name, if the thread has a name and it is known.
+    /// The name that the thread had when it first recorded, if it had one and it is known. Later names are not
+    /// recorded.
     pub name: Option<String>,
     /// The time of the thread's first record in nanoseconds since the epoch; `None` if the thread is not known.
     pub started_epoch_nanos: Option<u64>,
