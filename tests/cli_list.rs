@@ -1,8 +1,10 @@
 //! `eventring list`.
 #![cfg(feature = "cli")]
 
+mod child;
 mod program;
 
+use child::{Talk, part, play, say, wait_for_parent};
 use eventring::recorder::{ContentDescription, Recorder};
 use program::{argument, directory, finish, place, program, run};
 use std::fs;
@@ -115,4 +117,58 @@ fn of_a_snapshot_only_the_header_is_decompressed() {
     let list = run(&["list", "--json", argument(directory.path())]);
     assert!(list.err.contains("the snapshot ends in the middle"), "{list:?}");
     assert_eq!(list.json()["rings"], serde_json::json!([]));
+}
+
+#[test]
+fn an_instance_is_listed_with_the_name_that_it_belongs_to() {
+    let directory = directory();
+    for name in ["shop", "shop~2", "shop~1", "shop~02", "shop~2x", "~3"] {
+        recorder_at(&place(&directory, name), "SHOP", 1).keep(true);
+    }
+    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    let text = |ring: &serde_json::Value, key: &str| ring[key].as_str().map(ToOwned::to_owned);
+    let rings = listed["rings"].as_array().unwrap().iter();
+    let instances: Vec<_> = rings.filter_map(|ring| Some((text(ring, "name")?, text(ring, "instance_of")?))).collect();
+    assert_eq!(instances, [("shop~2".to_owned(), "shop".to_owned())]);
+    let table = run(&["list", argument(directory.path())]).out;
+    assert!(table.lines().any(|line| line.starts_with("shop~2 (instance of shop) ")), "{table}");
+    assert!(table.lines().any(|line| line.starts_with("shop ")), "{table}");
+}
+
+#[test]
+fn a_program_that_records_nothing_is_listed_with_the_reason_as_long_as_it_runs() {
+    let test = "a_program_that_records_nothing_is_listed_with_the_reason_as_long_as_it_runs";
+    if part().is_some() {
+        say(eventring::tracing::init("orders:3:4\nx").problem().is_some());
+        wait_for_parent();
+        // A later attempt succeeds.
+        say(eventring::tracing::init("orders:15:21").problem().is_none());
+        return wait_for_parent();
+    }
+    let directory = directory();
+    let notes_of = |pid: u32| {
+        let mut command = program(&["list", "--json"]);
+        command.env("EVENTRING_DIR", directory.path());
+        let notes = finish(command).json()["notes"].as_array().unwrap().clone();
+        notes.into_iter().filter(|note| note["pid"] == pid).collect::<Vec<_>>()
+    };
+    let mut command = play(test, "", directory.path());
+    command.env("EVENTRING_DIR", directory.path());
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "true");
+    let pid = talk.child.id();
+    let notes = notes_of(pid);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let note = notes[0]["note"].as_str().unwrap();
+    assert!(note.starts_with("records nothing as `orders:3:4\nx`: begin recording of `tracing`: "), "{note}");
+    // Control characters of a note do not reach the terminal.
+    let mut command = program(&["list"]);
+    command.env("EVENTRING_DIR", directory.path());
+    let printed = finish(command).err;
+    let line = printed.lines().find(|line| line.contains(&format!("process {pid} records nothing as `orders:3:4")));
+    assert!(line.is_some_and(|line| line.contains("begin recording of `tracing`: ")), "{printed}");
+    talk.child.stdin.as_ref().unwrap().write_all(b"go on\n").unwrap();
+    assert_eq!(talk.hear(), "true");
+    assert_eq!(notes_of(pid), [] as [serde_json::Value; 0]);
+    assert!(talk.end().success());
 }

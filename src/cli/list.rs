@@ -3,6 +3,8 @@
 use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
 use super::format::{bytes, content_name, duration, grouped, one_line};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use super::held;
 use super::history::History;
 use super::paint::{DIM, WARNING};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -65,6 +67,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         add_servers(&mut found, &answering);
         add_silent(&mut found, &silent);
     }
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    // Notes are of no directory.
+    let notes = if args.directories.is_empty() { held::notes() } else { Vec::new() };
+    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+    let notes: Vec<(u32, String)> = Vec::new();
     let is_closed = |directory: &PathBuf| {
         std::fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
@@ -73,7 +80,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut out = anstream::stdout().lock();
     if args.json {
         let rings: Vec<Value> = found.iter().map(object).collect();
-        writeln!(out, "{}", json!({ "directories": directories, "rings": rings }))?;
+        let notes: Vec<Value> = notes.iter().map(|(pid, text)| json!({ "pid": pid, "note": text })).collect();
+        writeln!(out, "{}", json!({ "directories": directories, "rings": rings, "notes": notes }))?;
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         let who_knows = if may_be_more { ", as far as this user may look" } else { "" };
@@ -82,7 +90,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &found)?;
     }
     out.flush()?;
+    for (pid, note) in notes.iter().filter(|_| !args.json) {
+        anstream::eprintln!("{WARNING}warning:{WARNING:#} process {pid} {}", one_line(note));
+    }
     Ok(if may_be_more { Exit::PermissionDenied } else { Exit::Done })
+}
+
+/// Returns the name that a program asked for, if it got another because other instances of it ran: `shop` for `shop~2`.
+fn instance_of(name: &str) -> Option<&str> {
+    let (of, number) = name.rsplit_once('~').filter(|(of, _)| !of.is_empty())?;
+    let is_plain = number.starts_with(|first| matches!(first, '1'..='9'));
+    number.parse::<u32>().is_ok_and(|number| is_plain && number >= 2).then_some(of)
 }
 
 /// Reads the ring at `path`. Returns `None` if the file is no ring, or if it is a shard that is listed with its shard
@@ -207,6 +225,7 @@ fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
 fn object(found: &ListedRing) -> Value {
     json!({
         "name": found.name,
+        "instance_of": instance_of(&found.name),
         "file": found.file.as_ref().map(|file| file.to_string_lossy()),
         "state": json_name(found.state),
         "content_type": { "code": found.content_type, "name": found.content_name },
@@ -239,11 +258,15 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let rows: Vec<[String; 8]> = found
         .iter()
         .map(|found| {
-            let name = match found.shards {
-                _ if found.is_orphaned => format!("{} (orphaned shard)", one_line(&found.name)),
-                0 | 1 => one_line(&found.name),
-                shards => format!("{} ({shards} shards)", one_line(&found.name)),
+            let instance = instance_of(&found.name).map(|of| format!("instance of {}", one_line(of)));
+            let shards = match found.shards {
+                _ if found.is_orphaned => Some("orphaned shard".to_owned()),
+                0 | 1 => None,
+                shards => Some(format!("{shards} shards")),
             };
+            let more: Vec<String> = instance.into_iter().chain(shards).collect();
+            let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
+            let name = one_line(&found.name) + &more;
             let by = match found.writer {
                 None => "–".to_owned(),
                 Some((pid, _)) => {

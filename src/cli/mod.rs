@@ -18,6 +18,8 @@ mod exit;
 mod export;
 mod format;
 mod forward;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod held;
 mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod icount;
