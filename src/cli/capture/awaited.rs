@@ -333,7 +333,7 @@ impl AwaitedRings {
     /// Returns `the ring a was` or `the rings a, b were`.
     fn those_awaited(&self, is: &str, are: &str) -> String {
         let rings = self.awaited.iter().map(|name| name.display().to_string());
-        let programs = self.programs.awaited().iter().map(|name| format!("of {name}"));
+        let programs = self.programs.awaited().into_iter().map(|name| format!("of {name}"));
         let names: Vec<String> = rings.chain(programs).collect();
         let (rings, verb) = if names.len() == 1 { ("ring", is) } else { ("rings", are) };
         format!("the {rings} {} {verb}", names.join(", "))
