@@ -66,7 +66,8 @@ impl ReaderOptions {
         self
     }
 
-    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet. Default: no waiting. If a [`RingSet`]
+    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet, or is being made in place
+    /// ([`ReaderError::may_come`]). Default: no waiting. If a [`RingSet`]
     /// begins with the oldest events and had to wait for a ring, it counts overwritten events of this ring as lost.
     ///
     /// [`RingSet`]: super::RingSet
@@ -92,7 +93,7 @@ impl ReaderOptions {
         let mut was_awaited = false;
         loop {
             match self.open_now(name, was_awaited) {
-                Err(error) if error.kind() == ReaderErrorKind::NotFound && start.elapsed() < timeout => {
+                Err(error) if error.may_come() && start.elapsed() < timeout => {
                     was_awaited = true;
                     std::thread::sleep(WAIT_INTERVAL.min(timeout.saturating_sub(start.elapsed())));
                 }
@@ -105,7 +106,7 @@ impl ReaderOptions {
     /// now.
     pub(super) fn open_successor(&self, name: &Path) -> Result<Option<Reader>, ReaderError> {
         match self.open_now(name, true) {
-            Err(error) if error.kind() == ReaderErrorKind::NotFound => Ok(None),
+            Err(error) if error.may_come() => Ok(None),
             opened => opened.map(Some),
         }
     }
@@ -177,9 +178,7 @@ impl ReaderOptions {
 
     /// Maps the file, and checks its header.
     fn map(&self, file: shm::RingFile, file_id: shm::FileId, saved_as: Option<PathBuf>) -> Result<Source, ReaderError> {
-        let (fixed, has_extension) = read_header(&file)?;
-        let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
-            .map_err(|error| ReaderError::bad_header(&error))?;
+        let (fixed, geometry, has_extension) = read_header(&file)?;
         let sections = shm::Sections {
             header_bytes: HEADER_SECTION_BYTES,
             descriptor_bytes: geometry.descriptor_section_bytes(),
@@ -242,11 +241,22 @@ impl ReaderOptions {
     }
 }
 
-/// Reads the fixed part of the header with `read` calls, before anything is mapped. The second value is true if the
-/// file has eventring's extension of the header.
-fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError> {
-    let mut start = [0; ext::VERSION_OFFSET + 8];
+/// Bytes from the start of a file, up to the version of the extension.
+type StartOfFile = [u8; ext::VERSION_OFFSET + 8];
+
+/// Reads the fixed part of the header with `read` calls, before anything is mapped. The last value is true if the file
+/// has eventring's extension of the header.
+fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
+    let mut start: StartOfFile = [0; ext::VERSION_OFFSET + 8];
     let bytes = file.read_at(&mut start, 0).map_err(ReaderError::shm)?;
+    // The sizes and the schema come after the magic number, or all of them come at once.
+    let is_unfinished =
+        (start.strip_prefix(&MAGIC).unwrap_or(&start)).iter().take(64 - MAGIC.len()).all(|byte| *byte == 0);
+    let refused = |error: ReaderError| if is_unfinished { error.unfinished() } else { error };
+    decode_header(&start, bytes).map_err(refused)
+}
+
+fn decode_header(start: &StartOfFile, bytes: usize) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
     if bytes < FIXED_BYTES && bytes >= MAGIC.len() && start[..MAGIC.len()] == MAGIC {
         return Err(ReaderError::new(
             ReaderErrorKind::Truncated,
@@ -266,6 +276,8 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError>
     let mut fixed = [0; 64];
     fixed.copy_from_slice(&start[..64]);
     let fixed = FixedHeader::decode(&fixed).map_err(not_a_ring)?;
+    let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
+        .map_err(|error| ReaderError::bad_header(&error))?;
     let word = |offset: usize| {
         let mut word = [0; 8];
         word.copy_from_slice(&start[offset..offset + 8]);
@@ -274,7 +286,7 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError>
     // In another major version, the fields of the extension may have other meanings. So a file with another major
     // version is read as if it had no extension.
     let version = word(ext::VERSION_OFFSET) as u32;
-    Ok((fixed, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
+    Ok((fixed, geometry, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
 }
 
 pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {

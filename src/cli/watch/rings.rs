@@ -14,8 +14,8 @@ use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
 use eventring::capture::{CaptureFile, CapturedRing, RingRole};
 use eventring::reader::{
-    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderErrorKind, ReaderOptions, RingItem,
-    RingSet, RingState, Seek, SetRing,
+    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState,
+    Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
@@ -168,7 +168,7 @@ impl Rings {
             let timeout = if reopens && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
             let mut opened = expect.options().open(name);
             let is_new = opened.is_err();
-            while !timeout.is_zero() && opened.as_ref().is_err_and(|error| error.kind() == ReaderErrorKind::NotFound) {
+            while !timeout.is_zero() && opened.as_ref().is_err_and(ReaderError::may_come) {
                 if interrupt.came() {
                     return Ok(None);
                 }
