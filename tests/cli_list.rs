@@ -172,3 +172,81 @@ fn a_program_that_records_nothing_is_listed_with_the_reason_as_long_as_it_runs()
     assert_eq!(notes_of(pid), [] as [serde_json::Value; 0]);
     assert!(talk.end().success());
 }
+
+#[test]
+fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
+    let test = "a_ring_whose_file_was_removed_is_listed_and_read_through_its_program";
+    if part().is_some() {
+        let _ = eventring::tracing::init("shop:15:21");
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for name in ["first", "second"] {
+                let both = &both;
+                scope.spawn(move || {
+                    tracing::info!(name, "served");
+                    both.wait();
+                });
+            }
+        });
+        say("served");
+        return wait_for_parent();
+    }
+    let directory = directory();
+    let mut command = play(test, "", directory.path());
+    command.env("EVENTRING_DIR", directory.path()).env_remove("EVENTRING_SERVER").env_remove("EVENTRING_FILTER");
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "served");
+    let run = |arguments: &[&str]| {
+        let mut command = program(arguments);
+        command.env("EVENTRING_DIR", directory.path());
+        finish(command)
+    };
+    // The files are removed as logind does when a user logs out, and the program lives.
+    let files: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    let (process, ring) = (format!("pid:{}", talk.child.id()), format!("pid:{}/shop", talk.child.id()));
+    let listed = run(&["list", "--json"]).json()["rings"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    let listed = &listed[0];
+    assert_eq!(
+        (&listed["name"], &listed["state"], &listed["shards"]),
+        (&ring.clone().into(), &"live".into(), &2.into())
+    );
+    assert_eq!(listed["removed_from"], argument(&place(&directory, "shop")));
+    let table = run(&["list"]);
+    assert!(table.out.contains("(file removed, 2 shards)") && table.err.contains("enable-linger"), "{table:?}");
+    // The error for the name says how the ring can be read.
+    let by_name = run(&["info", "shop"]);
+    assert!(by_name.code == Some(3) && by_name.err.contains(&format!("name {ring} to read it")), "{by_name:?}");
+    for name in [&process, &ring] {
+        let file = place(&directory, "saved.evc");
+        let captured = run(&["capture", name, "--now", "-o", argument(&file)]);
+        assert_eq!(captured.code, Some(0), "{captured:?}");
+        let saved = run(&["export", argument(&file), "--format", "jsonl", "-o", "-"]).out;
+        assert!(saved.contains("first") && saved.contains("second"), "{saved}");
+        fs::remove_file(file).unwrap();
+        for verb in [&["info", name][..], &["open", name], &["top", name, "--once"]] {
+            let run = run(verb);
+            assert_eq!(run.code, Some(0), "{run:?}");
+        }
+        let snapshot = place(&directory, "shop.zst");
+        let taken = run(&["snapshot", name, "-o", argument(&snapshot)]);
+        assert_eq!(taken.code, Some(0), "{taken:?}");
+        fs::remove_file(snapshot).unwrap();
+    }
+    // A watch follows it to the end of the program.
+    let mut watch = program(&["watch", &process, "--from", "oldest"]);
+    watch
+        .env("EVENTRING_DIR", directory.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let watch = watch.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(talk.end().success());
+    let watched = watch.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&watched.stdout);
+    assert!(watched.status.success() && out.contains("first") && out.contains("second"), "{watched:?}");
+    assert_eq!(run(&["list", "--json"]).json()["rings"], serde_json::json!([]));
+    assert_eq!(run(&["info", &process]).code, Some(3));
+}

@@ -38,6 +38,8 @@ struct ListedRing {
     name: String,
     /// The path of the file; `None` if the ring is in anonymous memory.
     file: Option<PathBuf>,
+    /// The path from which the file was removed while the program runs.
+    removed_from: Option<PathBuf>,
     state: RingState,
     content_type: u16,
     content_name: String,
@@ -66,6 +68,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let (answering, silent) = servers::in_directories(&directories);
         add_servers(&mut found, &answering);
         add_silent(&mut found, &silent);
+        add_removed(&mut found, &directories);
     }
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     // Notes are of no directory.
@@ -90,6 +93,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &found)?;
     }
     out.flush()?;
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    if !args.json && found.iter().any(|ring| ring.removed_from.is_some()) {
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} files of rings were removed while their programs run ({}); after a crash nothing \
+             of such a ring is left",
+            held::WHY_REMOVED
+        );
+    }
     for (pid, note) in notes.iter().filter(|_| !args.json) {
         anstream::eprintln!("{WARNING}warning:{WARNING:#} process {pid} {}", one_line(note));
     }
@@ -124,6 +135,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
     let mut found = ListedRing {
         name: path.file_name()?.to_string_lossy().into_owned(),
         file: Some(path.to_path_buf()),
+        removed_from: None,
         state: reader.state(),
         content_type: info.content_type,
         content_name: content_name(&info).to_owned(),
@@ -190,6 +202,7 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
             found.push(ListedRing {
                 name: format!("pid:{pid}/{}", file.name()),
                 file: None,
+                removed_from: None,
                 state: reader.state(),
                 content_type: info.content_type,
                 content_name: content_name(&info).to_owned(),
@@ -203,6 +216,31 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
                 server: shown.clone(),
             });
         }
+    }
+}
+
+/// Adds the rings whose files were removed from these directories while their programs run.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
+    let is_meant = |path: &Path| path.parent().is_some_and(|parent| directories.iter().any(|it| it == parent));
+    for held::RemovedRing { name, was_at, reader } in held::removed_rings(None, is_meant) {
+        let info = reader.info();
+        found.push(ListedRing {
+            name,
+            file: None,
+            removed_from: Some(was_at),
+            state: reader.state(),
+            content_type: info.content_type,
+            content_name: content_name(&info).to_owned(),
+            writer: writer(&reader),
+            program_name: info.extension.as_ref().map(|extension| extension.writer.program_name.clone()),
+            shards: reader.shard_count(),
+            is_orphaned: false,
+            recorded: recorded(&reader),
+            file_bytes: info.geometry.file_bytes(),
+            history: History::of(&reader, reader.state() == RingState::Live),
+            server: None,
+        });
     }
 }
 
@@ -227,6 +265,7 @@ fn object(found: &ListedRing) -> Value {
         "name": found.name,
         "instance_of": instance_of(&found.name),
         "file": found.file.as_ref().map(|file| file.to_string_lossy()),
+        "removed_from": found.removed_from.as_ref().map(|path| path.to_string_lossy()),
         "state": json_name(found.state),
         "content_type": { "code": found.content_type, "name": found.content_name },
         "writer": found.writer.map(|(pid, alive)| json!({
@@ -264,7 +303,8 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
                 0 | 1 => None,
                 shards => Some(format!("{shards} shards")),
             };
-            let more: Vec<String> = instance.into_iter().chain(shards).collect();
+            let removed = found.removed_from.as_ref().map(|_| "file removed".to_owned());
+            let more: Vec<String> = instance.into_iter().chain(removed).chain(shards).collect();
             let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
             let name = one_line(&found.name) + &more;
             let by = match found.writer {

@@ -2,6 +2,7 @@
 
 use super::control::enable::Enabled;
 use super::exit::{Exit, Failure};
+use super::held;
 use super::interrupt::Interrupt;
 use super::patterns::{self, FollowedPatterns};
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
@@ -46,8 +47,12 @@ impl ProcessArgs {
         programs.patterns = FollowedPatterns::of(names);
         let written =
             processes.iter().filter_map(|name| name.to_str()).chain(self.processes.iter().map(String::as_str));
+        let mut removed = Vec::new();
         for name in written {
             match programs.add(name) {
+                Err(error) if error.kind() == ControlErrorKind::NoServer && !held::rings_of(name).is_empty() => {
+                    removed.extend(held::rings_of(name));
+                }
                 Err(error) if waits && error.kind() == ControlErrorKind::NoServer => {
                     programs.awaited.push(name.to_owned());
                 }
@@ -56,7 +61,7 @@ impl ProcessArgs {
         }
         let of_programs = programs.new_rings()?;
         let rings = rings.into_iter().filter(|name| !patterns::is_pattern(name)).cloned();
-        let rings: Vec<PathBuf> = rings.chain(of_programs).collect();
+        let rings: Vec<PathBuf> = rings.chain(removed).chain(of_programs).collect();
         if rings.is_empty() && !waits {
             // Returns the error of a pattern that no ring fits.
             self.rings(names)?;
@@ -157,7 +162,14 @@ pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for name in names {
         match name.to_str().filter(|text| Process::is_named_by(text)) {
             None if patterns::is_pattern(name) => rings.extend(patterns::rings(name)?),
-            Some(text) => rings.extend(rings_of(&Process::find(text)?, Some(text))?),
+            Some(text) => match Process::find(text) {
+                Ok(found) => rings.extend(rings_of(&found, Some(text))?),
+                // A program without a server can be read if the files of its rings were removed.
+                Err(error) => match held::rings_of(text) {
+                    removed if removed.is_empty() => return Err(error.into()),
+                    removed => rings.extend(removed),
+                },
+            },
             None => rings.push(name.clone()),
         }
     }

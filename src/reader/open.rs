@@ -80,7 +80,8 @@ impl ReaderOptions {
     /// Opens the ring of this name or path. A name without `/` is looked up in the ring directories, and then in the
     /// current directory. A name with a `/` is a path. With the feature `server`, `pid:N/RING` is a ring that the
     /// server of process N serves; `pid:N` is enough if it has only one. The path of a server's socket may stand in
-    /// place of `pid:N`. If the file is a zstd frame, it is opened as a snapshot
+    /// place of `pid:N`. `pid:N` also means a ring of process N whose file was removed, if this user may look into the
+    /// process. If the file is a zstd frame, it is opened as a snapshot
     /// (feature `snapshot`).
     ///
     /// # Errors
@@ -114,7 +115,12 @@ impl ReaderOptions {
     fn open_now(&self, name: &Path, was_awaited: bool) -> Result<Reader, ReaderError> {
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         if let Some(opened) = super::served::open(self, name) {
-            return opened;
+            return match opened {
+                Err(error) if error.kind() == ReaderErrorKind::NotFound => {
+                    super::removed::open(self, name).unwrap_or(Err(error))
+                }
+                opened => opened,
+            };
         }
         let file = match find(name) {
             Ok(file) => file,
@@ -152,6 +158,18 @@ impl ReaderOptions {
     ) -> Result<Reader, ReaderError> {
         let source = self.map_ring(shm::RingFile::from_descriptor(descriptor).map_err(ReaderError::shm)?)?;
         Ok(Reader::from_source(Arc::new(Source { served_by: Some(served_by), opened_as, ..source })))
+    }
+
+    /// Opens a ring whose file was removed.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn open_held(
+        &self,
+        descriptor: shm::OwnedFd,
+        held_by: super::removed::HeldBy,
+        opened_as: Option<(PathBuf, Self)>,
+    ) -> Result<Reader, ReaderError> {
+        let source = self.map_ring(shm::RingFile::from_descriptor(descriptor).map_err(ReaderError::shm)?)?;
+        Ok(Reader::from_source(Arc::new(Source { held_by: Some(held_by), opened_as, ..source })))
     }
 
     #[cfg(feature = "snapshot")]
@@ -204,6 +222,8 @@ impl ReaderOptions {
             opened_as: None,
             #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
             served_by: None,
+            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            held_by: None,
             was_awaited: false,
             finished,
         };

@@ -1,6 +1,9 @@
 //! Files that processes have open, and that no directory has: rings whose files were removed, and notes.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 
 use rustix::fs::OFlags;
@@ -29,13 +32,22 @@ impl HeldFile {
         pid.map_or_else(processes, |pid| vec![pid]).into_iter().flat_map(of_process).collect()
     }
 
+    /// Opens the file for reading.
+    ///
+    /// # Errors
+    /// Returns an error if the process has closed the file or has ended, or if this user may not open it.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        // The process may have put another file in its place meanwhile, so the opening must not wait for anything.
+        Ok(paths::open(&self.path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?)
+    }
+
     /// Returns the text of the file if it is a note that [`leave_note`](super::note::leave_note) has left.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         if self.was_at.to_str()?.strip_prefix("/memfd:")? != note::NAME {
             return None;
         }
-        let file = paths::open(&self.path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
+        let file = self.open().ok()?;
         let mut text = vec![0; note::BYTES_MAX];
         let read = pread(&file, &mut text, 0).ok()?;
         Some(String::from_utf8_lossy(&text[..read]).into_owned())
@@ -50,13 +62,16 @@ fn processes() -> Vec<u32> {
 
 fn of_process(pid: u32) -> Vec<HeldFile> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    let file = |path: PathBuf| {
+    let mut seen = HashSet::new();
+    let mut file = |path: PathBuf| {
         let target = path.read_link().ok()?;
         let was_at = PathBuf::from(target.to_str()?.strip_suffix(" (deleted)")?);
         // The mode of the link says for what the file is open. Files that are not regular are left out, because
         // opening a pipe or a device can have effects.
         let is_writable = path.symlink_metadata().ok()?.permissions().mode() & 0o200 != 0;
-        (is_writable && path.metadata().ok()?.is_file()).then_some(HeldFile { pid, path, was_at })
+        let metadata = path.metadata().ok()?;
+        let is_new = is_writable && metadata.is_file() && seen.insert((metadata.dev(), metadata.ino()));
+        is_new.then_some(HeldFile { pid, path, was_at })
     };
     entries.flatten().filter_map(|entry| file(entry.path())).collect()
 }
