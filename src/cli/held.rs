@@ -1,5 +1,5 @@
-//! What running programs hold open without a name: rings whose files were removed, and notes of programs that record
-//! nothing.
+//! Files that running programs hold open without a name: rings whose files were removed, and notes of programs that
+//! record nothing.
 
 use eventring::__internals::shm::HeldFile;
 use eventring::reader::Reader;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Why files of rings are removed while their programs run, and what helps.
+/// The usual reason why files of rings are removed while their programs run, and what helps.
 pub(super) const WHY_REMOVED: &str = "systemd-logind does so when a user logs out, unless `loginctl enable-linger USER` \
                                       was called";
 

@@ -386,7 +386,8 @@ impl Rings {
 
     /// Waits until a new ring has been made under the name of a watched ring. The watch then goes on with the new ring.
     /// If several new rings have been made, it goes on with all of them. Returns the new rings, and true if these are
-    /// others that fit a pattern. Returns `None` if the user stops the wait. Also returns `None` if all rings are snapshots, because no program makes a snapshot again.
+    /// others that fit a pattern. Returns `None` if the user stops the wait. Also returns `None` if all rings are
+    /// snapshots, because no program makes a snapshot again.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,
