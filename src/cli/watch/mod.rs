@@ -42,7 +42,8 @@ pub(super) struct Args {
     /// Names or paths of rings, or snapshots; or capture files
     ///
     /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
-    /// $EVENTRING_DIR), then in the current directory.
+    /// $EVENTRING_DIR), then in the current directory. A pattern such as 'shop*' means all rings that fit, also those
+    /// that come later.
     #[arg(value_name = "RING")]
     names: Vec<PathBuf>,
     #[command(flatten)]
