@@ -1,8 +1,10 @@
 //! `eventring list`.
 #![cfg(feature = "cli")]
 
+mod child;
 mod program;
 
+use child::{Talk, part, play, say, wait_for_parent};
 use eventring::recorder::{ContentDescription, Recorder};
 use program::{argument, directory, finish, place, program, run};
 use std::fs;
@@ -115,4 +117,136 @@ fn of_a_snapshot_only_the_header_is_decompressed() {
     let list = run(&["list", "--json", argument(directory.path())]);
     assert!(list.err.contains("the snapshot ends in the middle"), "{list:?}");
     assert_eq!(list.json()["rings"], serde_json::json!([]));
+}
+
+#[test]
+fn an_instance_is_listed_with_the_name_that_it_belongs_to() {
+    let directory = directory();
+    for name in ["shop", "shop~2", "shop~1", "shop~02", "shop~2x", "~3"] {
+        recorder_at(&place(&directory, name), "SHOP", 1).keep(true);
+    }
+    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    let text = |ring: &serde_json::Value, key: &str| ring[key].as_str().map(ToOwned::to_owned);
+    let rings = listed["rings"].as_array().unwrap().iter();
+    let instances: Vec<_> = rings.filter_map(|ring| Some((text(ring, "name")?, text(ring, "instance_of")?))).collect();
+    assert_eq!(instances, [("shop~2".to_owned(), "shop".to_owned())]);
+    let table = run(&["list", argument(directory.path())]).out;
+    assert!(table.lines().any(|line| line.starts_with("shop~2 (instance of shop) ")), "{table}");
+    assert!(table.lines().any(|line| line.starts_with("shop ")), "{table}");
+}
+
+#[test]
+fn a_program_that_records_nothing_is_listed_with_the_reason_as_long_as_it_runs() {
+    let test = "a_program_that_records_nothing_is_listed_with_the_reason_as_long_as_it_runs";
+    if part().is_some() {
+        say(eventring::tracing::init("orders:3:4\nx").problem().is_some());
+        wait_for_parent();
+        // A later attempt succeeds.
+        say(eventring::tracing::init("orders:15:21").problem().is_none());
+        return wait_for_parent();
+    }
+    let directory = directory();
+    let notes_of = |pid: u32| {
+        let mut command = program(&["list", "--json"]);
+        command.env("EVENTRING_DIR", directory.path());
+        let notes = finish(command).json()["notes"].as_array().unwrap().clone();
+        notes.into_iter().filter(|note| note["pid"] == pid).collect::<Vec<_>>()
+    };
+    let mut command = play(test, "", directory.path());
+    command.env("EVENTRING_DIR", directory.path());
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "true");
+    let pid = talk.child.id();
+    let notes = notes_of(pid);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let note = notes[0]["note"].as_str().unwrap();
+    assert!(note.starts_with("records nothing as `orders:3:4\nx`: begin recording of `tracing`: "), "{note}");
+    // Control characters of a note do not reach the terminal.
+    let mut command = program(&["list"]);
+    command.env("EVENTRING_DIR", directory.path());
+    let printed = finish(command).err;
+    let line = printed.lines().find(|line| line.contains(&format!("process {pid} records nothing as `orders:3:4")));
+    assert!(line.is_some_and(|line| line.contains("begin recording of `tracing`: ")), "{printed}");
+    talk.child.stdin.as_ref().unwrap().write_all(b"go on\n").unwrap();
+    assert_eq!(talk.hear(), "true");
+    assert_eq!(notes_of(pid), [] as [serde_json::Value; 0]);
+    assert!(talk.end().success());
+}
+
+#[test]
+fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
+    let test = "a_ring_whose_file_was_removed_is_listed_and_read_through_its_program";
+    if part().is_some() {
+        let _ = eventring::tracing::init("shop:15:21");
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for name in ["first", "second"] {
+                let both = &both;
+                scope.spawn(move || {
+                    tracing::info!(name, "served");
+                    both.wait();
+                });
+            }
+        });
+        say("served");
+        return wait_for_parent();
+    }
+    let directory = directory();
+    let mut command = play(test, "", directory.path());
+    command.env("EVENTRING_DIR", directory.path()).env_remove("EVENTRING_SERVER").env_remove("EVENTRING_FILTER");
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "served");
+    let run = |arguments: &[&str]| {
+        let mut command = program(arguments);
+        command.env("EVENTRING_DIR", directory.path());
+        finish(command)
+    };
+    // The files are removed as logind does when a user logs out, and the program lives.
+    let files: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    let (process, ring) = (format!("pid:{}", talk.child.id()), format!("pid:{}/shop", talk.child.id()));
+    let listed = run(&["list", "--json"]).json()["rings"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    let listed = &listed[0];
+    assert_eq!(
+        (&listed["name"], &listed["state"], &listed["shards"]),
+        (&ring.clone().into(), &"live".into(), &2.into())
+    );
+    assert_eq!(listed["removed_from"], argument(&place(&directory, "shop")));
+    let table = run(&["list"]);
+    assert!(table.out.contains("(file removed, 2 shards)") && table.err.contains("enable-linger"), "{table:?}");
+    // The error for the name says how the ring can be read.
+    let by_name = run(&["info", "shop"]);
+    assert!(by_name.code == Some(3) && by_name.err.contains(&format!("name {ring} to read it")), "{by_name:?}");
+    for name in [&process, &ring] {
+        let file = place(&directory, "saved.evc");
+        let captured = run(&["capture", name, "--now", "-o", argument(&file)]);
+        assert_eq!(captured.code, Some(0), "{captured:?}");
+        let saved = run(&["export", argument(&file), "--format", "jsonl", "-o", "-"]).out;
+        assert!(saved.contains("first") && saved.contains("second"), "{saved}");
+        fs::remove_file(file).unwrap();
+        for verb in [&["info", name][..], &["open", name], &["top", name, "--once"]] {
+            let run = run(verb);
+            assert_eq!(run.code, Some(0), "{run:?}");
+        }
+        let snapshot = place(&directory, "shop.zst");
+        let taken = run(&["snapshot", name, "-o", argument(&snapshot)]);
+        assert_eq!(taken.code, Some(0), "{taken:?}");
+        fs::remove_file(snapshot).unwrap();
+    }
+    // A watch follows it to the end of the program.
+    let mut watch = program(&["watch", &process, "--from", "oldest"]);
+    watch
+        .env("EVENTRING_DIR", directory.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let watch = watch.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(talk.end().success());
+    let watched = watch.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&watched.stdout);
+    assert!(watched.status.success() && out.contains("first") && out.contains("second"), "{watched:?}");
+    assert_eq!(run(&["list", "--json"]).json()["rings"], serde_json::json!([]));
+    assert_eq!(run(&["info", &process]).code, Some(3));
 }

@@ -162,3 +162,67 @@ fn without_reopen_a_missing_ring_is_an_error() {
     let run = program::run(&["watch", argument(&place(&directory, "ring"))]);
     assert_eq!(run.code, Some(3));
 }
+
+#[test]
+fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
+    let directory = directory();
+    let (pattern, shop) = (place(&directory, "shop*"), place(&directory, "shop"));
+    let (first, other) = (exec_ring(&shop), exec_ring(&place(&directory, "other")));
+    record(&first, 1);
+    record(&other, 9);
+    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--from", "oldest"]);
+    let capture_file = place(&directory, "all.evc");
+    let capture = Live::start(&["capture", argument(&pattern), "-o", argument(&capture_file)]);
+    let mark = |line: &serde_json::Value| {
+        let ring = std::path::Path::new(line["ring"].as_str().unwrap()).file_name().unwrap();
+        (ring.to_str().unwrap().to_owned(), line["ext"][1].as_u64().unwrap())
+    };
+    assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 1));
+    // The capture has begun when its file is there.
+    while !capture_file.exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let second = exec_ring(&place(&directory, "shop~2"));
+    record(&second, 2);
+    assert_eq!(mark(&watch.json_line()), ("shop~2".to_owned(), 2));
+    record(&first, 3);
+    assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 3));
+    // Verbs that read what is there take the pattern, too.
+    let exported = program::run(&["export", argument(&pattern), "--format", "jsonl", "-o", "-"]);
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    drop((first, second));
+    let watched = watch.end();
+    assert_eq!((watched.code, watched.out.as_str()), (Some(0), ""), "{watched:?}");
+    let captured = capture.end();
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+    assert!(captured.err.starts_with("3 events from 2 rings "), "{captured:?}");
+    drop(other);
+    let none = program::run(&["watch", argument(&pattern)]);
+    assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
+    let none = program::run(&["capture", argument(&pattern), "-o", argument(&capture_file)]);
+    assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
+}
+
+#[test]
+fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
+    let directory = directory();
+    let pattern = place(&directory, "shop*");
+    let capture_file = place(&directory, "all.evc");
+    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--reopen"]);
+    let capture = Live::start(&["capture", argument(&pattern), "--wait", "-o", argument(&capture_file)]);
+    std::thread::sleep(Duration::from_millis(300));
+    let ring = exec_ring(&place(&directory, "shop~2"));
+    ring.keep(true);
+    record(&ring, 1);
+    while !capture_file.exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    while record(&ring, 2) < 500 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(watch.json_line()["ring"], argument(&place(&directory, "shop~2")));
+    drop(ring);
+    assert_eq!(capture.end().code, Some(0));
+    watch.interrupt();
+    assert_eq!(watch.end().code, Some(0));
+}

@@ -9,6 +9,7 @@ use eventring::schema::exec::ExecEvent;
 use program::{Live, argument, directory, exec_ring, place, run};
 use serde_json::Value;
 use std::io::BufRead as _;
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 fn record(recorder: &Recorder, times: u64) {
@@ -200,4 +201,44 @@ fn a_block_is_looked_for_only_where_there_are_blocks() {
     let run = run(&["watch", argument(&path), "--from", "block"]);
     assert_eq!(run.code, Some(8));
     assert!(run.err.contains("\nerror: --from block needs a ring of execution events"), "{run:?}");
+}
+
+#[test]
+fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
+    let directory = directory();
+    let (made, place_of_ring) = (place(&directory, "made"), place(&directory, "ring"));
+    let recorder = exec_ring(&made);
+    recorder.keep(true);
+    recorder.record(ExecEvent::TxnEnd as u16, [0, 7, 0, 0], b"");
+    drop(recorder);
+    let image = std::fs::read(&made).unwrap();
+    // The published library makes the file under its final name, gives it its size, and writes the header last.
+    let file = std::fs::File::create(&place_of_ring).unwrap();
+    let mut watch = Live::start(&["watch", argument(&place_of_ring), "--reopen", "--json"]);
+    let capture_file = place(&directory, "ring.evc");
+    let capture = Live::start(&["capture", argument(&place_of_ring), "--wait", "-o", argument(&capture_file)]);
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(200));
+    pause();
+    file.write_all_at(&image[64..], 64).unwrap();
+    pause();
+    file.write_all_at(&image[..6], 0).unwrap();
+    pause();
+    file.write_all_at(&image[..64], 0).unwrap();
+    assert_eq!(watch.json_line()["ext"][1], 7);
+    let captured = capture.end();
+    assert!(captured.code == Some(0) && captured.err.starts_with("1 event "), "{captured:?}");
+    // The next ring of the name is made in the same way.
+    std::fs::remove_file(&place_of_ring).unwrap();
+    let file = std::fs::File::create(&place_of_ring).unwrap();
+    pause();
+    file.write_all_at(&image[64..], 64).unwrap();
+    file.write_all_at(&image[..64], 0).unwrap();
+    assert_eq!(watch.json_line()["made_anew"]["name"], argument(&place_of_ring));
+    assert_eq!(watch.json_line()["ext"][1], 7);
+    watch.interrupt();
+    assert_eq!(watch.end().code, Some(0));
+    // Without the wish to wait, such a file is an error.
+    std::fs::File::create(&place_of_ring).unwrap();
+    let refused = program::run(&["watch", argument(&place_of_ring)]);
+    assert!(refused.code == Some(4) && refused.err.contains("is empty"), "{refused:?}");
 }

@@ -76,7 +76,7 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
         outer.record("late", 1u64);
         recording.set_enabled(true);
         work("child that insists");
-        if recording.recorder().is_enabled() || recording.recorder().belongs_to_this_process() {
+        if recording.recorder().is_none_or(|recorder| recorder.is_enabled() || recorder.belongs_to_this_process()) {
             return 1;
         }
         if try_init_with(builder(&path), TargetFilter::all()).is_ok() {

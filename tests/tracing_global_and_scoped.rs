@@ -22,6 +22,7 @@ fn messages(recorder: &PerfRecorder) -> Vec<String> {
 fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     let small = || PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false);
     let recording = try_init_with(small(), TargetFilter::all()).unwrap();
+    let recorder = recording.recorder().unwrap();
     let scoped = small().build().unwrap();
     tracing::info!("global before");
     tracing::subscriber::with_default(RecorderSubscriber::new(scoped.clone()), || {
@@ -29,7 +30,7 @@ fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
         std::thread::spawn(|| tracing::info!("global, from another thread")).join().unwrap();
     });
     tracing::info!("global after");
-    assert_eq!(messages(recording.recorder()), ["global before", "global, from another thread", "global after"]);
+    assert_eq!(messages(recorder), ["global before", "global, from another thread", "global after"]);
     assert_eq!(messages(&scoped), ["scoped"]);
 
     // A second global subscriber is refused. The first one goes on recording.
@@ -42,14 +43,14 @@ fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     recording.set_enabled(false);
     tracing::info!("off");
     // `PERF`, the recorder and the recording have the same switch.
-    recording.recorder().set_enabled(true);
+    recorder.set_enabled(true);
     assert!(PERF.active().is_some());
     PERF.set_enabled(false);
-    assert!(!recording.recorder().is_enabled());
+    assert!(!recorder.is_enabled());
     recording.set_enabled(true);
     recording.set_filter(TargetFilter::parse("error").unwrap());
     tracing::info!("filtered");
     tracing::error!("on");
-    assert_eq!(messages(recording.recorder()).last().unwrap(), "on");
-    assert_eq!(messages(recording.recorder()).len(), 4);
+    assert_eq!(messages(recorder).last().unwrap(), "on");
+    assert_eq!(messages(recorder).len(), 4);
 }

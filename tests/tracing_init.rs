@@ -10,6 +10,7 @@ use eventring::tracing::{
     Counter, PERF, PerfContent, PerfReader, RecorderLayer, SetupErrorKind, init, try_init, try_init_from_env,
 };
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use tracing::level_filters::LevelFilter;
@@ -251,27 +252,6 @@ fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
         });
     }
     let directory = directory();
-    // Another process owns the name.
-    let mut first = Talk::with(command(
-        "one_line_records_what_is_at_level_info_or_what_the_environment_says",
-        directory.path(),
-        &[],
-    ));
-    assert_eq!((first.hear(), first.hear()), ("recording".into(), "served".into()));
-    let mut talk = Talk::with(command(test, directory.path(), &[]));
-    let printed = talk.hear();
-    assert_eq!(talk.hear(), "served");
-    assert!(talk.end().success());
-    let place = directory.path().join("app");
-    assert!(
-        printed.starts_with("begin recording of `tracing`: ") && printed.contains(place.to_str().unwrap()),
-        "{printed}"
-    );
-    assert!(printed.contains(&format!("process {}", first.child.id())), "{printed}");
-    // The first process is not affected.
-    assert_eq!(messages(&mut PerfReader::open(&place).unwrap()), FROM_INFO);
-    assert!(first.end().success());
-
     // There is no directory of that name, and it cannot be made.
     fs::write(directory.path().join("file"), "").unwrap();
     let mut other = command(test, &directory.path().join("file"), &[]);
@@ -288,20 +268,157 @@ fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
     );
 }
 
+/// Plays a program with the one line of the README. It says where its rings are, and lives until its parent ends it.
+fn record_in_one_line() {
+    init("app:15:21");
+    say(PERF.installed().and_then(|recorder| recorder.path()).unwrap_or("nowhere".as_ref()).display());
+    tracing::info!("served");
+    say("served");
+    wait_for_parent();
+}
+
+fn start(test: &str, directory: &Path) -> (Talk, String) {
+    let mut talk = Talk::with(command(test, directory, &[]));
+    let place = talk.hear();
+    assert_eq!(talk.hear(), "served");
+    let name = Path::new(&place).file_name().unwrap().to_str().unwrap();
+    (talk, name.to_owned())
+}
+
 #[test]
-fn init_ends_a_program_that_cannot_go_on_without_with_the_same_message() {
-    let test = "init_ends_a_program_that_cannot_go_on_without_with_the_same_message";
+fn a_second_instance_records_under_a_name_of_its_own() {
+    let test = "a_second_instance_records_under_a_name_of_its_own";
     if part().is_some() {
-        init("app:3:4");
-        return say("it went on");
+        return record_in_one_line();
     }
     let directory = directory();
-    let output = command(test, directory.path(), &[]).output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && err.contains("begin recording of `tracing`: ") && err.contains("app:3:4"),
-        "{err}"
-    );
+    let start = || start(test, directory.path());
+    let (mut first, mut second, mut third) = (start(), start(), start());
+    assert_eq!([&first.1, &second.1, &third.1], ["app", "app~2", "app~3"]);
+    for name in ["app", "app~2", "app~3"] {
+        assert_eq!(messages(&mut PerfReader::open(directory.path().join(name)).unwrap()), [ALL[2]]);
+    }
+    // The lowest free name is taken: that of an instance that has ended, and that of one that was killed.
+    assert!(second.0.end().success());
+    let mut second = start();
+    assert_eq!(second.1, "app~2");
+    second.0.child.kill().unwrap();
+    second.0.child.wait().unwrap();
+    let mut second = start();
+    assert_eq!(second.1, "app~2");
+    for instance in [&mut first, &mut second, &mut third] {
+        assert!(instance.0.end().success());
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_program_that_is_started_in_the_moment_after_a_kill_has_the_same_name_again() {
+    let test = "a_program_that_is_started_in_the_moment_after_a_kill_has_the_same_name_again";
+    if part().is_some() {
+        // The program is loaded before its predecessor is killed, so that it makes its ring in the moment after.
+        say("loaded");
+        wait_for_parent();
+        // The kernel takes a process apart more slowly if it has much memory.
+        init("app:19:26");
+        say(PERF.installed().and_then(|recorder| recorder.path()).unwrap_or("nowhere".as_ref()).display());
+        return wait_for_parent();
+    }
+    let directory = directory();
+    let mut before: Option<Talk> = None;
+    for round in 0..40 {
+        let mut next = Talk::with(command(test, directory.path(), &[]));
+        assert_eq!(next.hear(), "loaded");
+        let mut stdin = next.child.stdin.as_ref().unwrap();
+        if let Some(before) = &mut before {
+            before.child.kill().unwrap();
+        }
+        stdin.write_all(b"go on\n").unwrap();
+        assert_eq!(Path::new(&next.hear()), directory.path().join("app"), "round {round}");
+        before = Some(next);
+    }
+    assert!(before.unwrap().end().success());
+}
+
+/// Fails to record in one line, in the way that `part` names, and goes on.
+fn go_on_without_a_recording(part: &str) {
+    let mut files = Vec::new();
+    match part {
+        "a subscriber" => tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap(),
+        "no descriptors" => {
+            let few = rustix::process::Rlimit { current: Some(32), maximum: Some(32) };
+            rustix::process::setrlimit(rustix::process::Resource::Nofile, few).unwrap();
+            while let Ok(file) = fs::File::open("/dev/null") {
+                files.push(file);
+            }
+        }
+        _ => {}
+    }
+    let recording = init(match part {
+        "wrong sizes" => "app:3:4",
+        "no memory" => "app:64TiB",
+        "an unknown word" => "app-{host}",
+        _ => "app:15:21",
+    });
+    files.clear();
+    // The functions of the handle have no effect, and end nothing.
+    recording.keep(true);
+    recording.set_enabled(true);
+    recording.set_filter(recording.filter());
+    assert!(recording.recorder().is_none() && PERF.installed().is_none());
+    tracing::info_span!("request").in_scope(|| tracing::info!("served"));
+    say(recording.problem().unwrap());
+    wait_for_parent();
+}
+
+#[test]
+fn init_never_ends_a_program_and_its_handle_says_why_nothing_is_recorded() {
+    let test = "init_never_ends_a_program_and_its_handle_says_why_nothing_is_recorded";
+    if let Some(part) = part() {
+        return go_on_without_a_recording(&part);
+    }
+    let directory = directory();
+    for (part, variable, reason) in [
+        ("a subscriber", None, "the process has a global subscriber already"),
+        ("no descriptors", None, "(os error 24)"),
+        ("wrong sizes", None, "app:3:4"),
+        ("no memory", None, "not enough memory"),
+        ("an unknown word", None, "{host}, expected {pid} or {exe}"),
+        ("a wrong filter", Some(("EVENTRING_FILTER", "loud=loud")), "`loud=loud`"),
+        ("a wrong field", Some(("EVENTRING_REDACT", "pass*")), "`pass*`"),
+        ("a wrong source", Some(("EVENTRING_INSTRUCTIONS", "abacus")), "`abacus`"),
+        ("no directory", Some(("EVENTRING_DIR", "/proc/nowhere")), "/proc/nowhere"),
+    ] {
+        let mut command = play(test, part, directory.path());
+        VARIABLES.iter().for_each(|variable| {
+            command.env_remove(variable);
+        });
+        let mut talk = Talk::with({
+            command.env("EVENTRING_DIR", directory.path()).envs(variable);
+            command
+        });
+        let problem = talk.hear();
+        assert!(problem.starts_with("begin recording of `tracing`: ") && problem.contains(reason), "{part}: {problem}");
+        assert!(talk.end().success(), "{part}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_name_may_have_the_id_of_the_process_and_the_name_of_the_program() {
+    let test = "a_name_may_have_the_id_of_the_process_and_the_name_of_the_program";
+    if part().is_some() {
+        let _ = try_init_from_env().unwrap();
+        say(PERF.installed().unwrap().path().unwrap().display());
+        return wait_for_parent();
+    }
+    let directory = directory();
+    let variables = [("EVENTRING_PERF", "{exe}-{pid}:15:21")];
+    let mut talk = Talk::with(command(test, directory.path(), &variables));
+    let exe = std::env::current_exe().unwrap();
+    let name = format!("{}-{}", exe.file_name().unwrap().to_str().unwrap(), talk.child.id());
+    assert_eq!(Path::new(&talk.hear()), directory.path().join(name));
+    assert!(talk.end().success());
 }
 
 #[test]

@@ -101,6 +101,10 @@ pub(super) fn why_gone(path: &Path) -> String {
     if let Some(shards) = orphaned_shards(path) {
         return shards;
     }
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    if let Some(removed) = super::held::instead_of(path, &RingDirectories::from_environment().for_reading()) {
+        return removed;
+    }
     let name = short_name(path).unwrap_or("RING");
     let file = Path::new(name).file_name().map_or("ring".into(), |file| file.to_string_lossy());
     format!(

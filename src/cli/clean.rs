@@ -170,7 +170,8 @@ impl Args {
             (RingState::Saved, _) => Err(Reason::Snapshot),
             (RingState::Ended | RingState::WriterDied, _) if role == ShardRole::Orphan => Ok(Reason::Orphaned),
             (RingState::WriterDied, _) => Ok(Reason::WriterDied),
-            (RingState::Ended, _) if self.ended => Ok(Reason::Ended),
+            // Writers of other implementations leave their rings without a wish to keep them.
+            (RingState::Ended, _) if self.ended || reader.info().extension.is_none() => Ok(Reason::Ended),
             (RingState::Ended, _) => Err(Reason::Kept),
             _ => Err(Reason::Unknown),
         };

@@ -3,6 +3,8 @@
 use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
 use super::format::{bytes, content_name, duration, grouped, one_line};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use super::held;
 use super::history::History;
 use super::paint::{DIM, WARNING};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -36,6 +38,8 @@ struct ListedRing {
     name: String,
     /// The path of the file; `None` if the ring is in anonymous memory.
     file: Option<PathBuf>,
+    /// The path from which the file was removed while the program runs.
+    removed_from: Option<PathBuf>,
     state: RingState,
     content_type: u16,
     content_name: String,
@@ -64,7 +68,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let (answering, silent) = servers::in_directories(&directories);
         add_servers(&mut found, &answering);
         add_silent(&mut found, &silent);
+        add_removed(&mut found, &directories);
     }
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    // Notes are of no directory.
+    let notes = if args.directories.is_empty() { held::notes() } else { Vec::new() };
+    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+    let notes: Vec<(u32, String)> = Vec::new();
     let is_closed = |directory: &PathBuf| {
         std::fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
@@ -73,7 +83,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut out = anstream::stdout().lock();
     if args.json {
         let rings: Vec<Value> = found.iter().map(object).collect();
-        writeln!(out, "{}", json!({ "directories": directories, "rings": rings }))?;
+        let notes: Vec<Value> = notes.iter().map(|(pid, text)| json!({ "pid": pid, "note": text })).collect();
+        writeln!(out, "{}", json!({ "directories": directories, "rings": rings, "notes": notes }))?;
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         let who_knows = if may_be_more { ", as far as this user may look" } else { "" };
@@ -82,7 +93,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &found)?;
     }
     out.flush()?;
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    if !args.json && found.iter().any(|ring| ring.removed_from.is_some()) {
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} files of rings were removed while their programs run ({}); after a crash nothing \
+             of such a ring is left",
+            held::WHY_REMOVED
+        );
+    }
+    for (pid, note) in notes.iter().filter(|_| !args.json) {
+        anstream::eprintln!("{WARNING}warning:{WARNING:#} process {pid} {}", one_line(note));
+    }
     Ok(if may_be_more { Exit::PermissionDenied } else { Exit::Done })
+}
+
+/// Returns the name that a program asked for, if it got another because other instances of it ran: `shop` for `shop~2`.
+fn instance_of(name: &str) -> Option<&str> {
+    let (of, number) = name.rsplit_once('~').filter(|(of, _)| !of.is_empty())?;
+    let is_plain = number.starts_with(|first| matches!(first, '1'..='9'));
+    number.parse::<u32>().is_ok_and(|number| is_plain && number >= 2).then_some(of)
 }
 
 /// Reads the ring at `path`. Returns `None` if the file is no ring, or if it is a shard that is listed with its shard
@@ -106,6 +135,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
     let mut found = ListedRing {
         name: path.file_name()?.to_string_lossy().into_owned(),
         file: Some(path.to_path_buf()),
+        removed_from: None,
         state: reader.state(),
         content_type: info.content_type,
         content_name: content_name(&info).to_owned(),
@@ -172,6 +202,7 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
             found.push(ListedRing {
                 name: format!("pid:{pid}/{}", file.name()),
                 file: None,
+                removed_from: None,
                 state: reader.state(),
                 content_type: info.content_type,
                 content_name: content_name(&info).to_owned(),
@@ -185,6 +216,31 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
                 server: shown.clone(),
             });
         }
+    }
+}
+
+/// Adds the rings whose files were removed from these directories while their programs run.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
+    let is_meant = |path: &Path| path.parent().is_some_and(|parent| directories.iter().any(|it| it == parent));
+    for held::RemovedRing { name, was_at, reader } in held::removed_rings(None, is_meant) {
+        let info = reader.info();
+        found.push(ListedRing {
+            name,
+            file: None,
+            removed_from: Some(was_at),
+            state: reader.state(),
+            content_type: info.content_type,
+            content_name: content_name(&info).to_owned(),
+            writer: writer(&reader),
+            program_name: info.extension.as_ref().map(|extension| extension.writer.program_name.clone()),
+            shards: reader.shard_count(),
+            is_orphaned: false,
+            recorded: recorded(&reader),
+            file_bytes: info.geometry.file_bytes(),
+            history: History::of(&reader, reader.state() == RingState::Live),
+            server: None,
+        });
     }
 }
 
@@ -207,7 +263,9 @@ fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
 fn object(found: &ListedRing) -> Value {
     json!({
         "name": found.name,
+        "instance_of": instance_of(&found.name),
         "file": found.file.as_ref().map(|file| file.to_string_lossy()),
+        "removed_from": found.removed_from.as_ref().map(|path| path.to_string_lossy()),
         "state": json_name(found.state),
         "content_type": { "code": found.content_type, "name": found.content_name },
         "writer": found.writer.map(|(pid, alive)| json!({
@@ -239,11 +297,16 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let rows: Vec<[String; 8]> = found
         .iter()
         .map(|found| {
-            let name = match found.shards {
-                _ if found.is_orphaned => format!("{} (orphaned shard)", one_line(&found.name)),
-                0 | 1 => one_line(&found.name),
-                shards => format!("{} ({shards} shards)", one_line(&found.name)),
+            let instance = instance_of(&found.name).map(|of| format!("instance of {}", one_line(of)));
+            let shards = match found.shards {
+                _ if found.is_orphaned => Some("orphaned shard".to_owned()),
+                0 | 1 => None,
+                shards => Some(format!("{shards} shards")),
             };
+            let removed = found.removed_from.as_ref().map(|_| "file removed".to_owned());
+            let more: Vec<String> = instance.into_iter().chain(removed).chain(shards).collect();
+            let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
+            let name = one_line(&found.name) + &more;
             let by = match found.writer {
                 None => "–".to_owned(),
                 Some((pid, _)) => {

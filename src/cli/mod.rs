@@ -18,6 +18,8 @@ mod exit;
 mod export;
 mod format;
 mod forward;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod held;
 mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod icount;
@@ -30,6 +32,7 @@ mod open_spans;
 mod output;
 mod output_directory;
 mod paint;
+mod patterns;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "processes_unsupported.rs")]
 mod processes;
 mod reading;

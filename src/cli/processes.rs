@@ -2,7 +2,9 @@
 
 use super::control::enable::Enabled;
 use super::exit::{Exit, Failure};
+use super::held;
 use super::interrupt::Interrupt;
+use super::patterns::{self, FollowedPatterns};
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -41,11 +43,16 @@ impl ProcessArgs {
     pub(super) fn followed(&self, names: &[PathBuf], waits: bool) -> anyhow::Result<(Vec<PathBuf>, FollowedPrograms)> {
         let mut programs = FollowedPrograms::default();
         let is_program = |name: &&PathBuf| name.to_str().is_some_and(Process::is_named_by);
-        let (processes, mut rings): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(is_program);
+        let (processes, rings): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(is_program);
+        programs.patterns = FollowedPatterns::of(names);
         let written =
             processes.iter().filter_map(|name| name.to_str()).chain(self.processes.iter().map(String::as_str));
+        let mut removed = Vec::new();
         for name in written {
             match programs.add(name) {
+                Err(error) if error.kind() == ControlErrorKind::NoServer && !held::rings_of(name).is_empty() => {
+                    removed.extend(held::rings_of(name));
+                }
                 Err(error) if waits && error.kind() == ControlErrorKind::NoServer => {
                     programs.awaited.push(name.to_owned());
                 }
@@ -53,11 +60,14 @@ impl ProcessArgs {
             }
         }
         let of_programs = programs.new_rings()?;
-        let rings: Vec<PathBuf> = rings.drain(..).cloned().chain(of_programs).collect();
+        let rings = rings.into_iter().filter(|name| !patterns::is_pattern(name)).cloned();
+        let rings: Vec<PathBuf> = rings.chain(removed).chain(of_programs).collect();
         if rings.is_empty() && !waits {
+            // Returns the error of a pattern that no ring fits.
+            self.rings(names)?;
             return Err(nothing_to_read().into());
         }
-        if rings.is_empty() && programs.awaited.is_empty() && programs.followed.is_empty() {
+        if rings.is_empty() && programs.awaited().is_empty() && programs.followed.is_empty() {
             return Err(nothing_to_read().into());
         }
         Ok((rings, programs))
@@ -146,12 +156,20 @@ fn is_of_one_process(ring: &Path) -> bool {
         || socket.is_some_and(|address| address.pid_hint().is_some())
 }
 
-/// Replaces each name that means a process by the names of its rings.
+/// Replaces each name that means a process, and each pattern, by the names of the rings.
 pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut rings = Vec::new();
     for name in names {
         match name.to_str().filter(|text| Process::is_named_by(text)) {
-            Some(text) => rings.extend(rings_of(&Process::find(text)?, Some(text))?),
+            None if patterns::is_pattern(name) => rings.extend(patterns::rings(name)?),
+            Some(text) => match Process::find(text) {
+                Ok(found) => rings.extend(rings_of(&found, Some(text))?),
+                // A program without a server can be read if the files of its rings were removed.
+                Err(error) => match held::rings_of(text) {
+                    removed if removed.is_empty() => return Err(error.into()),
+                    removed => rings.extend(removed),
+                },
+            },
             None => rings.push(name.clone()),
         }
     }
@@ -188,9 +206,11 @@ fn names(
     rings().filter(|file| is_wanted(file)).map(name).collect()
 }
 
-/// Programs of which all rings are read: those that they have, and those that they make later.
+/// Programs of which all rings are read: those that they have, and those that they make later. Patterns of names are
+/// followed in the same way.
 #[derive(Default)]
 pub(super) struct FollowedPrograms {
+    patterns: FollowedPatterns,
     /// Names of programs that are not there yet.
     awaited: Vec<String>,
     followed: Vec<FollowedProgram>,
@@ -204,14 +224,14 @@ struct FollowedProgram {
 }
 
 impl FollowedPrograms {
-    /// Returns the names of programs that are not there yet.
-    pub(super) fn awaited(&self) -> &[String] {
-        &self.awaited
+    /// Returns the names of programs that are not there yet, and the patterns that no ring has fitted yet.
+    pub(super) fn awaited(&self) -> Vec<String> {
+        self.awaited.iter().cloned().chain(self.patterns.awaited()).collect()
     }
 
     /// Returns true if a program may make more rings.
     pub(super) fn may_make_more(&self) -> bool {
-        self.followed.iter().any(|program| !program.process.is_gone())
+        !self.patterns.is_empty() || self.followed.iter().any(|program| !program.process.is_gone())
     }
 
     /// Returns the names of the rings that have come since the last call.
@@ -225,7 +245,7 @@ impl FollowedPrograms {
                 added => added?,
             }
         }
-        let mut rings = Vec::new();
+        let mut rings = self.patterns.new_rings();
         for program in &mut self.followed {
             let is_first = program.known.is_empty();
             if !is_first && program.process.changes().is_empty() {

@@ -76,8 +76,8 @@ pub(super) struct FollowedPrograms;
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "they are called like the others")]
 impl FollowedPrograms {
     /// Returns no names.
-    pub(super) fn awaited(&self) -> &[String] {
-        &[]
+    pub(super) fn awaited(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Returns false.

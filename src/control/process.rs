@@ -117,7 +117,7 @@ impl Process {
             end,
             line: Mutex::new(line),
         };
-        let (answer, _) = process.ask(&ClientRequest::Hello { program: super::server::program_name() })?;
+        let (answer, _) = process.ask(&ClientRequest::Hello { program: crate::shm::program_name() })?;
         let Answer::Welcome { pid, program, may_switch, clients } = answer else { return Err(process.unexpected()) };
         (process.pid, process.program, process.may_switch, process.clients) = (pid, program, may_switch, clients);
         Ok(process)

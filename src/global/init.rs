@@ -125,6 +125,9 @@ impl GlobalRecorder {
     /// `eventring info NAME`. To keep the file after a normal exit, too, call `.keep(true)` on the recorder that this
     /// function returns, or set the environment variable `EVENTRING_KEEP=1`.
     ///
+    /// If another living process has a ring of this name, the ring gets a name with a number
+    /// ([`RecorderBuilder::numbered`]): [`Recorder::path`] tells it.
+    ///
     /// The environment variable `EVENTRING_DOMAINS` says which domains of the events are recorded
     /// ([`DOMAINS_VARIABLE`](crate::recorder::DOMAINS_VARIABLE)). Without it, all domains are.
     ///
@@ -147,6 +150,7 @@ impl GlobalRecorder {
     ) -> Result<&'static Recorder, InitError> {
         self.check_events::<E>()?;
         let builder = configure(Recorder::builder(ContentDescription::of::<E>())).keep_from_env().domains_from_env();
+        let builder = builder.numbered(true);
         self.try_init_with(builder).map_err(|error| match (&error.cause, self.installed()) {
             (InitCause::AlreadyInstalled, Some(installed)) if !installed.takes(identity::<E>()) => {
                 let installed = installed.description().content_name().to_owned();
@@ -181,18 +185,6 @@ impl GlobalRecorder {
             NotInstalled::AlreadyInstalled => self.error(InitCause::AlreadyInstalled),
             NotInstalled::NotMade(error) => self.error(InitCause::Recorder(error)),
         })
-    }
-
-    /// Does the same as [`Self::try_init`], but panics on an error. It is for programs that cannot go on without the
-    /// recorder.
-    ///
-    /// # Panics
-    /// If it fails, with the error's message.
-    pub fn init<E: RecordsTo>(&'static self, config: &str) -> &'static Recorder {
-        match self.try_init::<E>(config) {
-            Ok(recorder) => recorder,
-            Err(error) => panic!("{error}"),
-        }
     }
 
     /// Calls [`Self::try_init`] with the configuration that the environment variable `variable` contains. So a

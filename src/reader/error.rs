@@ -12,6 +12,8 @@ struct Inner {
     kind: ReaderErrorKind,
     path: Option<PathBuf>,
     message: String,
+    /// True if the file is empty or begins with zeros, as a ring does that is being made in place.
+    is_unfinished: bool,
     source: Option<ReaderErrorSource>,
 }
 
@@ -66,7 +68,7 @@ pub enum ReaderErrorKind {
 
 impl ReaderError {
     pub(super) fn new(kind: ReaderErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, path: None, message: message.into(), source: None }))
+        Self(Box::new(Inner { kind, path: None, message: message.into(), is_unfinished: false, source: None }))
     }
 
     pub(super) fn shm(error: ShmError) -> Self {
@@ -83,7 +85,7 @@ impl ReaderError {
         };
         let path = error.path().map(Path::to_path_buf);
         let message = error.to_string();
-        Self(Box::new(Inner { kind, path, message, source: Some(ReaderErrorSource::Shm(error)) }))
+        Self(Box::new(Inner { kind, path, message, is_unfinished: false, source: Some(ReaderErrorSource::Shm(error)) }))
     }
 
     pub(super) fn io(operation: &str, error: std::io::Error) -> Self {
@@ -92,7 +94,13 @@ impl ReaderError {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ReaderErrorKind::NoSpace,
             _ => ReaderErrorKind::Io,
         };
-        Self(Box::new(Inner { kind, path: None, message, source: Some(ReaderErrorSource::Io(error)) }))
+        Self(Box::new(Inner {
+            kind,
+            path: None,
+            message,
+            is_unfinished: false,
+            source: Some(ReaderErrorSource::Io(error)),
+        }))
     }
 
     /// Makes the error for events that are missing because pages of the file could not be read.
@@ -113,6 +121,19 @@ impl ReaderError {
     pub(super) fn at(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_path_buf());
         self
+    }
+
+    /// Says that the file may be a ring that is being made.
+    pub(super) fn unfinished(mut self) -> Self {
+        self.0.is_unfinished = true;
+        self
+    }
+
+    /// Returns true if waiting may help: there is no file of that name, or it is empty or begins with zeros. The
+    /// original C implementation makes some rings in place, and writes the header last. (Rings of this crate get their
+    /// name only when they are finished.)
+    pub fn may_come(&self) -> bool {
+        self.0.kind == ReaderErrorKind::NotFound || self.0.is_unfinished
     }
 
     /// Returns the kind of the error.

@@ -205,6 +205,20 @@ impl Reader {
         self.source.served_by.as_ref()
     }
 
+    /// Returns the program that holds the ring open, if the ring's file was removed.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn held_by(&self) -> Option<&super::removed::HeldBy> {
+        self.source.held_by.as_ref()
+    }
+
+    /// Returns the path that the ring's file had, if the file was removed before this reader opened the ring.
+    #[doc(hidden)]
+    #[must_use]
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub fn was_at(&self) -> Option<&Path> {
+        self.held_by().map(super::removed::HeldBy::was_at)
+    }
+
     /// Returns the identity of the ring's file. For a snapshot, this is the identity of the compressed file.
     #[cfg(feature = "capture")]
     pub(crate) fn file_id(&self) -> shm::FileId {

@@ -119,7 +119,8 @@ impl WriterInfo {
 pub enum RingState {
     /// The writer lives and has the ring open.
     Live,
-    /// The writer has closed the ring, or its process has exited in good order.
+    /// The writer has closed the ring, or its process has exited in good order. A writer of another implementation has
+    /// ended, in whatever way: its file does not tell.
     Ended,
     /// The writer died without closing the ring.
     WriterDied,

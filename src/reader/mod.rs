@@ -18,6 +18,8 @@ mod known_blocks;
 mod named_event;
 mod open;
 mod payload;
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+mod removed;
 mod ring_set;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 mod served;

@@ -66,7 +66,8 @@ impl ReaderOptions {
         self
     }
 
-    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet. Default: no waiting. If a [`RingSet`]
+    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet, or is being made in place
+    /// ([`ReaderError::may_come`]). Default: no waiting. If a [`RingSet`]
     /// begins with the oldest events and had to wait for a ring, it counts overwritten events of this ring as lost.
     ///
     /// [`RingSet`]: super::RingSet
@@ -79,7 +80,8 @@ impl ReaderOptions {
     /// Opens the ring of this name or path. A name without `/` is looked up in the ring directories, and then in the
     /// current directory. A name with a `/` is a path. With the feature `server`, `pid:N/RING` is a ring that the
     /// server of process N serves; `pid:N` is enough if it has only one. The path of a server's socket may stand in
-    /// place of `pid:N`. If the file is a zstd frame, it is opened as a snapshot
+    /// place of `pid:N`. `pid:N` also means a ring of process N whose file was removed, if this user may look into the
+    /// process. If the file is a zstd frame, it is opened as a snapshot
     /// (feature `snapshot`).
     ///
     /// # Errors
@@ -92,7 +94,7 @@ impl ReaderOptions {
         let mut was_awaited = false;
         loop {
             match self.open_now(name, was_awaited) {
-                Err(error) if error.kind() == ReaderErrorKind::NotFound && start.elapsed() < timeout => {
+                Err(error) if error.may_come() && start.elapsed() < timeout => {
                     was_awaited = true;
                     std::thread::sleep(WAIT_INTERVAL.min(timeout.saturating_sub(start.elapsed())));
                 }
@@ -105,7 +107,7 @@ impl ReaderOptions {
     /// now.
     pub(super) fn open_successor(&self, name: &Path) -> Result<Option<Reader>, ReaderError> {
         match self.open_now(name, true) {
-            Err(error) if error.kind() == ReaderErrorKind::NotFound => Ok(None),
+            Err(error) if error.may_come() => Ok(None),
             opened => opened.map(Some),
         }
     }
@@ -113,7 +115,12 @@ impl ReaderOptions {
     fn open_now(&self, name: &Path, was_awaited: bool) -> Result<Reader, ReaderError> {
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         if let Some(opened) = super::served::open(self, name) {
-            return opened;
+            return match opened {
+                Err(error) if error.kind() == ReaderErrorKind::NotFound => {
+                    super::removed::open(self, name).unwrap_or(Err(error))
+                }
+                opened => opened,
+            };
         }
         let file = match find(name) {
             Ok(file) => file,
@@ -153,6 +160,18 @@ impl ReaderOptions {
         Ok(Reader::from_source(Arc::new(Source { served_by: Some(served_by), opened_as, ..source })))
     }
 
+    /// Opens a ring whose file was removed.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) fn open_held(
+        &self,
+        descriptor: shm::OwnedFd,
+        held_by: super::removed::HeldBy,
+        opened_as: Option<(PathBuf, Self)>,
+    ) -> Result<Reader, ReaderError> {
+        let source = self.map_ring(shm::RingFile::from_descriptor(descriptor).map_err(ReaderError::shm)?)?;
+        Ok(Reader::from_source(Arc::new(Source { held_by: Some(held_by), opened_as, ..source })))
+    }
+
     #[cfg(feature = "snapshot")]
     fn open_snapshot(&self, file: &shm::RingFile, path: &Path) -> Result<Source, ReaderError> {
         let bytes_max = self.snapshot_bytes_max.unwrap_or(SNAPSHOT_BYTES_MAX);
@@ -177,9 +196,7 @@ impl ReaderOptions {
 
     /// Maps the file, and checks its header.
     fn map(&self, file: shm::RingFile, file_id: shm::FileId, saved_as: Option<PathBuf>) -> Result<Source, ReaderError> {
-        let (fixed, has_extension) = read_header(&file)?;
-        let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
-            .map_err(|error| ReaderError::bad_header(&error))?;
+        let (fixed, geometry, has_extension) = read_header(&file)?;
         let sections = shm::Sections {
             header_bytes: HEADER_SECTION_BYTES,
             descriptor_bytes: geometry.descriptor_section_bytes(),
@@ -205,6 +222,8 @@ impl ReaderOptions {
             opened_as: None,
             #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
             served_by: None,
+            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            held_by: None,
             was_awaited: false,
             finished,
         };
@@ -242,11 +261,22 @@ impl ReaderOptions {
     }
 }
 
-/// Reads the fixed part of the header with `read` calls, before anything is mapped. The second value is true if the
-/// file has eventring's extension of the header.
-fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError> {
-    let mut start = [0; ext::VERSION_OFFSET + 8];
+/// Bytes from the start of a file, up to the version of the extension.
+type StartOfFile = [u8; ext::VERSION_OFFSET + 8];
+
+/// Reads the fixed part of the header with `read` calls, before anything is mapped. The last value is true if the file
+/// has eventring's extension of the header.
+fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
+    let mut start: StartOfFile = [0; ext::VERSION_OFFSET + 8];
     let bytes = file.read_at(&mut start, 0).map_err(ReaderError::shm)?;
+    // The sizes and the schema come after the magic number, or all of them come at once.
+    let is_unfinished =
+        (start.strip_prefix(&MAGIC).unwrap_or(&start)).iter().take(64 - MAGIC.len()).all(|byte| *byte == 0);
+    let refused = |error: ReaderError| if is_unfinished { error.unfinished() } else { error };
+    decode_header(&start, bytes).map_err(refused)
+}
+
+fn decode_header(start: &StartOfFile, bytes: usize) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
     if bytes < FIXED_BYTES && bytes >= MAGIC.len() && start[..MAGIC.len()] == MAGIC {
         return Err(ReaderError::new(
             ReaderErrorKind::Truncated,
@@ -266,6 +296,8 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError>
     let mut fixed = [0; 64];
     fixed.copy_from_slice(&start[..64]);
     let fixed = FixedHeader::decode(&fixed).map_err(not_a_ring)?;
+    let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
+        .map_err(|error| ReaderError::bad_header(&error))?;
     let word = |offset: usize| {
         let mut word = [0; 8];
         word.copy_from_slice(&start[offset..offset + 8]);
@@ -274,7 +306,7 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError>
     // In another major version, the fields of the extension may have other meanings. So a file with another major
     // version is read as if it had no extension.
     let version = word(ext::VERSION_OFFSET) as u32;
-    Ok((fixed, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
+    Ok((fixed, geometry, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
 }
 
 pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {

@@ -2,7 +2,7 @@
 
 use super::info::{self, RingState};
 use super::open::ReaderOptions;
-use crate::ring::memory::MappedMemory;
+use crate::ring::memory::{MappedMemory, RingMemory as _};
 use crate::ring::mutation::{self, Mutation};
 use crate::shm::{self, Liveness, LostPages};
 use std::path::PathBuf;
@@ -24,6 +24,9 @@ pub(super) struct Source {
     /// The server from which the ring came.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub(super) served_by: Option<super::served::ServedBy>,
+    /// The program that holds the ring open, if the ring's file was removed.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    pub(super) held_by: Option<super::removed::HeldBy>,
     /// True if the ring was made while this reader waited for it. A ring set then reads the ring from its first event
     /// on.
     pub(super) was_awaited: bool,
@@ -74,6 +77,9 @@ impl Source {
                 // The writer is dead, but it may have closed the ring after the header was checked above, and died
                 // after that. So the header is checked again.
                 Liveness::Dead if info::is_ended(&self.memory) || info::is_exiting(&self.memory) => RingState::Ended,
+                // Writers of other implementations leave no note in the file. Their end is not called a death, because
+                // nothing tells it from a good end.
+                Liveness::Dead if !self.memory.has_holes() => RingState::Ended,
                 Liveness::Dead => RingState::WriterDied,
             }
         };

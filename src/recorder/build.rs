@@ -1,5 +1,6 @@
 //! `RecorderBuilder`: the configuration of a new recorder (sizes, path, clock), and the making of its ring.
 
+mod instance;
 mod sizes;
 
 use super::config::ContentDescription;
@@ -9,7 +10,6 @@ use super::domains::{DomainChoice, DomainNames, DomainSettings};
 use super::error::{RecorderError, RecorderErrorKind};
 use super::handle::Recorder;
 use super::header::{self, Shard};
-use super::old_shards;
 use crate::clock::{Clock, ClockKind};
 use crate::layout::header::{CONTENT_TYPE_EXEC, MAGIC};
 use crate::layout::limits::{HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT};
@@ -54,6 +54,7 @@ pub struct RecorderBuilder {
     domains: Option<DomainSettings>,
     shard: Shard,
     served_name: Option<String>,
+    is_numbered: bool,
     options: shm::CreateOptions,
 }
 
@@ -74,6 +75,7 @@ impl RecorderBuilder {
             domains: None,
             shard: Shard::default(),
             served_name: None,
+            is_numbered: false,
             options: shm::CreateOptions { replace_prefix: &MAGIC, ..shm::CreateOptions::default() },
         }
     }
@@ -84,6 +86,9 @@ impl RecorderBuilder {
     /// A name without `/` is a file in the ring directory. The environment variable `EVENTRING_DIR` names this
     /// directory. Without the variable, the ring directory is `event-rings/` on the hugetlbfs mount, or
     /// `/dev/shm/event-rings` if there are no huge pages. A name with a `/` is a path, used as written.
+    ///
+    /// In the name, `{pid}` stands for the id of the process that makes the ring, and `{exe}` for the name of its
+    /// program's file: `shop-{pid}`.
     ///
     /// A size is the memory that the ring may take, see [`Self::memory`]. It is a number with a unit: `KiB`, `MiB`,
     /// `GiB`, or shorter `K`, `M`, `G`. All units are powers of 1,024.
@@ -99,6 +104,14 @@ impl RecorderBuilder {
     /// A size that is set with [`Self::memory`] or [`Self::shifts`] overrides the size of the configuration string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.config = Some(config.as_ref().to_os_string());
+        self
+    }
+
+    /// Sets what `build` does if another living process owns the ring's name. If `numbered` is true, the ring gets the
+    /// first name of `shop~2`, `shop~3` … that no living process owns. If it is false, `build` fails. Default: false.
+    /// The functions that initialise a global recorder from a configuration string set it to true.
+    pub fn numbered(mut self, numbered: bool) -> Self {
+        self.is_numbered = numbered;
         self
     }
 
@@ -283,15 +296,7 @@ impl RecorderBuilder {
                     self.initialise(file, geometry, clock)
                 })?
             }
-            Some(name) => {
-                let place = shm::RingDirectories::from_environment().location_for_writing(&name);
-                let initialise = |file: &shm::UnpublishedFile<'_>| self.initialise(file, geometry, clock);
-                let made = shm::create(&place, geometry.file_bytes(), &self.options, initialise)?;
-                if self.shard.index == 0 {
-                    old_shards::remove(&place.path);
-                }
-                made
-            }
+            Some(name) => self.make_file(&name, geometry, clock)?,
         };
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         let export = super::served::serve(&file, &self.description, self.shard, self.served_name.as_deref());

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::layout::extension as ext;
 use crate::layout::header::FixedHeader;
 use crate::ring::memory::{MappedMemory, RingMemory};
-use crate::shm::{ProcessIdentity, WRITE_LOCK_OFFSET};
+use crate::shm::{self, ProcessIdentity, WRITE_LOCK_OFFSET};
 use crate::sync::Ordering;
 
 /// Position of a ring among the rings of its recorder.
@@ -70,7 +70,7 @@ pub(super) fn write(
         word(ext::SCHEMA_TEXT_BYTES, description.schema_text.len() as u64);
     }
     memory.store_header_bytes(ext::CONTENT_NAME, description.content_name.as_bytes());
-    let mut program = program_name();
+    let mut program = shm::program_name();
     truncate_at_char(&mut program, ext::PROGRAM_NAME_BYTES);
     memory.store_header_bytes(ext::PROGRAM_NAME, program.as_bytes());
     word(ext::MAGIC_OFFSET, ext::MAGIC);
@@ -86,10 +86,4 @@ fn write_clock(memory: &MappedMemory, clock: &Clock) {
     word(ext::CLOCK_MULT, calibration.mult.into());
     word(ext::CLOCK_SHIFT, calibration.shift.into());
     word(ext::CLOCK_TICKS_PER_SECOND, calibration.ticks_per_second);
-}
-
-fn program_name() -> String {
-    let program = std::env::current_exe().ok();
-    let name = program.as_deref().and_then(std::path::Path::file_name);
-    name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

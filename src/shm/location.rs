@@ -25,6 +25,11 @@ pub enum HugePageWarning {
         /// The mount.
         mount: PathBuf,
     },
+    /// A ring directory on a hugetlbfs mount in which other users can replace rings.
+    DirectoryRefused {
+        /// The reason, with a remedy.
+        reason: String,
+    },
     /// Path of a ring that is not on hugetlbfs.
     SmallPages {
         /// The path of the ring.
@@ -51,6 +56,7 @@ impl fmt::Display for HugePageWarning {
                  make {SUBDIRECTORY}/ there and give it to the user",
                 mount.display()
             ),
+            Self::DirectoryRefused { reason } => write!(f, "{reason}; until then the ring uses small pages elsewhere"),
             Self::SmallPages { path } => {
                 write!(f, "{} is not on hugetlbfs, so the ring uses small pages", path.display())
             }

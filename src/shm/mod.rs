@@ -10,6 +10,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `name`, `decimal`, `byte_count` | the configuration string and ring names |
+//! | `placeholders` | `{pid}` and `{exe}` in the names of new rings |
 //! | `options` | how ring files are made, opened and mapped |
 //! | `location` | where a ring file is to be made |
 //! | `sections` | the sizes of a ring file's sections |
@@ -27,6 +28,7 @@ mod fd;
 mod location;
 mod name;
 mod options;
+mod placeholders;
 mod sections;
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -47,7 +49,9 @@ pub use fd::OwnedFd;
 pub use fd::{AsFd, BorrowedFd};
 pub use location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
 pub use name::{ConfigLimits, RingConfig, RingName, RingSize, ShiftLimits};
+pub(crate) use options::OWNER_PATIENCE;
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
+pub(crate) use placeholders::program_name;
 pub use sections::Sections;
 #[cfg(all(feature = "forward", not(any(loom, shuttle))))]
 pub(crate) use system::host_name;
@@ -61,11 +65,13 @@ pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, lock_state,
 };
 #[cfg(feature = "tracing")]
-pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name};
+pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name, leave_note};
 #[cfg(feature = "capture")]
 pub(crate) use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
 pub(crate) use system::{duplicate, free_bytes, process_number, realtime_nanos, remove_dead_parts};
 
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+pub use linux::HeldFile;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::byte_count::ByteCount;
 use super::decimal::digits;
 use super::error::{ShmError, ShmErrorKind};
+use super::placeholders;
 
 /// Largest number of bytes in a name. File systems allow 255 bytes. While a ring is being made, `.~` and the process id
 /// are appended to the name of its file.
@@ -150,7 +151,8 @@ const MEND: &str =
     "write <name-or-path>, <name-or-path>:<size> (`my-app:64MiB`) or <name-or-path>:<descriptor-shift>:<payload-shift>";
 
 impl RingConfig {
-    /// Reads a configuration string. A path in it cannot contain a `:`, because `:` separates the fields.
+    /// Reads a configuration string. A path in it cannot contain a `:`, because `:` separates the fields. In the name,
+    /// `{pid}` and `{exe}` are replaced by the id of this process and the name of its program.
     ///
     /// # Errors
     /// Returns the error [`BadConfig`](ShmErrorKind::BadConfig) if the string is malformed or a shift is outside of its
@@ -172,8 +174,9 @@ impl RingConfig {
         if more > 0 {
             return Err(bad(format_args!("it has {} fields, at most 3 are allowed", 3 + more)));
         }
-        let name = RingName::understand(name)
-            .map_err(|found| bad(format_args!("the name {:?} {found}", name.to_string_lossy())))?;
+        let refused = |found: &dyn fmt::Display| bad(format_args!("the name {:?} {found}", name.to_string_lossy()));
+        let name = placeholders::expand(name).map_err(|found| refused(&found))?;
+        let name = RingName::understand(&name).map_err(|found| refused(&found))?;
         if descriptor.is_empty() && payload.is_empty() {
             return Ok(Self { name, size: None });
         }
@@ -264,7 +267,7 @@ mod tests {
     fn a_bad_string_is_refused_with_the_field_and_the_range() {
         insta::assert_snapshot!(
             ["", ".", "..", "a/", "a/..", ":20:30", "f:15", "f::41", "f:15:41", "f:x", "f:-20", "f:+20", "f: 20", "f:999", "f:1:2:3",
-             "f:64Mi", "f:1.5G", "f:64MiB:30", "f:20:64MiB", "f:99999999999999999999k"]
+             "f:64Mi", "f:1.5G", "f-{host}", "{pid", "f:64MiB:30", "f:20:64MiB", "f:99999999999999999999k"]
                 .map(|config| parse(config).unwrap_err().to_string().split("; write").next().unwrap().to_owned()).join("\n"),
             @r#"
             cannot use ring configuration: "": the name "" is empty
@@ -284,6 +287,8 @@ mod tests {
             cannot use ring configuration: "f:1:2:3": it has 4 fields, at most 3 are allowed
             cannot use ring configuration: "f:64Mi": "64Mi": expected a size like 500k, 100M or 2GiB
             cannot use ring configuration: "f:1.5G": "1.5G": expected a size like 500k, 100M or 2GiB
+            cannot use ring configuration: "f-{host}": the name "f-{host}" has {host}, expected {pid} or {exe}
+            cannot use ring configuration: "{pid": the name "{pid" has {pid, expected {pid} or {exe}
             cannot use ring configuration: "f:64MiB:30": a size in words (64MiB) stands alone, and no shift follows it
             cannot use ring configuration: "f:20:64MiB": payload shift "64MiB", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
             cannot use ring configuration: "f:99999999999999999999k": "99999999999999999999k": too large

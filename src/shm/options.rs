@@ -1,5 +1,7 @@
 //! Options for making, opening and mapping ring files.
 
+use std::time::Duration;
+
 /// Options for making a ring file.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
@@ -18,11 +20,24 @@ pub struct CreateOptions {
     /// The bytes with which a stale file must begin. A stale file that begins otherwise is not replaced, so a mistyped
     /// path does not destroy a file. An empty file may always be replaced.
     pub replace_prefix: &'static [u8],
+    /// The longest time for which an owner is waited for that is about to end, so that its file can be replaced. An
+    /// owner that the system does not show is waited for, too.
+    pub owner_patience: Duration,
 }
+
+/// The default of [`CreateOptions::owner_patience`].
+pub(crate) const OWNER_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Default for CreateOptions {
     fn default() -> Self {
-        Self { file_mode: 0o640, directory_mode: 0o750, keep: false, allow_foreign_owner: false, replace_prefix: b"" }
+        Self {
+            file_mode: 0o640,
+            directory_mode: 0o750,
+            keep: false,
+            allow_foreign_owner: false,
+            replace_prefix: b"",
+            owner_patience: OWNER_PATIENCE,
+        }
     }
 }
 

@@ -397,6 +397,10 @@ pub(crate) fn current_thread_name(_: bool) -> String {
     String::new()
 }
 
+/// Does nothing.
+#[cfg(feature = "tracing")]
+pub(crate) fn leave_note(_: Option<&str>) {}
+
 #[cfg(feature = "tracing")]
 pub(crate) fn current_thread_id() -> u32 {
     0

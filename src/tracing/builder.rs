@@ -71,6 +71,13 @@ impl PerfRecorderBuilder {
         self
     }
 
+    /// Sets what [`Self::build`] does if another living process owns the name of the rings, see
+    /// [`RecorderBuilder::numbered`].
+    pub fn numbered(mut self, numbered: bool) -> Self {
+        self.ring = self.ring.numbered(numbered);
+        self
+    }
+
     /// Makes rings in anonymous memory, without names. This is the default if [`Self::config`] is not called.
     pub fn anonymous(mut self) -> Self {
         self.ring = self.ring.anonymous();

@@ -12,7 +12,9 @@ use super::setup_error::{SetupCause, SetupError};
 use super::subscriber::RecorderSubscriber;
 use super::switch::switch;
 use crate::global::NotInstalled;
+use crate::shm;
 use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
 use tracing_core::{LevelFilter, Subscriber, dispatcher};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
@@ -32,17 +34,39 @@ pub const INSTRUCTIONS_VARIABLE: &str = "EVENTRING_INSTRUCTIONS";
 
 /// The recording of the whole process, as [`init`] has begun it. It continues until the process ends, even if this
 /// value is dropped.
+///
+/// If [`init`] could not begin a recording, nothing is recorded: [`Self::problem`] says why, and the other functions
+/// have no effect.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    recorder: &'static PerfRecorder,
+    begun: Result<&'static PerfRecorder, Arc<SetupError>>,
     filter: FilterHandle,
 }
 
 impl Recording {
-    /// Returns the recorder.
+    /// Makes the handle of a recording that could not be begun.
+    fn failed(problem: SetupError) -> Self {
+        let filter = FilterHandle::new(TargetFilter::level(LevelFilter::OFF));
+        Self { begun: Err(Arc::new(problem)), filter }
+    }
+
+    /// Returns the recorder, or `None` if there is no recording.
     #[must_use]
-    pub fn recorder(&self) -> &'static PerfRecorder {
-        self.recorder
+    pub fn recorder(&self) -> Option<&'static PerfRecorder> {
+        self.begun.as_ref().ok().copied()
+    }
+
+    /// Returns the reason why there is no recording, or `None` if there is one. A recording that [`try_init`] has
+    /// returned has no problem.
+    ///
+    /// ```no_run
+    /// if let Some(problem) = eventring::tracing::init("my-app").problem() {
+    ///     eprintln!("{problem}");
+    /// }
+    /// ```
+    #[must_use]
+    pub fn problem(&self) -> Option<&SetupError> {
+        self.begun.as_ref().err().map(|problem| &**problem)
     }
 
     /// Sets whether the files of all rings stay when the program exits normally. This includes the files of rings
@@ -52,12 +76,16 @@ impl Recording {
     /// eventring::tracing::init("my-app").keep(true);
     /// ```
     pub fn keep(&self, keep: bool) {
-        self.recorder.keep(keep);
+        if let Ok(recorder) = self.begun {
+            recorder.keep(keep);
+        }
     }
 
     /// Switches recording on or off while the program runs.
     pub fn set_enabled(&self, enabled: bool) {
-        PERF.set_enabled(enabled);
+        if self.begun.is_ok() {
+            PERF.set_enabled(enabled);
+        }
     }
 
     /// Changes the filter while the program runs.
@@ -72,12 +100,18 @@ impl Recording {
     }
 }
 
-/// Begins to record the spans and log records of this process into new rings. Panics on an error, so it is for
-/// programs that cannot go on without a recording. Other programs use [`try_init`].
+/// Begins to record the spans and log records of this process into new rings. Never ends the program: if there can be
+/// no recording, for whatever reason, nothing is recorded, [`Recording::problem`] says why, and `eventring list` shows
+/// it. A program that wants to react to the error uses [`try_init`].
 ///
 /// `config` has the name and the size of the rings: `my-app`, `my-app:256MiB` or
 /// `<name-or-path>:<descriptor-shift>:<payload-shift>`, see [`PerfRecorderBuilder::config`]. Without a size, all rings
-/// together take at most 64 MiB, or less if little memory is free.
+/// together take at most 64 MiB, or less if little memory is free. In the name, `{pid}` and `{exe}` stand for the id of
+/// the process and the name of its program.
+///
+/// If another living process has rings of this name, for example another instance of the same service, the rings are
+/// called `my-app~2`, or have the lowest number that is free. If that process was killed and is not gone yet, its end
+/// is waited for, up to a second, and its rings are replaced.
 ///
 /// Three environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
 /// events; without it, everything at level INFO or a more important level is recorded. `EVENTRING_REDACT`
@@ -94,19 +128,19 @@ impl Recording {
 /// environment variable `EVENTRING_KEEP` is 1, or after a crash.
 ///
 /// To record the log records of the `log` crate, too, call `tracing_log::LogTracer::init()`.
-///
-/// # Panics
-/// If [`try_init`] fails, with its error's message.
 pub fn init(config: impl AsRef<OsStr>) -> Recording {
-    match try_init(config) {
-        Ok(recording) => recording,
-        Err(error) => panic!("{error}"),
-    }
+    let config = config.as_ref();
+    let recording = try_init(config).unwrap_or_else(Recording::failed);
+    let records = PERF.installed().is_some_and(PerfRecorder::belongs_to_this_process);
+    let problem = recording.problem().filter(|_| !records);
+    let note = problem.map(|problem| format!("records nothing as `{}`: {problem}", config.to_string_lossy()));
+    shm::leave_note(note.as_deref());
+    recording
 }
 
-/// Does the same as [`init`], but returns an error instead of a panic. It is for programs that can go on without a
-/// recording. After an error no subscriber is installed: spans cost the same as before, and the program can install
-/// another subscriber.
+/// Does the same as [`init`], but returns an error if there can be no recording. It is for programs that react to the
+/// error. After an error no subscriber is installed: spans cost the same as before, and the program can install another
+/// subscriber.
 ///
 /// ```
 /// if let Err(error) = eventring::tracing::try_init("/no/such/directory/my-app") {
@@ -118,7 +152,7 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
 /// Returns an error in one of these cases:
 /// - There is a global subscriber already.
 /// - There is a recorder in [`PERF`] already.
-/// - The rings cannot be created, for example because another process has rings of this name, or there is no memory.
+/// - The rings cannot be created, for example because there is no memory, or a permission is missing.
 /// - The filter or a name of a redacted field is invalid.
 pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     let filter = filter_from_env()?.unwrap_or(TargetFilter::level(LevelFilter::INFO));
@@ -147,7 +181,7 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
         PERF.set_enabled(false);
         return Err(SetupError(SetupCause::Subscriber));
     }
-    Ok(Recording { recorder, filter })
+    Ok(Recording { begun: Ok(recorder), filter })
 }
 
 /// Calls [`try_init`] with the configuration that the environment variable `EVENTRING_PERF` contains. So a service
@@ -224,7 +258,8 @@ fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, Se
     if let Some(name) = redacted.split(',').map(str::trim).find(|name| !name.is_empty() && !is_field_name(name)) {
         return Err(SetupError(SetupCause::Redact(name.to_owned())));
     }
-    let builder = PerfRecorder::builder().config(config).keep_from_env().redact_fields(redacted.split(','));
+    let builder =
+        PerfRecorder::builder().config(config).numbered(true).keep_from_env().redact_fields(redacted.split(','));
     Ok(match set_and_not_empty(INSTRUCTIONS_VARIABLE) {
         Some(source) => builder.instructions(instruction_source(&source)?),
         None => builder,
@@ -250,5 +285,6 @@ fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
 fn has_global_subscriber() -> bool {
     // A new thread asks, because it has no scoped subscriber: it sees the global subscriber or none.
     let look = || dispatcher::get_default(|dispatch| !dispatch.is::<tracing_core::subscriber::NoSubscriber>());
-    std::thread::Builder::new().spawn(look).map_or(Ok(true), std::thread::JoinHandle::join).unwrap_or(true)
+    // Without a thread nobody can tell, so the setting of the subscriber will.
+    std::thread::Builder::new().spawn(look).is_ok_and(|thread| thread.join().unwrap_or(true))
 }

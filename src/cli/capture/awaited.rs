@@ -12,7 +12,7 @@ use crate::cli::processes::FollowedPrograms;
 use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::capture::{NextRing, ReadFiles};
-use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
+use eventring::reader::{Reader, ReaderError, RingState};
 use eventring::schema::perf::PerfEvent;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -216,9 +216,7 @@ impl AwaitedRings {
                 // The ring does not exist yet, so its name stays in the list. A name with sizes (`name:15:24`) does
                 // not stay in the list: it is a recorder's configuration. No ring ever has such a name, so waiting
                 // would not end.
-                Err(error)
-                    if error.kind() == ReaderErrorKind::NotFound && advice::instead_of_a_name(&name).is_none() =>
-                {
+                Err(error) if error.may_come() && advice::instead_of_a_name(&name).is_none() => {
                     self.awaited.push(name);
                 }
                 // The ring cannot be opened, although it exists, or no ring can have this name. Waiting would not
@@ -258,7 +256,7 @@ impl AwaitedRings {
                         _ if self.names.contains(&name) => continue,
                         Ok(reader) => self.hold(reader),
                         // The ring has ended meanwhile.
-                        Err(error) if error.kind() == ReaderErrorKind::NotFound => {}
+                        Err(error) if error.may_come() => {}
                         Err(error) => {
                             self.failed.get_or_insert(error);
                         }
@@ -333,7 +331,7 @@ impl AwaitedRings {
     /// Returns `the ring a was` or `the rings a, b were`.
     fn those_awaited(&self, is: &str, are: &str) -> String {
         let rings = self.awaited.iter().map(|name| name.display().to_string());
-        let programs = self.programs.awaited().iter().map(|name| format!("of {name}"));
+        let programs = self.programs.awaited().into_iter().map(|name| format!("of {name}"));
         let names: Vec<String> = rings.chain(programs).collect();
         let (rings, verb) = if names.len() == 1 { ("ring", is) } else { ("rings", are) };
         format!("the {rings} {} {verb}", names.join(", "))

@@ -37,7 +37,7 @@ use triggers::TriggerArgs;
 /// order.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Names or paths of rings; several go into one file, in the order of time
+    /// Names or paths of rings, or patterns such as 'shop*'; several go into one file, in the order of time
     #[arg(value_name = "RING")]
     names: Vec<PathBuf>,
     #[command(flatten)]

@@ -31,7 +31,7 @@ use std::time::Duration;
 /// order.
 #[derive(clap::Args)]
 pub(super) struct ForwardArgs {
-    /// Names or paths of rings
+    /// Names or paths of rings, or patterns such as 'shop*'
     #[arg(value_name = "RING")]
     names: Vec<PathBuf>,
     #[command(flatten)]

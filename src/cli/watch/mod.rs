@@ -15,6 +15,7 @@ use super::format::{TimeFormat, grouped, one_line};
 use super::interrupt::Interrupt;
 use super::open::Expect;
 use super::paint::WARNING;
+use super::patterns::FollowedPatterns;
 use super::selection::SelectionRest;
 use crate::cli::processes::ProcessArgs;
 use crate::cli::silence::Silence;
@@ -41,7 +42,8 @@ pub(super) struct Args {
     /// Names or paths of rings, or snapshots; or capture files
     ///
     /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
-    /// $EVENTRING_DIR), then in the current directory.
+    /// $EVENTRING_DIR), then in the current directory. A pattern such as 'shop*' means all rings that fit, also those
+    /// that come later.
     #[arg(value_name = "RING")]
     names: Vec<PathBuf>,
     #[command(flatten)]
@@ -132,16 +134,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let start = from.or(args.last.map(Start::Last));
     args.process.check_directive()?;
     let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
+    let patterns = FollowedPatterns::of(&args.names).knowing(&names);
     if names != args.names && !args.quiet {
         let rings: Vec<String> = names.iter().map(|name| one_line(&name.display().to_string())).collect();
-        anstream::eprintln!("reading {}; rings that the program makes later are not shown", rings.join(", "));
+        let later =
+            if patterns.is_empty() { "that the program makes later are not" } else { "that fit later are, too" };
+        anstream::eprintln!("reading {}; rings {later} shown", rings.join(", "));
     }
     if args.reopen {
         ProcessArgs::check_lasting(&names)?;
     }
     let _enabled = args.process.enable(&names)?;
     let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
-    let Some(mut rings) = opened else { return Ok(Exit::Done) };
+    let Some(rings) = opened else { return Ok(Exit::Done) };
+    let mut rings = rings.following(patterns, &args.expect);
     let mut printer = args.printer(&rings);
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);
     let mut selection = args.select.on(&rings)?;
@@ -155,14 +161,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         };
         follow(&mut rings, &mut output, args.count, &interrupt, &mut silence)?;
         printer.flush(&rings)?;
-        if !args.reopen || summary.is_complete() || rings.check_whole().is_err() {
+        if !rings.go_on() || summary.is_complete() || rings.check_whole().is_err() {
             break;
         }
-        let Some(new) = rings.wait_for_next(&interrupt, &mut silence)? else { break };
+        let Some((are_others, new)) = rings.wait_for_next(&interrupt, &mut silence)? else { break };
         if !args.quiet {
-            anstream::eprintln!("── the ring was made anew ──");
+            let what = if are_others { "another ring fits" } else { "the ring was made anew" };
+            anstream::eprintln!("── {what} ──");
         }
-        for ring in new {
+        for ring in new.filter(|_| !are_others) {
             printer.reopened(ring)?;
         }
         selection = args.select.on(&rings)?;

@@ -9,12 +9,13 @@ use crate::cli::format::one_line;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::{Expect, LOOK_PAUSE};
 use crate::cli::paint::WARNING;
+use crate::cli::patterns::FollowedPatterns;
 use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
 use eventring::capture::{CaptureFile, CapturedRing, RingRole};
 use eventring::reader::{
-    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet,
-    RingState, Seek, SetRing,
+    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState,
+    Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
@@ -140,6 +141,10 @@ pub(super) struct Rings {
     /// The result of this look, if there were such rings, or an error: the index of the first of them in `set`. `rings`
     /// does not describe them yet.
     found: Option<Result<usize, ReaderError>>,
+    /// The patterns of the command line, and the options with which rings are opened that fit them.
+    patterns: (FollowedPatterns, ReaderOptions),
+    /// True if the rings that were found last are none that were made anew, but others that fit a pattern.
+    are_others: bool,
     /// The number of recorders and other rings in a capture, or 0 if the rings are not those of a capture.
     captured: usize,
 }
@@ -163,7 +168,7 @@ impl Rings {
             let timeout = if reopens && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
             let mut opened = expect.options().open(name);
             let is_new = opened.is_err();
-            while !timeout.is_zero() && opened.as_ref().is_err_and(|error| error.kind() == ReaderErrorKind::NotFound) {
+            while !timeout.is_zero() && opened.as_ref().is_err_and(ReaderError::may_come) {
                 if interrupt.came() {
                     return Ok(None);
                 }
@@ -192,6 +197,8 @@ impl Rings {
             reopens,
             last_look: Instant::now(),
             found: None,
+            patterns: Default::default(),
+            are_others: false,
             captured: 0,
         };
         rings.take_new();
@@ -219,7 +226,50 @@ impl Rings {
             let last_seqno = stats.map_or(0, |stats| stats.last_seqno);
             rings.push(Ring::captured(ring, last_seqno, perf, capture.known_blocks(index)));
         }
-        Self { set, rings, shown_shard_errors: 0, reopens: false, last_look: Instant::now(), found: None, captured }
+        Self {
+            set,
+            rings,
+            shown_shard_errors: 0,
+            reopens: false,
+            last_look: Instant::now(),
+            found: None,
+            patterns: Default::default(),
+            are_others: false,
+            captured,
+        }
+    }
+
+    /// Adds the rings that fit these patterns when they come, if they hold the expected events.
+    pub(super) fn following(self, patterns: FollowedPatterns, expect: &Expect) -> Self {
+        Self { patterns: (patterns, expect.options()), ..self }
+    }
+
+    /// Adds the rings that have come since the last look and fit a pattern. They are read from their first event on.
+    /// Returns true if there are such rings: then [`Self::wait_for_next`] must be called.
+    fn look_for_more(&mut self) -> bool {
+        if self.found.is_some() {
+            return false;
+        }
+        let first = self.set.rings().len();
+        let (patterns, options) = &mut self.patterns;
+        for path in patterns.new_rings() {
+            // A ring that has gone meanwhile has nothing to show.
+            if let Ok(reader) = options.open(&path) {
+                self.set.add(reader, Seek::Oldest);
+            }
+        }
+        if self.set.rings().len() == first {
+            return false;
+        }
+        self.set.find_shards();
+        self.found = Some(Ok(first));
+        self.are_others = true;
+        true
+    }
+
+    /// Returns true if the watch goes on after its rings have ended, or because another ring has come.
+    pub(super) fn go_on(&self) -> bool {
+        self.reopens || self.found.is_some()
     }
 
     /// Returns true if these are the rings of a capture.
@@ -248,7 +298,7 @@ impl Rings {
 
     /// Returns the next event or gap, or `None` if none comes within `patience`.
     pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
-        if self.reopens && self.look_for_next() {
+        if self.look_for_more() || (self.reopens && self.look_for_next()) {
             return None;
         }
         let item = if self.reopens { self.next_or_end(patience) } else { self.set.next_timeout(patience) };
@@ -266,6 +316,7 @@ impl Rings {
     fn look_for_next(&mut self) -> bool {
         if self.found.is_none() && self.last_look.elapsed() >= LOOK_PAUSE {
             self.found = self.set.reopen(Duration::ZERO).transpose();
+            self.are_others = false;
             self.last_look = Instant::now();
         }
         self.found.is_some()
@@ -310,7 +361,7 @@ impl Rings {
 
     /// Returns true if several rings are watched, so that each line must name its ring.
     pub(super) fn has_several(&self) -> bool {
-        self.rings.iter().filter(|ring| !ring.is_missed).count() > 1
+        !self.patterns.0.is_empty() || self.rings.iter().filter(|ring| !ring.is_missed).count() > 1
     }
 
     /// Returns the rings that the command line names.
@@ -321,7 +372,7 @@ impl Rings {
 
     /// Returns true if the command line names only one ring. Then all rings are shards of one recorder.
     pub(super) fn are_of_one_name(&self) -> bool {
-        self.named().count().max(self.captured) == 1
+        self.patterns.0.is_empty() && self.named().count().max(self.captured) == 1
     }
 
     /// Returns the seqno of the event that the watch waits for, and the last seqno that the ring has handed out.
@@ -334,19 +385,21 @@ impl Rings {
     }
 
     /// Waits until a new ring has been made under the name of a watched ring. The watch then goes on with the new ring.
-    /// If several new rings have been made, it goes on with all of them. Returns the new rings. Returns `None` if the
-    /// user stops the wait. Also returns `None` if all rings are snapshots, because no program makes a snapshot again.
+    /// If several new rings have been made, it goes on with all of them. Returns the new rings, and true if these are
+    /// others that fit a pattern. Returns `None` if the user stops the wait. Also returns `None` if all rings are
+    /// snapshots, because no program makes a snapshot again.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,
         silence: &mut Silence,
-    ) -> anyhow::Result<Option<impl Iterator<Item = &Ring>>> {
+    ) -> anyhow::Result<Option<(bool, impl Iterator<Item = &Ring>)>> {
         let mut found = self.found.take();
         if found.is_none()
             && self.named().all(|ring| ring.reader.as_ref().is_some_and(|reader| reader.state() == RingState::Saved))
         {
             return Ok(None);
         }
+        self.are_others &= found.is_some();
         let first = loop {
             let reopened = found.take().map_or_else(|| self.set.reopen(INTERVAL), |found| found.map(Some));
             let named = |error: ReaderError| {
@@ -359,6 +412,10 @@ impl Rings {
             if interrupt.came() {
                 return Ok(None);
             }
+            if self.look_for_more() {
+                found = self.found.take();
+                continue;
+            }
             silence.say(|| {
                 let names: Vec<&str> = self.named().map(|ring| ring.label.as_str()).collect();
                 format!("waiting for {} to be made anew", names.join(" or "))
@@ -368,7 +425,7 @@ impl Rings {
         self.shown_shard_errors = self.set.shard_errors().partition_point(|error| error.recorder < first);
         self.take_new();
         silence.ends();
-        Ok(Some(self.rings[first..].iter().filter(|ring| !ring.is_missed)))
+        Ok(Some((self.are_others, self.rings[first..].iter().filter(|ring| !ring.is_missed))))
     }
 
     /// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.

@@ -172,7 +172,7 @@ impl ServerBuilder {
             self.exports,
             self.rights,
             self.clients_max.unwrap_or(CLIENTS_MAX),
-            self.program.unwrap_or_else(program_name),
+            self.program.unwrap_or_else(shm::program_name),
         );
         let serving = serving.map_err(|error| failed("make an epoll instance", error))?;
         let thread = std::thread::Builder::new().name("eventring-server".into()).spawn(move || serving.run());
@@ -284,12 +284,6 @@ fn let_everybody_connect(path: &Path) {
         let place = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&socket));
         let _ = std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
-}
-
-/// Returns the name of the file of this program.
-pub(super) fn program_name() -> String {
-    let path = std::env::current_exe().unwrap_or_default();
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The server that the environment variable has started, or why there is none, and the process that has started it.

@@ -2,6 +2,8 @@
 
 use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::handle::Reader;
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+use super::super::removed::HeldBy;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -96,6 +98,9 @@ enum ShardSource {
     /// The server from which shard 0 came.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     Server,
+    /// The program that holds shard 0 open, whose file was removed.
+    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    Held(HeldBy),
 }
 
 /// A shard that [`ShardFinder::next`] has found.
@@ -180,6 +185,10 @@ impl ShardFinder {
                 Some(server) => (server.open_shard(index)?, server.label().into()),
                 None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "the server is not known")),
             },
+            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            Some(ShardSource::Held(held_by)) => {
+                (held_by.open_shard(index)?, shard_path(held_by.was_at(), index.into()))
+            }
             None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "nobody says where the shards are")),
         };
         let (owner, its_owner) = (self.shard0.file_owner(), reader.file_owner());
@@ -217,6 +226,10 @@ impl ShardSource {
         #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         if let Some(server) = shard0.served_by() {
             return server.is_shard().then_some(Self::Server);
+        }
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        if let Some(held_by) = shard0.held_by() {
+            return Some(Self::Held(held_by.clone()));
         }
         shard0.path().map(|path| Self::Files(path.to_path_buf()))
     }

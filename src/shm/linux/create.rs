@@ -31,6 +31,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
@@ -39,6 +40,7 @@ use super::allocate::allocate;
 use super::answers::FileId;
 use super::descriptor::OwnDescriptor;
 use super::destination::Destination;
+use super::ending::wait_for_end;
 use super::error::{ShmError, ShmErrorKind};
 use super::leftovers::{remove_leftover, remove_leftovers};
 use super::location::{HugePageWarning, RingLocation};
@@ -122,12 +124,23 @@ pub fn create<T, E: From<ShmError>>(
     initialise: impl FnOnce(&UnpublishedFile<'_>) -> Result<T, E>,
 ) -> Result<(OwnedRingFile, T), E> {
     check_modes(options).map_err(|error| error.at(&place.path))?;
-    let unpublished = Unpublished::allocated(place, bytes, options)?;
+    let deadline = Instant::now() + options.owner_patience;
+    let unpublished = loop {
+        match Unpublished::allocated(place, bytes, options) {
+            Err(error) if is_awaited(&error, deadline) => {}
+            made => break made?,
+        }
+    };
     let owned = &unpublished.owned;
     let value = initialise(&UnpublishedFile::of(owned))?;
     unpublished.publish(options)?;
     owned.keep(options.keep);
     Ok((unpublished.owned, value))
+}
+
+/// Waits a moment and returns true if the file has an owner that may end before `deadline`.
+fn is_awaited(error: &ShmError, deadline: Instant) -> bool {
+    matches!(error.kind(), ShmErrorKind::AlreadyOwned { pid } if wait_for_end(pid, deadline))
 }
 
 fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {

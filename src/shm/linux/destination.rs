@@ -70,15 +70,7 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
                 make_ring_directory(path, options)?;
                 continue;
             }
-            Err(Errno::NOTDIR) => {
-                return Err(ShmError::new(
-                    ShmErrorKind::NotFound,
-                    OPERATION,
-                    "it is a link or a file, not a directory",
-                )
-                .at(path)
-                .mend("remove it, or set EVENTRING_DIR to a directory"));
-            }
+            Err(Errno::NOTDIR) => return Err(trust::not_a_directory(OPERATION, path)),
             Err(errno) => return Err(failed(errno)),
         };
         let stat = fstat(&directory).map_err(failed)?;

@@ -1,21 +1,23 @@
 //! The directories of rings with bare names.
 //!
 //! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in
-//! `event-rings/` on a hugetlbfs mount with 2 MiB pages: on the first such mount to which this process may write. If
-//! there is no such mount, or the pool of huge pages is empty, rings are made in `/dev/shm/event-rings/`. A ring
-//! without huge pages works, but more slowly, so its maker gets a warning and no error. Readers search the same
-//! directories in the same order.
+//! `event-rings/` on a hugetlbfs mount with 2 MiB pages: on the first such mount where this process may make files, and
+//! nobody else may replace them. (The published daemon makes this directory with the mode that the umask gives, and
+//! with many umasks the group may replace files.) If there is no such mount, or the pool of huge pages is empty, rings
+//! are made in `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly, so its maker gets a warning
+//! and no error. Readers search the same directories in the same order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::error::{ShmError, ShmErrorKind};
 use super::huge_pages::{HugePagePool, has_huge_pages, huge_page_mounts};
 use super::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
 use super::name::RingName;
 use super::paths;
+use super::trust;
 
 const FALLBACK: &str = "/dev/shm/event-rings";
 
@@ -103,22 +105,28 @@ impl RingDirectories {
                 warning = HugePageWarning::EmptyHugePagePool { mount: mount.clone() };
                 break;
             }
-            if is_usable(mount) {
-                return place(&mount.join(SUBDIRECTORY), false, None);
+            match check_usable(mount) {
+                Ok(()) => return place(&mount.join(SUBDIRECTORY), false, None),
+                Err(why) => warning = why,
             }
-            warning = HugePageWarning::MountNotWritable { mount: mount.clone() };
         }
         place(&self.fallback, true, Some(warning))
     }
 }
 
-/// Returns true if this process may make files in the mount's ring directory, or may make this directory if it is
-/// missing.
-fn is_usable(mount: &Path) -> bool {
+/// Checks that this process may make files in the mount's ring directory, and that nobody else can replace them there;
+/// or that it may make this directory if it is missing.
+fn check_usable(mount: &Path) -> Result<(), HugePageWarning> {
     let subdirectory = mount.join(SUBDIRECTORY);
-    let directory =
-        if paths::open(&subdirectory, OFlags::PATH | OFlags::DIRECTORY).is_ok() { &subdirectory } else { mount };
-    accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    let existing = paths::lstat(&subdirectory).ok();
+    if let Some(stat) = &existing {
+        trust::check_is_directory("use ring directory", stat, &subdirectory)
+            .and_then(|()| trust::check_directory("use ring directory", stat, &subdirectory))
+            .map_err(|refusal| HugePageWarning::DirectoryRefused { reason: refusal.to_string() })?;
+    }
+    let directory = if existing.is_some() { &subdirectory } else { mount };
+    accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(|_| HugePageWarning::MountNotWritable { mount: mount.to_path_buf() })
 }
 
 /// Returns the error for a name that no directory has.
@@ -182,6 +190,32 @@ mod tests {
                 Path::new("/dev/shm/event-rings/x")
             ]
         );
+    }
+
+    #[test]
+    fn a_directory_in_which_others_may_replace_rings_is_passed_over_with_a_warning() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let mount = tempfile::tempdir().unwrap();
+        let directory = mount.path().join(SUBDIRECTORY);
+        let place = || machine(&[mount.path().to_str().unwrap()], FULL_POOL).location_for_writing(&bare("x"));
+        std::fs::create_dir(&directory).unwrap();
+        for (mode, is_used) in [(0o750, true), (0o775, false), (0o757, false), (0o1775, true), (0o1777, true)] {
+            std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(mode)).unwrap();
+            let place = place();
+            assert_eq!(place.path.starts_with(&directory), is_used, "{mode:o}");
+            assert_eq!(place.warning.is_none(), is_used, "{mode:o}");
+            if let Some(warning) = place.warning {
+                let warning = warning.to_string();
+                assert!(warning.contains(directory.to_str().unwrap()) && warning.contains("may replace"), "{warning}");
+                assert!(place.path.starts_with(FALLBACK));
+            }
+        }
+        // A link is no ring directory, wherever it leads.
+        std::fs::remove_dir(&directory).unwrap();
+        std::os::unix::fs::symlink("/", &directory).unwrap();
+        assert!(place().path.starts_with(FALLBACK));
+        assert!(place().warning.is_some_and(|warning| warning.to_string().contains("it is a link or a file")));
     }
 
     #[test]

@@ -8,12 +8,15 @@
 //! | `owned` | owning and removing a ring file |
 //! | `memfd` | a ring without a name |
 //! | `nameless` | other files without a name |
+//! | `held` | files that processes have open, and that no directory has |
+//! | `note` | why this process records nothing, for those who look at it |
 //! | `open` | opening a ring file for reading |
 //! | `trust` | which owners of files are accepted |
 //! | `plan`, `page_size`, `reservation`, `mapping` | mapping a ring file, with the payload buffer twice |
 //! | `extents` | the parts of a sparse file that have data |
 //! | `sigbus` | surviving truncation of a mapped file |
 //! | `lock`, `write_lock`, `identity`, `liveness` | the writing process, and whether it lives |
+//! | `ending` | owners that are about to end |
 //! | `replacer` | the right to replace a file without an owner |
 //! | `descriptor` | file descriptors that the program may have closed |
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
@@ -35,12 +38,15 @@ mod create;
 mod descriptor;
 mod destination;
 mod directory;
+mod ending;
 mod errno;
 mod extents;
 mod fork_guard;
 mod handler_list;
 #[cfg(feature = "tracing")]
 mod hardware_counter;
+#[cfg(feature = "server")]
+mod held;
 mod huge_pages;
 mod identity;
 #[cfg(feature = "tracing")]
@@ -53,6 +59,8 @@ mod memfd;
 mod memory;
 #[cfg(feature = "snapshot")]
 mod nameless;
+#[cfg(any(feature = "server", feature = "tracing"))]
+mod note;
 mod open;
 mod owned;
 mod page_size;
@@ -80,6 +88,8 @@ mod write_lock;
 pub use create::{UnpublishedFile, create};
 pub use directory::RingDirectories;
 pub use fork_guard::ForkGuard;
+#[cfg(feature = "server")]
+pub use held::HeldFile;
 pub use huge_pages::{HugePagePool, huge_page_mounts};
 #[cfg(feature = "tracing")]
 pub(crate) use instructions::InstructionCounter;
@@ -92,6 +102,8 @@ pub use memfd::create_memfd;
 pub use nameless::nameless_file;
 #[cfg(feature = "capture")]
 pub(crate) use nameless::nameless_memory;
+#[cfg(feature = "tracing")]
+pub(crate) use note::leave_note;
 pub use open::RingFile;
 pub use owned::OwnedRingFile;
 #[cfg(feature = "capture")]

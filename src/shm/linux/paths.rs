@@ -25,6 +25,12 @@ pub(super) fn stat(path: &Path) -> Result<Stat, Errno> {
     rustix::fs::stat(path)
 }
 
+/// Returns the facts about what is at the path. Does not follow a link that is there.
+#[inline(never)]
+pub(super) fn lstat(path: &Path) -> Result<Stat, Errno> {
+    rustix::fs::lstat(path)
+}
+
 /// Makes a directory in a directory that exists.
 #[inline(never)]
 pub(super) fn make_directory(path: &Path, mode: u32) -> Result<(), Errno> {

@@ -37,6 +37,21 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
     )
 }
 
+/// Returns the error for a link or a file in the place of a ring directory.
+pub(super) fn not_a_directory(operation: &'static str, path: &Path) -> ShmError {
+    ShmError::new(ShmErrorKind::NotFound, operation, "it is a link or a file, not a directory")
+        .at(path)
+        .mend("remove it, or set EVENTRING_DIR to a directory")
+}
+
+/// Checks that this is a directory itself, and no link to one.
+pub(super) fn check_is_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => Ok(()),
+        _ => Err(not_a_directory(operation, path)),
+    }
+}
+
 /// Checks that no other user can replace files in the directory. The directory must belong to this user or to root. If
 /// its group or every user may write to it, it must have the sticky bit.
 pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {

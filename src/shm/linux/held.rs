@@ -1,0 +1,102 @@
+//! Files that processes have open, and that no directory has: rings whose files were removed, and notes.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
+use rustix::io::pread;
+
+use super::note;
+use super::paths;
+
+/// A file that a process has open for writing, and that no directory has. All that is known of it comes from that
+/// process, and may be anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldFile {
+    /// The process, by its number in this pid namespace.
+    pub pid: u32,
+    /// The path by which the file can be opened while the process has it open: `/proc/PID/fd/N`.
+    pub path: PathBuf,
+    /// The path that the file had before it was removed. A file in memory has `/memfd:NAME`.
+    pub was_at: PathBuf,
+}
+
+impl HeldFile {
+    /// Returns the files that the process has open for writing and that no directory has, or those of all processes.
+    /// Leaves out processes into which this user may not look, and programs that only read.
+    #[must_use]
+    pub fn of(pid: Option<u32>) -> Vec<Self> {
+        pid.map_or_else(processes, |pid| vec![pid]).into_iter().flat_map(of_process).collect()
+    }
+
+    /// Opens the file for reading.
+    ///
+    /// # Errors
+    /// Returns an error if the process has closed the file or has ended, or if this user may not open it.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        // The process may have put another file in its place meanwhile, so the opening must not wait for anything.
+        Ok(paths::open(&self.path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?)
+    }
+
+    /// Returns the text of the file if it is a note that [`leave_note`](super::note::leave_note) has left.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        if self.was_at.to_str()?.strip_prefix("/memfd:")? != note::NAME {
+            return None;
+        }
+        let file = self.open().ok()?;
+        let mut text = vec![0; note::BYTES_MAX];
+        let read = pread(&file, &mut text, 0).ok()?;
+        Some(String::from_utf8_lossy(&text[..read]).into_owned())
+    }
+}
+
+/// Returns the ids of all processes that the system shows.
+fn processes() -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn of_process(pid: u32) -> Vec<HeldFile> {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let mut seen = HashSet::new();
+    let mut file = |path: PathBuf| {
+        let target = path.read_link().ok()?;
+        let was_at = PathBuf::from(target.to_str()?.strip_suffix(" (deleted)")?);
+        // The mode of the link says for what the file is open. Files that are not regular are left out, because
+        // opening a pipe or a device can have effects.
+        let is_writable = path.symlink_metadata().ok()?.permissions().mode() & 0o200 != 0;
+        let metadata = path.metadata().ok()?;
+        let is_new = is_writable && metadata.is_file() && seen.insert((metadata.dev(), metadata.ino()));
+        is_new.then_some(HeldFile { pid, path, was_at })
+    };
+    entries.flatten().filter_map(|entry| file(entry.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_removed_file_is_found_if_it_is_open_for_writing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ring");
+        let writer = File::create(&path).unwrap();
+        let reader = File::open(&path).unwrap();
+        let held = || {
+            let of_this = HeldFile::of(Some(std::process::id()));
+            of_this.into_iter().filter(|file| file.was_at == path).count()
+        };
+        assert_eq!(held(), 0, "it has its name");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(held(), 1);
+        assert!(HeldFile::of(None).iter().any(|file| file.was_at == path && file.note().is_none()));
+        drop(writer);
+        assert_eq!(held(), 0, "a reader has it open");
+        drop(reader);
+    }
+}
