@@ -26,6 +26,8 @@ pub(super) struct Outline {
     /// The times of the first and of the last event.
     pub(super) first_nanos: u64,
     pub(super) last_nanos: u64,
+    /// The last time at which each process is known to have lived.
+    pub(super) end_nanos: Vec<u64>,
 }
 
 /// The facts about one process. Span slices have the ids and spans the numbers that a replay gives them.
@@ -92,20 +94,23 @@ pub(super) struct OutlinePass {
     losses: LossCollector,
     /// The spans of each process that had not ended long before the end of the pass.
     remaining: Vec<Vec<Span>>,
+    end_nanos: Vec<u64>,
 }
 
 impl OutlinePass {
     pub(super) fn new(recording: &CaptureRecording<'_>, view: View) -> Self {
         let processes = recording.processes().iter().map(|_| ProcessPass::new(view)).collect();
         let losses = LossCollector::new(recording.capture.rings().len());
-        Self { view, processes, losses, remaining: recording.processes().iter().map(|_| Vec::new()).collect() }
+        let remaining = recording.processes().iter().map(|_| Vec::new()).collect();
+        Self { view, processes, losses, remaining, end_nanos: Vec::new() }
     }
 
     /// Takes the slices that are open at the end of the pass. Returns the times of the first and of the last event.
     pub(super) fn end(&mut self, end: &PassEnd) -> (u64, u64) {
-        for (process, replay) in self.processes.iter_mut().zip(&end.replays) {
-            process.end_slices(replay, end.last_nanos);
+        for ((process, replay), end_nanos) in self.processes.iter_mut().zip(&end.replays).zip(&end.end_nanos) {
+            process.end_slices(replay, *end_nanos);
         }
+        self.end_nanos.clone_from(&end.end_nanos);
         (end.first_nanos, end.last_nanos)
     }
 
@@ -131,7 +136,7 @@ impl OutlinePass {
         };
         let processes = self.processes.into_iter().map(finished).collect();
         let losses = self.losses.finish(recording, first_nanos, last_nanos);
-        Outline { processes, losses, counts, first_nanos, last_nanos }
+        Outline { processes, losses, counts, first_nanos, last_nanos, end_nanos: self.end_nanos }
     }
 }
 
@@ -240,9 +245,9 @@ impl ProcessPass {
         }
     }
 
-    fn end_slices(&mut self, replay: &SpanReplay, last_nanos: u64) {
+    fn end_slices(&mut self, replay: &SpanReplay, end_nanos: u64) {
         for slice in replay.open_slices() {
-            if replay.may_have_ended(slice, last_nanos) {
+            if replay.may_have_ended(slice, end_nanos) {
                 self.outline.lost_slices.insert(slice.id, slice.last_seen_epoch_nanos);
             } else {
                 self.outline.open_slices.insert(slice.id);

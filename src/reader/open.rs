@@ -1,5 +1,6 @@
 //! Opening rings.
 
+use super::end::SignOfLife;
 use super::error::{ReaderError, ReaderErrorKind};
 use super::handle::Reader;
 use super::source::Source;
@@ -207,6 +208,7 @@ impl ReaderOptions {
             served_by: None,
             was_awaited: false,
             finished,
+            sign_of_life: SignOfLife::default(),
         };
         source.state();
         Ok(source)

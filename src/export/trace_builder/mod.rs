@@ -213,6 +213,7 @@ impl TraceBuilder<'_> {
             self.sample_grain(grain_start_nanos)?;
         }
         self.end_lost_spans()?;
+        self.end_open_slices();
         self.losses()?;
         self.writer.finish()
     }
