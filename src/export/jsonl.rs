@@ -203,7 +203,7 @@ impl LineWriter<'_> {
         text.key("slices");
         text.raw(b"[");
         let slices = std::mem::take(&mut self.slices[process_index]);
-        let written = self.slices(&slices, &of_span);
+        let written = self.slices(&slices, &of_span, span.closed.as_ref().map(|closed| closed.epoch_nanos));
         self.slices[process_index] = slices;
         written?;
         self.text.raw(b"]");
@@ -212,13 +212,21 @@ impl LineWriter<'_> {
         self.end_line()
     }
 
-    fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices) -> io::Result<()> {
+    /// Writes the slices of a span. If it was closed, they end with the close at the latest.
+    fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices, closed_nanos: Option<u64>) -> io::Result<()> {
         for slice in slices.iter(of_span) {
+            let end_nanos = match (slice.end_nanos, closed_nanos) {
+                (Some(end), Some(closed)) => Some(end.min(closed)),
+                (end, closed) => end.or(closed),
+            };
             self.text.comma();
             self.text.begin();
             self.thread(slice.thread)?;
             self.text.member("start_ns", &slice.start_nanos)?;
-            self.text.member("end_ns", &slice.end_nanos)?;
+            self.text.member("end_ns", &end_nanos)?;
+            if slice.end_nanos.is_none() && closed_nanos.is_some() {
+                self.text.member("exit_missing", &true)?;
+            }
             self.text.end();
             self.pass_on()?;
         }

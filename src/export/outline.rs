@@ -46,8 +46,8 @@ pub(super) struct ProcessOutline {
     pub(super) starts: IdMap<u64, SpanStart>,
     /// The spans without a close.
     pub(super) ends: IdMap<u64, SpanEnd>,
-    /// The busy times of spans that threads left after the close.
-    pub(super) busy_nanos: IdMap<u64, u64>,
+    /// The span slices that end with the close of their span, because their exit never came.
+    pub(super) missing_exits: BitSet,
     pub(super) flows: Flows,
 }
 
@@ -144,8 +144,6 @@ struct ProcessPass {
     outline: ProcessOutline,
     flows: FlowFinder,
     spans_seen: u64,
-    /// The closed spans that threads have left after the close, while the replay still has them.
-    left_after_close: HashSet<SpanId>,
 }
 
 impl Pass for OutlinePass {
@@ -176,12 +174,7 @@ impl Pass for OutlinePass {
 
 impl ProcessPass {
     fn new(view: View) -> Self {
-        Self {
-            outline: ProcessOutline::default(),
-            flows: FlowFinder::new(view),
-            spans_seen: 0,
-            left_after_close: HashSet::new(),
-        }
+        Self { outline: ProcessOutline::default(), flows: FlowFinder::new(view), spans_seen: 0 }
     }
 
     fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
@@ -192,20 +185,8 @@ impl ProcessPass {
             }
         }
         match step {
-            SpanStep::SliceEnded(taken) => {
-                self.take_slice(taken);
-                if replay.get(taken.slice.span).is_some_and(|span| !span.is_open()) {
-                    self.left_after_close.insert(taken.slice.span);
-                }
-            }
+            SpanStep::SliceEnded(taken) => self.take_slice(taken),
             SpanStep::Closed { cut, .. } => cut.iter().for_each(|taken| self.take_slice(taken)),
-            // The close may have cut the slice that this record ends.
-            SpanStep::Updated(span)
-                if record.event == Some(PerfEvent::SpanExit)
-                    && replay.get(*span).is_some_and(|span| !span.is_open()) =>
-            {
-                self.left_after_close.insert(*span);
-            }
             _ => {}
         }
         self.flows.record(record, step, replay);
@@ -219,9 +200,6 @@ impl ProcessPass {
 
     fn closed(&mut self, span: &Span, replay: &SpanReplay, view: View) {
         self.end(span);
-        if self.left_after_close.remove(&span.id) {
-            self.outline.busy_nanos.insert(span.number, span.counted_busy_nanos());
-        }
         if let (true, Some(parent)) = (view.has_spans(), span.parent) {
             // A parent that is not in the replay any more was closed before.
             let parent = replay.get(parent).map(SpanInterval::of);
@@ -229,9 +207,10 @@ impl ProcessPass {
         }
     }
 
-    /// Notes what is known of the beginning of a span, and forgets the span.
+    /// Notes what is known of the beginning of a span, and which of its slices have no exit. Forgets the span.
     fn end(&mut self, span: &Span) {
         self.flows.forget(span);
+        span.missing_exits().iter().for_each(|taken| self.outline.missing_exits.insert(taken.slice.id));
         if let Some(start) = self.outline.starts.get_mut(&span.number) {
             start.nanos = span.start_epoch_nanos();
             start.is_known = span.created.is_some();
@@ -264,8 +243,6 @@ impl ProcessPass {
                 let lost_nanos = span.is_end_lost.then_some(span.last_seen_epoch_nanos.max(span.start_epoch_nanos()));
                 let busy_nanos = span.known_busy_nanos();
                 self.outline.ends.insert(span.number, SpanEnd { lost_nanos, busy_nanos });
-            } else if self.left_after_close.contains(&span.id) {
-                self.outline.busy_nanos.insert(span.number, span.counted_busy_nanos());
             }
             if let (true, Some(parent)) = (view.has_spans(), span.parent) {
                 self.nest(span, by_id.get(&parent).copied());
@@ -279,9 +256,9 @@ impl ProcessPass {
 
     fn kept_bytes(&self) -> u64 {
         let outline = &self.outline;
-        let exceptions = outline.starts.len() + outline.busy_nanos.len() + self.left_after_close.len();
-        let bits = outline.overlapping.kept_bytes().saturating_add(outline.outside_parent.kept_bytes());
-        (exceptions as u64 * 128).saturating_add(bits).saturating_add(self.flows.kept_bytes())
+        let bits = [&outline.overlapping, &outline.outside_parent, &outline.missing_exits].map(BitSet::kept_bytes);
+        let bits = bits.into_iter().fold(0, u64::saturating_add);
+        (outline.starts.len() as u64 * 128).saturating_add(bits).saturating_add(self.flows.kept_bytes())
     }
 }
 

@@ -83,13 +83,13 @@ impl TraceBuilder<'_> {
         whole.end_nanos = Some(end_nanos);
         whole.has_ended = true;
         process.rows.end(whole.row, whole.number, end_nanos);
-        let WholeSlice { id: slice, track, number, shown, .. } = *whole;
+        let WholeSlice { id: slice, track, shown, .. } = *whole;
         let mut args = Args::default();
         span.push_rest(shown, &mut args);
-        let busy_nanos = self.outline.processes[process_index].busy_nanos.get(&number).copied();
-        let counted = || replay.get(id).map_or(0, |span| span.counted_busy_nanos());
-        args.push("busy_ns", ArgValue::Uint(busy_nanos.unwrap_or_else(counted)));
-        args.push_instructions(replay.get(id).and_then(|span| span.instructions));
+        let replayed = replay.get(id);
+        args.push("busy_ns", ArgValue::Uint(replayed.map_or(0, |span| span.counted_busy_nanos())));
+        let whole = replayed.filter(|span| span.missing_exits().is_empty());
+        args.push_instructions(whole.and_then(|span| span.instructions));
         self.writer.end(track, slice, end_nanos, &args)
     }
 
