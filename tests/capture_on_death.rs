@@ -1,5 +1,6 @@
-//! The file that `eventring capture --on death` writes lists exactly the spans that were open when the program was
-//! killed, in the middle of its work.
+//! The death of a program. The file that `eventring capture --on death` writes lists exactly the spans that were open
+//! when the program was killed, in the middle of its work. The time of a death is an interval that contains it: whoever
+//! looks later knows only the last event and that the program is dead now; whoever watched knows more.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -8,12 +9,14 @@ mod triggers;
 
 use child::{Talk, part, place, play, say};
 use eventring::tracing::try_init;
-use program::{argument, directory};
+use program::{Live, argument, directory, run};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::process::Child;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::{info, info_span};
 use triggers::{checked, count, open_spans, result, watch_before};
 
@@ -137,4 +140,144 @@ fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
         open += truth.open.len();
     }
     assert!(open > 0, "no span was open at any death");
+}
+
+/// The time for which the program is idle in its open span before it is killed.
+const IDLE: Duration = Duration::from_millis(1500);
+
+fn idle() -> ! {
+    let _recording = try_init(format!("{}:15:21", place().display())).unwrap();
+    info_span!("short").in_scope(|| info!("before"));
+    let _connection = info_span!("connection").entered();
+    say(now());
+    loop {
+        std::thread::park();
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+/// Kills a program. Returns the times before and after its death.
+fn kill(child: &mut Child) -> (u64, u64) {
+    let before = now();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (before, now())
+}
+
+/// Returns the bounds of an end that an object of JSON states, which must contain the time of the death.
+fn interval(object: &Value, (killed, gone): (u64, u64)) -> (u64, u64) {
+    let [after, before] = ["ended_after_ns", "ended_before_ns"].map(|name| count(object, name));
+    // The clocks of two programs differ by little.
+    let slack = 1_000_000;
+    assert!(after <= gone + slack && killed <= before + slack, "{after} to {before}, killed {killed} to {gone}");
+    (after, before)
+}
+
+fn span<'v>(spans: &'v Value, name: &str) -> &'v Value {
+    spans.as_array().unwrap().iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {spans}"))
+}
+
+const LATER: &str = "who_looks_after_a_death_states_an_interval_that_contains_it";
+
+#[test]
+fn who_looks_after_a_death_states_an_interval_that_contains_it() {
+    if part().is_some() {
+        idle();
+    }
+    let directory = directory();
+    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let mut talk = Talk::with(play(LATER, "idle", &ring));
+    let opened: u64 = talk.hear().parse().unwrap();
+    std::thread::sleep(IDLE);
+    let killed = kill(&mut talk.child);
+    let idle_nanos = killed.0 - opened;
+    // The age of the open span is at least that at the last event, and at most that at the time of the look.
+    let check_age = |span: &Value| {
+        assert!(count(span, "age_ns") <= idle_nanos && idle_nanos <= count(span, "age_max_ns"), "{span}");
+    };
+    let captured = run(&["capture", argument(&ring), "-o", argument(&file), "--json"]).json();
+    assert_eq!((&captured["reason"], &captured["died"]), (&"writers_ended".into(), &true.into()));
+    interval(&captured["rings"][0], killed);
+    for name in [&ring, &file] {
+        let opened = run(&["open", argument(name), "--json"]).json();
+        check_age(span(&opened["spans"], "connection"));
+        let program = &opened["programs"][0];
+        let (after, before) = interval(program, killed);
+        assert_eq!(program["state"], "died");
+        assert!(before - after >= idle_nanos - 100_000_000, "{program}");
+        let text = run(&["open", argument(name)]).out;
+        assert!(text.contains("died between ") && text.contains(" ≥ "), "{text}");
+        let old = ["open", argument(name), "--json", "--min-age", "1s"];
+        assert_eq!(run(&old).json()["spans"].as_array().unwrap().len(), 1, "it may be as old");
+        let old = ["open", argument(name), "--json", "--min-age", "1h"];
+        assert_eq!(run(&old).json()["spans"].as_array().unwrap().len(), 0, "it cannot be as old");
+    }
+    let top = run(&["top", argument(&ring), "--once", "--json"]).json();
+    interval(&top["programs"][0], killed);
+    let text = run(&["capture", argument(&ring), "-o", argument(&file), "--force"]).err;
+    assert!(text.contains("died") && !text.contains("has ended"), "{text}");
+    for verb in ["info", "list"] {
+        let place = if verb == "info" { &ring } else { directory.path() };
+        let told = run(&[verb, argument(place), "--json"]).json();
+        interval(if verb == "info" { &told } else { &told["rings"][0] }, killed);
+    }
+    let watched = run(&["watch", argument(&ring), "--utc"]);
+    assert!(watched.err.contains("its program died between "), "{watched:?}");
+}
+
+const ATTACHED: &str = "a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last_event";
+
+#[test]
+fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last_event() {
+    if part().is_some() {
+        idle();
+    }
+    let directory = directory();
+    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let live = Live::start(&["capture", argument(&ring), "--wait", "-o", argument(&file), "--json"]);
+    let mut talk = Talk::with(play(ATTACHED, "idle", &ring));
+    let opened: u64 = talk.hear().parse().unwrap();
+    std::thread::sleep(IDLE);
+    let killed = kill(&mut talk.child);
+    let captured: Value = serde_json::from_str(&live.end().out).unwrap();
+    let told = interval(&captured["rings"][0], killed);
+    assert!(told.0 - opened >= 500_000_000, "the capture looks ten times a second: {captured}");
+    // All who read the capture say the same.
+    let listed = run(&["open", argument(&file), "--json"]).json();
+    assert_eq!(interval(&listed["programs"][0], killed), told);
+    let least = count(span(&listed["spans"], "connection"), "age_ns");
+    assert!((500_000_000..=killed.1 - opened + 10_000_000).contains(&least), "{listed}");
+    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let connection = lines.iter().find(|line| line["name"] == "connection").unwrap();
+    // It was created a moment before `opened`, and the thread was in it until the end.
+    assert!(count(connection, "busy_ns").abs_diff(least) < 1_000_000, "{connection} {least}");
+    let of_process = &lines.last().unwrap()["processes"][0];
+    assert_eq!((interval(of_process, killed), &of_process["state"]), (told, &"died".into()));
+}
+
+const TRIGGERS: &str = "a_death_is_not_dated_before_a_trigger_that_came_before_it";
+
+#[test]
+fn a_death_is_not_dated_before_a_trigger_that_came_before_it() {
+    if part().is_some() {
+        idle();
+    }
+    let directory = directory();
+    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let old = "span=connection open>500ms";
+    let live = watch_before(&ring, &["--on", old, "--on", "death", "--after", "0", "-o", argument(&names)]);
+    let mut talk = Talk::with(play(TRIGGERS, "idle", &ring));
+    talk.hear();
+    std::thread::sleep(IDLE);
+    let killed = kill(&mut talk.child);
+    let result = result(&live.end());
+    let [first, second] = result["files"].as_array().unwrap().as_slice() else { panic!("{result:#}") };
+    let [(_, first), (_, second)] = [first, second].map(checked);
+    assert_eq!((&first["reason"], &second["reason"]), (&old.into(), &"death".into()));
+    assert!(count(&second, "epoch_nanos") >= count(&first, "epoch_nanos"), "{first:#} {second:#}");
+    let (after, _) = interval(&second, killed);
+    assert_eq!(count(&second, "epoch_nanos"), after);
 }

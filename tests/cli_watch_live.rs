@@ -84,7 +84,15 @@ fn a_killed_writer_ends_it_too() {
     writer.child.kill().unwrap();
     let run = live.end();
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
-    assert!(run.err.ends_with(" · its program died; the ring is left\n"), "{run:?}");
+    assert!(without_times(&run.err).ends_with(" · its program died; the ring is left\n"), "{run:?}");
+}
+
+/// Leaves out the times between which a program died.
+fn without_times(text: &str) -> String {
+    let Some((before, rest)) = text.split_once(" between ") else { return text.to_owned() };
+    let (times, after) = rest.split_once("; ").unwrap();
+    assert!(times.contains(" and "), "{text}");
+    format!("{before}; {after}")
 }
 
 #[test]
@@ -118,13 +126,13 @@ fn the_cause_of_a_rings_end_is_reported() {
         }
         let run = live.end();
         assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
-        format!("{part}: {}", run.err.trim_end().rsplit_once(" · ").unwrap().1)
+        format!("{part}: {}", without_times(run.err.trim_end().rsplit_once(" · ").unwrap().1))
     });
     insta::assert_snapshot!(reported.join("\n"), @r"
     exit: ended and removed by its program
     kept: ended by its program
     killed: its program died; the ring is left
-    killed and removed: its program died, and the ring was removed
+    killed and removed: its program died; the ring was removed
     ");
 }
 

@@ -10,9 +10,15 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use program::run;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+use tracing::{Dispatch, Span, info_span};
+use tracing_subscriber::layer::SubscriberExt as _;
 
 const WORKERS: u64 = 4;
 const TASKS_EACH: u64 = 200;
@@ -206,5 +212,138 @@ fn counts_and_durations_are_the_same_in_every_format() {
                 }
             }
         }
+    }
+}
+
+/// Records a span that one thread enters, and another one exits and closes, as if a guard were held while a task moves
+/// to another thread. The first thread never exits the span and goes on. Also records normal spans.
+fn record_moved(dispatch: &Dispatch) {
+    let (to_other, from_first) = mpsc::channel::<Span>();
+    let (to_first, from_other) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let _default = tracing::dispatcher::set_default(dispatch);
+            let moved = from_first.recv().unwrap();
+            moved.with_subscriber(|(id, dispatch)| dispatch.exit(id));
+            std::thread::sleep(Duration::from_millis(2));
+            drop(moved);
+            to_first.send(()).unwrap();
+        });
+        scope.spawn(move || {
+            let _default = tracing::dispatcher::set_default(dispatch);
+            let moved = info_span!("moved");
+            moved.with_subscriber(|(id, dispatch)| dispatch.enter(id));
+            info_span!("inside").in_scope(|| std::thread::sleep(Duration::from_millis(1)));
+            to_other.send(moved).unwrap();
+            from_other.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(6));
+            info_span!(parent: None, "normal").in_scope(|| std::thread::sleep(Duration::from_millis(1)));
+        });
+    });
+}
+
+fn named<'v>(all: &'v [Value], kind: &str, name: &str) -> &'v Value {
+    let mut found = all.iter().filter(|it| it[kind] == name || it[kind]["stringValue"] == name);
+    let first = found.next().unwrap_or_else(|| panic!("no {name}: {all:#?}"));
+    assert!(found.next().is_none(), "{name} is there twice: {all:#?}");
+    first
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Returns the length of the only slice of this name in a file of speedscope.
+fn in_speedscope(file: &Path, name: &str) -> u64 {
+    let profiles: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let frames = profiles["shared"]["frames"].as_array().unwrap();
+    assert!(frames.iter().all(|frame| !frame["name"].as_str().unwrap().contains("(open)")), "{frames:?}");
+    let frame = frames.iter().position(|frame| frame["name"] == name).unwrap();
+    let events = profiles["profiles"].as_array().unwrap().iter().flat_map(|it| it["events"].as_array().unwrap());
+    let of_frame = events.filter(|event| event["frame"] == frame).map(|event| number(&event["at"]));
+    let [begin, end] = of_frame.collect::<Vec<_>>()[..] else { panic!("{profiles}") };
+    end - begin
+}
+
+#[test]
+fn a_span_that_moved_to_another_thread_has_the_same_times_in_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for kind in ["subscriber", "layer"] {
+        let (ring, capture) = (path(kind), path(&format!("{kind}.evc")));
+        let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).keep(true).build().unwrap();
+        let dispatch = match kind {
+            "subscriber" => Dispatch::new(RecorderSubscriber::new(recorder.clone())),
+            _ => Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone()))),
+        };
+        record_moved(&dispatch);
+        drop((dispatch, recorder));
+        assert_eq!(run(&["capture", text(&ring), "-o", text(&capture), "--json"]).json()["lost"], 0);
+        let export = |format: &str, view: &str| {
+            let file = path(&format!("{kind}.{view}.{format}"));
+            let run = run(&["export", text(&capture), "--format", format, "--view", view, "-o", text(&file)]);
+            assert_eq!(run.code, Some(0), "{run:?}");
+            file
+        };
+
+        let lines: Vec<Value> = run(&["export", text(&capture), "--format", "jsonl"]).json_lines();
+        let spans: Vec<Value> = lines.into_iter().filter(|line| line["type"] == "span").collect();
+        let mut busy = BTreeMap::new();
+        for (name, is_moved) in [("moved", true), ("inside", false), ("normal", false)] {
+            let span = named(&spans, "name", name);
+            assert_eq!((&span["open"], &span["may_have_losses"]), (&false.into(), &false.into()), "{kind} {span:#}");
+            let [slice] = span["slices"].as_array().unwrap().as_slice() else { panic!("{kind} {span:#}") };
+            assert_eq!(slice["exit_missing"], if is_moved { true.into() } else { Value::Null }, "{kind} {span:#}");
+            assert_eq!(slice["end_ns"] == span["end_ns"], is_moved, "{kind} {span:#}");
+            busy.insert(name, number(&slice["end_ns"]) - number(&slice["start_ns"]));
+            assert_eq!(number(&span["busy_ns"]), busy[name], "{kind} {name}");
+            assert!(busy[name] <= number(&span["duration_ns"]), "{kind} {name}");
+        }
+
+        let summary = run(&["summary", text(&capture), "--json"]).json();
+        let otlp = run(&["export", text(&capture), "--format", "otlp-json", "-o", "-"]).json_lines();
+        let otlp: Vec<Value> = otlp
+            .iter()
+            .flat_map(|request| request["resourceSpans"].as_array().unwrap())
+            .flat_map(|of_process| of_process["scopeSpans"].as_array().unwrap())
+            .flat_map(|scope| scope["spans"].as_array().unwrap().clone())
+            .collect();
+        let chrome: Value = serde_json::from_slice(&std::fs::read(export("chrome", "thread")).unwrap()).unwrap();
+        let chrome: Vec<Value> = chrome["traceEvents"].as_array().unwrap().clone();
+        let slices: Vec<Value> = chrome.into_iter().filter(|event| event["ph"] == "X" || event["ph"] == "B").collect();
+        let folded = |view: &str, name: &str| {
+            let lines = std::fs::read_to_string(export("folded", view)).unwrap();
+            let of_name = lines.lines().filter_map(|line| line.rsplit_once(' '));
+            let of_name =
+                of_name.filter(|(stack, _)| stack.ends_with(name)).map(|(_, nanos)| nanos.parse::<u64>().unwrap());
+            of_name.sum::<u64>()
+        };
+        let speedscope = export("speedscope", "thread");
+        let perfetto = consumers::read("perfetto_slices.py", &export("perfetto", "thread")).map(|it| durations(&it));
+        for (name, busy) in &busy {
+            let span = named(&spans, "name", name);
+            let counted = named(summary["spans"].as_array().unwrap(), "name", name);
+            let totals = [&counted["busy_ns"], &counted["total_ns"], &counted["count"]].map(number);
+            assert_eq!(totals, [*busy, number(&span["duration_ns"]), 1], "{kind} {name}");
+            let of_otlp = named(&otlp, "name", name);
+            let attributes = of_otlp["attributes"].as_array().unwrap();
+            let of_busy = &named(attributes, "key", "eventring.busy_ns")["value"]["intValue"];
+            assert_eq!(of_busy, &busy.to_string(), "{kind} {of_otlp}");
+            let is_marked = attributes.iter().any(|attribute| attribute["key"] == "eventring.exit_missing");
+            assert_eq!(is_marked, *name == "moved", "{kind} {of_otlp}");
+            let slice = named(&slices, "name", name);
+            let nanos = (slice["dur"].as_f64().unwrap() * 1000.0).round() as u64;
+            assert_eq!((&slice["ph"], nanos), (&"X".into(), *busy), "{kind} {slice}");
+            assert_eq!(slice["args"]["exit"] == "missing", *name == "moved", "{kind} {slice}");
+            assert_eq!(in_speedscope(&speedscope, name), *busy, "{kind} {name}");
+            assert!(folded("span", name) <= number(&span["duration_ns"]), "{kind} {name}");
+            if let Some(perfetto) = &perfetto {
+                assert_eq!(perfetto[&number(&span["id"])], [*busy], "{kind} {name}");
+            }
+        }
+        assert_eq!(folded("thread", "moved"), busy["moved"] - busy["inside"], "{kind}");
+        assert_eq!(folded("thread", "normal"), busy["normal"], "{kind}");
+        let opened = run(&["open", text(&ring), "--json"]).json();
+        assert_eq!(opened["spans"].as_array().unwrap().len(), 0, "{kind} {opened:#}");
     }
 }

@@ -134,6 +134,7 @@ impl<'c> Cutter<'c> {
             stats.push(RingStats {
                 last_seqno: first_seqno.saturating_sub(1),
                 was_live: end.was_live,
+                end: end.end,
                 record_errors: end.record_errors,
                 table_losses: end.table_losses,
                 ..RingStats::default()

@@ -2,6 +2,7 @@
 
 use super::stats::{CaptureStats, RingStats};
 use super::wire::{Bytes, put_u64};
+use crate::reader::RingEnd;
 
 /// The reason why a capture ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +48,14 @@ impl EndReason {
 
 /// Number of words that a ring's counts take in a file.
 const RING_WORDS: usize = 19;
+/// Number of words that a ring's end takes in addition, if it is known.
+const END_WORDS: usize = 2;
+
+/// Values of the word that says whether a ring's writer lived: it did not, it did, or its end follows.
+const NOT_LIVE: u64 = 0;
+const LIVE: u64 = 1;
+const ENDED: u64 = 2;
+const DIED: u64 = 3;
 
 /// The end of a capture file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,13 +80,21 @@ impl CaptureEnd {
         put_u64(&mut out, self.hurried_events);
         for ring in &self.stats.rings {
             let counts = [ring.events, ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads];
-            let rest = [ring.last_seqno, ring.unread, ring.was_live.into(), ring.record_errors];
+            let state = match ring.end {
+                Some(end) if end.has_died => DIED,
+                Some(_) => ENDED,
+                None if ring.was_live => LIVE,
+                None => NOT_LIVE,
+            };
+            let rest = [ring.last_seqno, ring.unread, state, ring.record_errors];
+            let end = ring.end.map(|end| [end.after_epoch_nanos, end.before_epoch_nanos]);
             let words = counts
                 .into_iter()
                 .chain(ring.missing_by_cause)
                 .chain(rest)
                 .chain(ring.table_losses)
-                .chain([ring.removed]);
+                .chain([ring.removed])
+                .chain(end.into_iter().flatten());
             words.for_each(|word| put_u64(&mut out, word));
         }
         out
@@ -90,9 +107,9 @@ impl CaptureEnd {
         Self { reason: next.reason, ended_epoch_nanos: next.ended_epoch_nanos, hurried_events, stats: self.stats }
     }
 
-    /// Returns the size in bytes of the encoded end of a file with this many rings.
+    /// Returns the largest size in bytes of the encoded end of a file with this many rings.
     pub(super) fn encoded_bytes(rings: usize) -> usize {
-        24 + rings * 8 * RING_WORDS
+        24 + rings * 8 * (RING_WORDS + END_WORDS)
     }
 
     /// Decodes the end of a capture file. Returns `None` if the bytes are damaged.
@@ -108,7 +125,11 @@ impl CaptureEnd {
                 *word = bytes.u64()?;
             }
             let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, c5, ..] = words;
-            let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans, removed] = words;
+            let [.., last_seqno, unread, state, record_errors, call_sites, threads, shards, spans, removed] = words;
+            let end = match state {
+                ENDED | DIED => Some(RingEnd::between(state == DIED, bytes.u64()?, bytes.u64()?)),
+                _ => None,
+            };
             stats.rings.push(RingStats {
                 events,
                 removed,
@@ -118,7 +139,8 @@ impl CaptureEnd {
                 missing_by_cause: [c0, c1, c2, c3, c4, c5],
                 last_seqno,
                 unread,
-                was_live: was_live != 0,
+                was_live: state == LIVE,
+                end,
                 record_errors,
                 table_losses: [call_sites, threads, shards, spans],
             });
@@ -142,14 +164,16 @@ mod tests {
             missing_by_cause: [5, 6, 7, 100, 1, 50],
             last_seqno: 8,
             unread: 9,
-            was_live: true,
+            was_live: false,
+            end: Some(RingEnd::between(true, 20, 21)),
             record_errors: 10,
             table_losses: [11, 12, 13, 14],
         };
-        let stats = CaptureStats { rings: vec![ring.clone(), RingStats::default(), ring] };
+        let live = RingStats { was_live: true, end: None, ..ring.clone() };
+        let stats = CaptureStats { rings: vec![ring, RingStats::default(), live] };
         let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, hurried_events: 5, stats };
         let bytes = end.encode();
-        assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3));
+        assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3) - 2 * 16, "a ring whose end is not known takes 19 words");
         assert_eq!(CaptureEnd::decode(&bytes), Some(end.clone()));
         assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1]), None);
         assert_eq!((end.stats.events(), end.stats.lost(), end.stats.given_up()), (2, 38, 200));

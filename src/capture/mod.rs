@@ -24,6 +24,7 @@
 //! | `tables` | the tables of call sites and threads |
 //! | `stats` | counts of each ring's events: captured, lost and so on |
 //! | `end` | the last block of a file: why the file ended, and the counts of its rings |
+//! | `process_end` | the end of a program, as its rings in a capture show it |
 //! | `write` | writing blocks, index and footer |
 //! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
 //! | `read_files` | the files that this program reads, and so never writes over |
@@ -80,6 +81,8 @@ mod overlaps;
 mod pace;
 pub(crate) mod parts;
 mod present;
+#[cfg(feature = "export")]
+mod process_end;
 mod read;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
 mod read_files;
@@ -124,6 +127,8 @@ pub use present::capture_now;
 pub(crate) use events::{ContentRef, RecordRef};
 #[doc(hidden)]
 pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile};
+#[cfg(feature = "export")]
+pub(crate) use process_end::CapturedLife;
 pub use read::CaptureFile;
 #[doc(hidden)]
 pub use read_files::ReadFiles;

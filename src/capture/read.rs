@@ -38,6 +38,9 @@ pub struct CaptureFile {
     /// The blocks of each ring, as far as the capture describes them. Only rings of execution events have blocks.
     pub(super) blocks_of_rings: Vec<Arc<SavedBlocks>>,
     pub(super) end: Option<CaptureEnd>,
+    /// The captures that are read together, if they are several: the index of the first ring of each, and the time of
+    /// its end.
+    pub(super) ends_of_captures: Vec<(u32, u64)>,
     pub(super) is_truncated: bool,
     pub(super) problems: Vec<String>,
     /// The other files that are read together with this one.
@@ -128,6 +131,7 @@ impl CaptureFile {
             catalogs: Vec::new(),
             blocks_of_rings: Vec::new(),
             end: None,
+            ends_of_captures: Vec::new(),
             is_truncated: false,
             problems: Vec::new(),
             later: Vec::new(),

@@ -124,6 +124,10 @@ impl CaptureFile {
         self.blocks_of_rings.append(&mut other.blocks_of_rings);
         self.end = match (self.end.take(), other.end.take()) {
             (Some(mut end), Some(its)) => {
+                if self.ends_of_captures.is_empty() {
+                    self.ends_of_captures.push((0, end.ended_epoch_nanos));
+                }
+                self.ends_of_captures.push((first_ring, its.ended_epoch_nanos));
                 end.stats.rings.extend(its.stats.rings.iter().cloned());
                 let stats = end.stats.clone();
                 let hurried_events = end.hurried_events.saturating_add(its.hurried_events);

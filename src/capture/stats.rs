@@ -1,7 +1,7 @@
 //! Counts of a capture: how many events of each ring it took, and how many it lost.
 
 use super::columns::{BlockRecords, RecordRange};
-use crate::reader::{Gap, GapCause, PayloadRead, Reader, RingState};
+use crate::reader::{Gap, GapCause, PayloadRead, Reader, RingEnd, RingState};
 use crate::tracing::CatalogLosses;
 
 /// Counts of one ring's events: captured, removed, lost, given up. In a capture's [summary](super::CaptureSummary),
@@ -32,6 +32,9 @@ pub struct RingStats {
     pub unread: u64,
     /// True if the writer was alive when the capture stopped.
     pub was_live: bool,
+    /// The end of the ring's recording, as the capture has seen it. `None` if the writer was alive, and in files of
+    /// earlier versions.
+    pub end: Option<RingEnd>,
     /// Events that became RECORD_ERROR, counted by the writer.
     pub record_errors: u64,
     /// Counts that the writer keeps in shard 0 of a perf recorder. The first three are of call sites, threads and
@@ -111,8 +114,8 @@ impl RingStats {
     /// Takes what is no sum from the counts of a later file.
     #[cfg(feature = "forward")]
     pub(super) fn with_state_of(self, later: &Self) -> Self {
-        let &Self { unread, was_live, record_errors, table_losses, .. } = later;
-        Self { unread, was_live, record_errors, table_losses, ..self }
+        let &Self { unread, was_live, end, record_errors, table_losses, .. } = later;
+        Self { unread, was_live, end, record_errors, table_losses, ..self }
     }
 
     pub(super) fn count_gap(&mut self, gap: Gap) {
@@ -133,6 +136,7 @@ impl RingStats {
             RingState::Truncated | RingState::NoMemory | RingState::Unreadable => reader.lock_owner_pid().is_some(),
             _ => false,
         };
+        self.end = reader.end();
         self.record_errors = info.extension.map_or(0, |extension| extension.record_errors);
         let losses = CatalogLosses::of(reader);
         self.table_losses = [losses.call_sites, losses.threads, losses.shards, losses.spans];

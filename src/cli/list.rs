@@ -9,8 +9,8 @@ use super::history::History;
 use super::paint::{DIM, WARNING};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 use super::servers::{self, ListedServer, SilentServer};
-use super::state::{json_name, short_word, writer};
-use eventring::reader::{Reader, ReaderErrorKind, RingState, shard_path};
+use super::state::{add_end, json_name, short_word, writer};
+use eventring::reader::{Reader, ReaderErrorKind, RingEnd, RingState, shard_path};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,8 @@ struct ListedRing {
     /// The path from which the file was removed while the program runs.
     removed_from: Option<PathBuf>,
     state: RingState,
+    /// The end of the recording; for a recorder, that of all shards together.
+    end: Option<RingEnd>,
     content_type: u16,
     content_name: String,
     /// The writer's process id, and whether this process lives: `Some(true)`, `Some(false)`, or `None` if that is not
@@ -137,6 +139,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
         file: Some(path.to_path_buf()),
         removed_from: None,
         state: reader.state(),
+        end: reader.end(),
         content_type: info.content_type,
         content_name: content_name(&info).to_owned(),
         writer: writer(&reader),
@@ -169,6 +172,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
                 found.file_bytes = found.file_bytes.saturating_add(bytes);
                 shards.push(shard);
             }
+            found.end = shards.iter().filter_map(Reader::end).reduce(RingEnd::and);
             found.history = History::of_shards(&shards, found.state == RingState::Live);
         }
     }
@@ -204,6 +208,7 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
                 file: None,
                 removed_from: None,
                 state: reader.state(),
+                end: reader.end(),
                 content_type: info.content_type,
                 content_name: content_name(&info).to_owned(),
                 writer: Some((pid, Some(true))),
@@ -261,7 +266,7 @@ fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
 }
 
 fn object(found: &ListedRing) -> Value {
-    json!({
+    let mut object = json!({
         "name": found.name,
         "instance_of": instance_of(&found.name),
         "file": found.file.as_ref().map(|file| file.to_string_lossy()),
@@ -282,7 +287,9 @@ fn object(found: &ListedRing) -> Value {
         "history_seconds": found.history.seconds,
         "history_seconds_when_full": found.history.seconds_when_full,
         "server": found.server.as_ref().map(|(object, _)| object),
-    })
+    });
+    add_end(&mut object, found.end);
+    object
 }
 
 /// Cuts a text that is too long for its column.

@@ -1,8 +1,10 @@
 //! The state of a ring in words, and its writer.
 
+use super::format::TimeFormat;
 use super::paint::{DIM, GOOD, WARNING};
 use anstyle::Style;
-use eventring::reader::{Reader, RingState};
+use eventring::reader::{Reader, RingEnd, RingState};
+use serde_json::{Value, json};
 
 /// Returns the name of a state in JSON.
 pub(super) fn json_name(state: RingState) -> &'static str {
@@ -30,6 +32,22 @@ pub(super) fn short_word(state: RingState) -> (Style, &'static str) {
         RingState::Unreadable => (WARNING, "damaged"),
         RingState::Unknown => (DIM, "unknown"),
     }
+}
+
+/// Returns an end in words: how, and between which times.
+pub(super) fn end_in_words(end: RingEnd, time: &TimeFormat) -> String {
+    let how = if end.has_died { "died" } else { "ended its recording" };
+    let [after, before] = [end.after_epoch_nanos, end.before_epoch_nanos].map(|nanos| time.date_and_time(nanos));
+    match end.after_epoch_nanos {
+        0 => format!("{how} before {before}"),
+        _ => format!("{how} between {after} and {before}"),
+    }
+}
+
+/// Adds what is known of an end to an object of JSON.
+pub(super) fn add_end(object: &mut Value, end: Option<RingEnd>) {
+    object["ended_after_ns"] = json!(end.map(|end| end.after_epoch_nanos));
+    object["ended_before_ns"] = json!(end.map(|end| end.before_epoch_nanos));
 }
 
 /// Returns the pid of the ring's writer, and whether the writer lives: `Some(true)`, `Some(false)`, or `None` if that

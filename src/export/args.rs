@@ -85,6 +85,12 @@ impl Args {
         }
     }
 
+    /// Adds the mark of a span or slice that was open at the end, and how long it lasted at least.
+    pub(super) fn push_open(&mut self, start_nanos: u64, end_nanos: u64) {
+        self.push("open", ArgValue::Bool(true));
+        self.push("open_at_least_ns", ArgValue::Uint(end_nanos.saturating_sub(start_nanos)));
+    }
+
     /// Adds the instructions of a span or slice, if they were counted.
     pub(super) fn push_instructions(&mut self, instructions: Option<SpanInstructions>) {
         if let Some(SpanInstructions { all, own, .. }) = instructions {

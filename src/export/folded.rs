@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 /// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in
 /// which it existed and none of its children did. In thread view, it is the time in which the span was the innermost
-/// span of a thread. An open span lasts until the end of the recording.
+/// span of a thread. An open span lasts until the last sign of life of its program.
 pub(super) fn write(
     recording: &CaptureRecording<'_>,
     ExportOptions { view, names, weight }: ExportOptions,
@@ -24,9 +24,9 @@ pub(super) fn write(
     let mut folder = SpanFolder::new(recording, view, names);
     let end = pass::run(recording, &mut folder)?;
     folder.end(&end);
-    let last_nanos = end.last_nanos;
+    let end_nanos = end.end_nanos.clone();
     let take = |process: usize, span: Span| {
-        folder.fold(process, &span, last_nanos);
+        folder.fold(process, &span, end_nanos[process]);
         Ok(())
     };
     let counts = end.finish(take).map_err(pass::write_error)?;
@@ -152,7 +152,7 @@ impl<'r> SpanFolder<'r> {
     /// Counts the spans that are open at the end of the pass.
     pub(super) fn end(&mut self, end: &PassEnd) {
         for (process_index, (process, replay)) in self.processes.iter_mut().zip(&end.replays).enumerate() {
-            process.count_all(end.last_nanos);
+            process.count_all(end.end_nanos[process_index]);
             process.find_stacks(&mut self.stacks, process_index, replay);
         }
     }

@@ -7,7 +7,7 @@ use super::pass::{self, Pass};
 use super::payloads;
 use super::recording::CaptureRecording;
 use super::ring_blocks::RingBlocks;
-use crate::capture::{CaptureError, RingRole};
+use crate::capture::{CaptureError, CapturedLife, RingRole};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::recording::PerDescription;
 use crate::recording::{EntryContent, RecordingEntry};
@@ -30,7 +30,10 @@ pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Re
     lines.line(&head(recording)).map_err(pass::write_error)?;
     let end = pass::run(recording, &mut lines)?;
     let counts = end.finish(|process, span| lines.span(process, &span)).map_err(pass::write_error)?;
-    lines.line(&foot(&counts)).and_then(|()| lines.out.write_all(&lines.text.0)).map_err(pass::write_error)?;
+    lines
+        .line(&foot(recording, &counts))
+        .and_then(|()| lines.out.write_all(&lines.text.0))
+        .map_err(pass::write_error)?;
     Ok(counts)
 }
 
@@ -60,13 +63,31 @@ fn head(recording: &CaptureRecording<'_>) -> Value {
     json!({ "type": "capture", "version": 1, "started_ns": recording.capture.started_epoch_nanos(), "rings": rings })
 }
 
-fn foot(counts: &ExportSummary) -> Value {
+fn foot(recording: &CaptureRecording<'_>, counts: &ExportSummary) -> Value {
+    let processes = recording.processes().iter();
+    let processes: Vec<Value> = processes.map(|process| life(*process, recording.capture.life_of(*process))).collect();
     json!({
         "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
         "lost_ends": counts.lost_ends, "slices": counts.slices,
         "events": counts.events, "typed_events": counts.typed_events, "counters": counts.counters,
         "markers": counts.markers, "lost": counts.lost,
         "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
+        "processes": processes,
+    })
+}
+
+/// Returns what is known of a program's end.
+fn life(process: u32, life: CapturedLife) -> Value {
+    let (state, before_nanos) = match life {
+        CapturedLife::Lived(_) => (Some("live"), None),
+        CapturedLife::Ended { end, is_how_known: false } => (None, Some(end.before_epoch_nanos)),
+        CapturedLife::Ended { end, .. } => {
+            (Some(if end.has_died { "died" } else { "ended" }), Some(end.before_epoch_nanos))
+        }
+        CapturedLife::Unknown => (None, None),
+    };
+    json!({
+        "process": process, "state": state, "ended_after_ns": life.until_nanos(), "ended_before_ns": before_nanos,
     })
 }
 
@@ -182,7 +203,7 @@ impl LineWriter<'_> {
         text.key("slices");
         text.raw(b"[");
         let slices = std::mem::take(&mut self.slices[process_index]);
-        let written = self.slices(&slices, &of_span);
+        let written = self.slices(&slices, &of_span, span.closed.as_ref().map(|closed| closed.epoch_nanos));
         self.slices[process_index] = slices;
         written?;
         self.text.raw(b"]");
@@ -191,13 +212,21 @@ impl LineWriter<'_> {
         self.end_line()
     }
 
-    fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices) -> io::Result<()> {
+    /// Writes the slices of a span. If it was closed, they end with the close at the latest.
+    fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices, closed_nanos: Option<u64>) -> io::Result<()> {
         for slice in slices.iter(of_span) {
+            let end_nanos = match (slice.end_nanos, closed_nanos) {
+                (Some(end), Some(closed)) => Some(end.min(closed)),
+                (end, closed) => end.or(closed),
+            };
             self.text.comma();
             self.text.begin();
             self.thread(slice.thread)?;
             self.text.member("start_ns", &slice.start_nanos)?;
-            self.text.member("end_ns", &slice.end_nanos)?;
+            self.text.member("end_ns", &end_nanos)?;
+            if slice.end_nanos.is_none() && closed_nanos.is_some() {
+                self.text.member("exit_missing", &true)?;
+            }
             self.text.end();
             self.pass_on()?;
         }

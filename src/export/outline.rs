@@ -26,6 +26,8 @@ pub(super) struct Outline {
     /// The times of the first and of the last event.
     pub(super) first_nanos: u64,
     pub(super) last_nanos: u64,
+    /// The last time at which each process is known to have lived.
+    pub(super) end_nanos: Vec<u64>,
 }
 
 /// The facts about one process. Span slices have the ids and spans the numbers that a replay gives them.
@@ -44,8 +46,8 @@ pub(super) struct ProcessOutline {
     pub(super) starts: IdMap<u64, SpanStart>,
     /// The spans without a close.
     pub(super) ends: IdMap<u64, SpanEnd>,
-    /// The busy times of spans that threads left after the close.
-    pub(super) busy_nanos: IdMap<u64, u64>,
+    /// The span slices that end with the close of their span, because their exit never came.
+    pub(super) missing_exits: BitSet,
     pub(super) flows: Flows,
 }
 
@@ -92,20 +94,23 @@ pub(super) struct OutlinePass {
     losses: LossCollector,
     /// The spans of each process that had not ended long before the end of the pass.
     remaining: Vec<Vec<Span>>,
+    end_nanos: Vec<u64>,
 }
 
 impl OutlinePass {
     pub(super) fn new(recording: &CaptureRecording<'_>, view: View) -> Self {
         let processes = recording.processes().iter().map(|_| ProcessPass::new(view)).collect();
         let losses = LossCollector::new(recording.capture.rings().len());
-        Self { view, processes, losses, remaining: recording.processes().iter().map(|_| Vec::new()).collect() }
+        let remaining = recording.processes().iter().map(|_| Vec::new()).collect();
+        Self { view, processes, losses, remaining, end_nanos: Vec::new() }
     }
 
     /// Takes the slices that are open at the end of the pass. Returns the times of the first and of the last event.
     pub(super) fn end(&mut self, end: &PassEnd) -> (u64, u64) {
-        for (process, replay) in self.processes.iter_mut().zip(&end.replays) {
-            process.end_slices(replay, end.last_nanos);
+        for ((process, replay), end_nanos) in self.processes.iter_mut().zip(&end.replays).zip(&end.end_nanos) {
+            process.end_slices(replay, *end_nanos);
         }
+        self.end_nanos.clone_from(&end.end_nanos);
         (end.first_nanos, end.last_nanos)
     }
 
@@ -131,7 +136,7 @@ impl OutlinePass {
         };
         let processes = self.processes.into_iter().map(finished).collect();
         let losses = self.losses.finish(recording, first_nanos, last_nanos);
-        Outline { processes, losses, counts, first_nanos, last_nanos }
+        Outline { processes, losses, counts, first_nanos, last_nanos, end_nanos: self.end_nanos }
     }
 }
 
@@ -139,8 +144,6 @@ struct ProcessPass {
     outline: ProcessOutline,
     flows: FlowFinder,
     spans_seen: u64,
-    /// The closed spans that threads have left after the close, while the replay still has them.
-    left_after_close: HashSet<SpanId>,
 }
 
 impl Pass for OutlinePass {
@@ -171,12 +174,7 @@ impl Pass for OutlinePass {
 
 impl ProcessPass {
     fn new(view: View) -> Self {
-        Self {
-            outline: ProcessOutline::default(),
-            flows: FlowFinder::new(view),
-            spans_seen: 0,
-            left_after_close: HashSet::new(),
-        }
+        Self { outline: ProcessOutline::default(), flows: FlowFinder::new(view), spans_seen: 0 }
     }
 
     fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
@@ -187,20 +185,8 @@ impl ProcessPass {
             }
         }
         match step {
-            SpanStep::SliceEnded(taken) => {
-                self.take_slice(taken);
-                if replay.get(taken.slice.span).is_some_and(|span| !span.is_open()) {
-                    self.left_after_close.insert(taken.slice.span);
-                }
-            }
+            SpanStep::SliceEnded(taken) => self.take_slice(taken),
             SpanStep::Closed { cut, .. } => cut.iter().for_each(|taken| self.take_slice(taken)),
-            // The close may have cut the slice that this record ends.
-            SpanStep::Updated(span)
-                if record.event == Some(PerfEvent::SpanExit)
-                    && replay.get(*span).is_some_and(|span| !span.is_open()) =>
-            {
-                self.left_after_close.insert(*span);
-            }
             _ => {}
         }
         self.flows.record(record, step, replay);
@@ -214,9 +200,6 @@ impl ProcessPass {
 
     fn closed(&mut self, span: &Span, replay: &SpanReplay, view: View) {
         self.end(span);
-        if self.left_after_close.remove(&span.id) {
-            self.outline.busy_nanos.insert(span.number, span.counted_busy_nanos());
-        }
         if let (true, Some(parent)) = (view.has_spans(), span.parent) {
             // A parent that is not in the replay any more was closed before.
             let parent = replay.get(parent).map(SpanInterval::of);
@@ -224,9 +207,10 @@ impl ProcessPass {
         }
     }
 
-    /// Notes what is known of the beginning of a span, and forgets the span.
+    /// Notes what is known of the beginning of a span, and which of its slices have no exit. Forgets the span.
     fn end(&mut self, span: &Span) {
         self.flows.forget(span);
+        span.missing_exits().iter().for_each(|taken| self.outline.missing_exits.insert(taken.slice.id));
         if let Some(start) = self.outline.starts.get_mut(&span.number) {
             start.nanos = span.start_epoch_nanos();
             start.is_known = span.created.is_some();
@@ -240,9 +224,9 @@ impl ProcessPass {
         }
     }
 
-    fn end_slices(&mut self, replay: &SpanReplay, last_nanos: u64) {
+    fn end_slices(&mut self, replay: &SpanReplay, end_nanos: u64) {
         for slice in replay.open_slices() {
-            if replay.may_have_ended(slice, last_nanos) {
+            if replay.may_have_ended(slice, end_nanos) {
                 self.outline.lost_slices.insert(slice.id, slice.last_seen_epoch_nanos);
             } else {
                 self.outline.open_slices.insert(slice.id);
@@ -259,8 +243,6 @@ impl ProcessPass {
                 let lost_nanos = span.is_end_lost.then_some(span.last_seen_epoch_nanos.max(span.start_epoch_nanos()));
                 let busy_nanos = span.known_busy_nanos();
                 self.outline.ends.insert(span.number, SpanEnd { lost_nanos, busy_nanos });
-            } else if self.left_after_close.contains(&span.id) {
-                self.outline.busy_nanos.insert(span.number, span.counted_busy_nanos());
             }
             if let (true, Some(parent)) = (view.has_spans(), span.parent) {
                 self.nest(span, by_id.get(&parent).copied());
@@ -274,9 +256,9 @@ impl ProcessPass {
 
     fn kept_bytes(&self) -> u64 {
         let outline = &self.outline;
-        let exceptions = outline.starts.len() + outline.busy_nanos.len() + self.left_after_close.len();
-        let bits = outline.overlapping.kept_bytes().saturating_add(outline.outside_parent.kept_bytes());
-        (exceptions as u64 * 128).saturating_add(bits).saturating_add(self.flows.kept_bytes())
+        let bits = [&outline.overlapping, &outline.outside_parent, &outline.missing_exits].map(BitSet::kept_bytes);
+        let bits = bits.into_iter().fold(0, u64::saturating_add);
+        (outline.starts.len() as u64 * 128).saturating_add(bits).saturating_add(self.flows.kept_bytes())
     }
 }
 

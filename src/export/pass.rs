@@ -36,6 +36,8 @@ pub(super) struct PassEnd {
     /// The times of the first and the last event.
     pub(super) first_nanos: u64,
     pub(super) last_nanos: u64,
+    /// The last time at which each process is known to have lived: spans that are open then last until then.
+    pub(super) end_nanos: Vec<u64>,
     /// The replays of the processes, which still hold the open spans and those that were closed lately.
     pub(super) replays: Vec<SpanReplay>,
 }
@@ -50,7 +52,9 @@ pub(super) const CHECK_BYTES: usize = 64 << 10;
 pub(super) fn run(recording: &CaptureRecording<'_>, pass: &mut impl Pass) -> Result<PassEnd, CaptureError> {
     let mut replays = Vec::new();
     let (counts, first_nanos, last_nanos) = run_on(recording, pass, &mut replays)?;
-    Ok(PassEnd { counts, first_nanos, last_nanos, replays })
+    let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
+    let end_nanos = recording.processes().iter().map(until).collect();
+    Ok(PassEnd { counts, first_nanos, last_nanos, end_nanos, replays })
 }
 
 /// Passes all entries of a recording to `pass`, with the replays of the recordings before it. Returns the counts, and
@@ -137,9 +141,9 @@ impl PassEnd {
     /// Ends the replays, and calls `take` with each remaining span and the index of its process. The spans of a process
     /// come in the order of their ids. Returns the counts, which are complete now.
     pub(super) fn finish(mut self, mut take: impl FnMut(usize, Span) -> io::Result<()>) -> io::Result<ExportSummary> {
-        for (process_index, replay) in self.replays.into_iter().enumerate() {
+        for (process_index, (replay, end_nanos)) in self.replays.into_iter().zip(self.end_nanos).enumerate() {
             self.counts.spans += replay.spans_seen();
-            for span in replay.finish(self.last_nanos) {
+            for span in replay.finish(end_nanos) {
                 self.counts.open_spans += u64::from(span.is_open() && !span.is_end_lost);
                 self.counts.lost_ends += u64::from(span.is_end_lost);
                 take(process_index, span)?;

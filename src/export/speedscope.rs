@@ -100,11 +100,16 @@ impl<'o> SpeedscopeWriter<'o> {
 
     /// Ends the slices that are still open.
     fn end_open(&mut self) {
-        for (_, (profile, index)) in self.open.drain() {
-            let slice = &mut self.profiles[profile].slices[index];
-            slice.end_nanos = self.last_nanos.max(slice.start_nanos);
-            slice.frame = self.frames.open(slice.frame);
+        for (profile, index) in self.open.drain().map(|(_, place)| place).collect::<Vec<_>>() {
+            self.end_one(profile, index, self.last_nanos);
         }
+    }
+
+    /// Ends a slice that was open at the end.
+    fn end_one(&mut self, profile: usize, index: usize, nanos: u64) {
+        let slice = &mut self.profiles[profile].slices[index];
+        slice.end_nanos = nanos.max(slice.start_nanos);
+        slice.frame = self.frames.open(slice.frame);
     }
 
     /// Gives profiles of the same name a number.
@@ -223,6 +228,12 @@ impl TraceWriter for SpeedscopeWriter<'_> {
         slices.push(ProfileSlice { start_nanos: nanos, end_nanos: OPEN, frame });
         self.slices += 1;
         Ok(())
+    }
+
+    fn end_open(&mut self, slice: SliceId, nanos: u64) {
+        if let Some((profile, index)) = self.open.remove(&slice) {
+            self.end_one(profile, index, nanos);
+        }
     }
 
     fn end(&mut self, _: TrackId, slice: SliceId, nanos: u64, _: &Args) -> io::Result<()> {

@@ -114,9 +114,9 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     recording.expect_spans()?;
     let mut counter = SpanCounter::new(&recording);
     let end = pass::run(&recording, &mut counter)?;
-    let last_nanos = end.last_nanos;
+    let end_nanos = end.end_nanos.clone();
     let add = |process: usize, span: Span| {
-        counter.add(process, &span, last_nanos);
+        counter.add(process, &span, end_nanos[process]);
         Ok(())
     };
     let counts = end.finish(add).map_err(pass::write_error)?;
@@ -232,8 +232,8 @@ impl SpanCounter {
     }
 
     /// Adds a span that was closed, or one that the recording left open.
-    pub(super) fn add(&mut self, process_index: usize, span: &Span, last_nanos: u64) {
-        let self_nanos = self.self_times[process_index].take(span, last_nanos);
+    pub(super) fn add(&mut self, process_index: usize, span: &Span, end_nanos: u64) {
+        let self_nanos = self.self_times[process_index].take(span, end_nanos);
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.groups.of(span);
         match (span.wall_nanos(), span.is_open()) {

@@ -5,8 +5,9 @@ use super::options::LiveOptions;
 use super::sight::Sight;
 use super::state::LiveState;
 use super::tables::LiveTables;
-use crate::capture::{CaptureError, CaptureFile};
+use crate::capture::{CaptureError, CaptureFile, CapturedLife};
 use crate::export::recording::CaptureRecording;
+use crate::reader::RingEnd;
 use crate::recording::EntryContent;
 
 /// The state of programs at a time of a capture.
@@ -43,9 +44,18 @@ impl LiveCapture {
             }
             core.take(&tables, &entry, ignore);
         }
-        // A program that still ran at the end of the capture did so until then, with or without events.
-        let ran_until = capture.end().filter(|end| end.stats.rings.iter().any(|ring| ring.was_live));
-        let end_nanos = if is_cut { u64::MAX } else { ran_until.map_or(0, |end| end.ended_epoch_nanos) };
+        let mut end_nanos = if is_cut { until } else { 0 };
+        for (process, number) in core.processes.iter_mut().zip(recording.rings().processes()) {
+            let life = capture.life_of(*number);
+            // A program that still ran at the end of the capture did so until then, with or without events.
+            end_nanos = end_nanos.max(life.until_nanos().unwrap_or(0));
+            if let CapturedLife::Ended { end, .. } = life
+                && until > end.after_epoch_nanos
+            {
+                process.has_ended = true;
+                process.end = Some(RingEnd { before_epoch_nanos: end.before_epoch_nanos.min(until), ..end });
+            }
+        }
         core.advance(&tables, end_nanos.min(until), ignore);
         core.close_at_end(&tables, ignore);
         let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();

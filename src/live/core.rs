@@ -6,7 +6,7 @@ use super::series::SeriesTable;
 use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRecord, Sight};
 use super::state::LiveState;
 use super::tables::LiveTables;
-use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
+use crate::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use crate::recording::{EntryContent, RecordingEntry, SelfTimes, ShardOrigin};
 use crate::schema::perf::{CallSiteLevel, PerfEvent};
 use crate::tracing::{GRACE_NANOS, RawRecord, Span, SpanReplay, SpanStep, ThreadKey};
@@ -53,12 +53,24 @@ pub(super) struct ProcessSpans {
     /// The time of the last event, in nanoseconds since the epoch.
     pub(super) last_nanos: u64,
     pub(super) has_ended: bool,
+    /// The end of the program, if it has ended and anything is known of when.
+    pub(super) end: Option<RingEnd>,
 }
 
 impl ProcessSpans {
-    /// Returns the time to which the ages of the spans count. A program that has ended grows no older.
+    /// Returns the time to which the ages of the spans count at least. A program that has ended was certainly alive
+    /// until its last sign of life.
     pub(super) fn now_nanos(&self, now_nanos: u64) -> u64 {
-        if self.has_ended { self.last_nanos } else { now_nanos }
+        match self.end() {
+            Some(end) => end.after_epoch_nanos,
+            None if self.has_ended => self.last_nanos,
+            None => now_nanos,
+        }
+    }
+
+    /// Returns the end of the program. Its last event may have been read after the end was noticed.
+    pub(super) fn end(&self) -> Option<RingEnd> {
+        Some(self.end?.seen_at(self.last_nanos))
     }
 }
 
@@ -88,6 +100,7 @@ impl LiveCore {
             self_times: has_self_times.then(SelfTimes::default),
             last_nanos: 0,
             has_ended: false,
+            end: None,
         };
         self.processes.resize_with(tables.programs.len().max(self.processes.len()), new);
         self.has_lost_first.resize(tables.len().max(self.has_lost_first.len()), false);

@@ -7,6 +7,7 @@ use super::series::{SeriesKind, SeriesView};
 use super::sight::{ClosedSpan, Sight, span_name};
 use super::state::LiveState;
 use super::tables::LiveProgram;
+use crate::reader::RingEnd;
 use crate::schema::Value;
 use crate::schema::perf::{CallSiteLevel, FieldValue};
 use crate::tracing::{Span, Thread};
@@ -126,6 +127,15 @@ impl<'a> Occurrence<'a> {
             What::Seen(Sight::TypedEvent(event)) => Some(event.program()),
             What::Seen(Sight::Marker(mark)) => Some(mark.program()),
             What::Seen(Sight::ProgramEnded(end)) => Some(end.program),
+            _ => None,
+        }
+    }
+
+    /// Returns the times between which the program ended, if this is its end.
+    #[must_use]
+    pub fn program_end(&self) -> Option<RingEnd> {
+        match self.what {
+            What::Seen(Sight::ProgramEnded(end)) => end.bounds,
             _ => None,
         }
     }

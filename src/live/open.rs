@@ -119,11 +119,20 @@ impl<'s> OpenSpan<'s> {
     }
 
     /// Returns the age in nanoseconds. If the span was opened before the window, it is older: this is the time since it
-    /// was first seen. The age of a span of a program that has ended counts to the program's last event.
+    /// was first seen. The age of a span of a program that has ended counts to the program's last sign of life: it is at
+    /// least this, and at most [`Self::age_max_nanos`].
     #[must_use]
     pub fn age_nanos(&self) -> u64 {
         let now_nanos = self.process().now_nanos(self.state.core.now_nanos);
         now_nanos.saturating_sub(self.span.start_epoch_nanos())
+    }
+
+    /// Returns the age that the span has at most, in nanoseconds, if its program has ended: nobody knows the moment of
+    /// the end. Returns `None` while the program lives.
+    #[must_use]
+    pub fn age_max_nanos(&self) -> Option<u64> {
+        let end = self.process().end()?;
+        Some(end.before_epoch_nanos.saturating_sub(self.span.start_epoch_nanos()))
     }
 
     /// Returns true if the beginning of the span was not seen, because it was overwritten or lost.

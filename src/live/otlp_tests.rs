@@ -85,7 +85,7 @@ fn what_happened_in_spans_that_nobody_knows_leaves_in_batches() {
     }
     assert!(mapper.batch().is_empty());
     let (mut batches, mut all) = (Vec::new(), 0);
-    let end = ProgramEnd { program: &stream.tables.programs[0], has_died: false, epoch_nanos: START };
+    let end = ProgramEnd { program: &stream.tables.programs[0], has_died: false, epoch_nanos: START, bounds: None };
     mapper.see(&Sight::ProgramEnded(end), stream.state(), |mapper| batches.push(mapper.take()));
     batches.push(mapper.take());
     for batch in &batches {
@@ -101,7 +101,12 @@ fn a_program_that_ends_twice_has_its_open_spans_sent_once() {
     let mut stream = stream();
     let mut mapper = LiveMapper::new(None);
     let mut sent = |stream: &StreamFixture| {
-        let end = ProgramEnd { program: &stream.tables.programs[0], has_died: false, epoch_nanos: START + MILLI };
+        let end = ProgramEnd {
+            program: &stream.tables.programs[0],
+            has_died: false,
+            epoch_nanos: START + MILLI,
+            bounds: None,
+        };
         mapper.see(&Sight::ProgramEnded(end), stream.state(), |_| ());
         let requests = mapper.take();
         spans_of(&requests).into_iter().map(|span| span.span_id.clone()).collect::<Vec<_>>()

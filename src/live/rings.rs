@@ -6,7 +6,7 @@ use super::sight::{ProgramEnd, Sight};
 use super::state::LiveState;
 use super::tables::LiveTables;
 use crate::clock::Clock;
-use crate::reader::{Gap, Reader, RingItem, RingSet, RingState, Seek, SetRing, WaitStrategy};
+use crate::reader::{Gap, Reader, RingEnd, RingItem, RingSet, RingState, Seek, SetRing, WaitStrategy};
 use crate::recording::EntryContent;
 use std::time::{Duration, Instant};
 
@@ -82,6 +82,7 @@ impl Live {
             let process_index = self.tables.rings.origin(index as u32).process_index;
             self.ends[process_index] = NoticedEnd::default();
             self.core.processes[process_index].has_ended = false;
+            self.core.processes[process_index].end = None;
         }
     }
 
@@ -235,10 +236,11 @@ impl Live {
     /// Asks the operating system which programs have ended.
     fn notice_ends(&mut self, now: Instant) {
         for (index, end) in self.ends.iter_mut().enumerate().filter(|(_, end)| end.noticed.is_none()) {
-            let mut states = states(&self.tables, self.set.rings(), index);
-            if !states.any(|state| matches!(state, RingState::Live | RingState::Unknown)) {
+            let rings = || rings_of(&self.tables, self.set.rings(), index);
+            if !rings().any(|ring| matches!(ring.state(), RingState::Live | RingState::Unknown)) {
                 end.noticed = Some(now);
                 self.core.processes[index].has_ended = true;
+                self.core.processes[index].end = rings().filter_map(Reader::end).reduce(RingEnd::and);
             }
         }
     }
@@ -252,9 +254,10 @@ impl Live {
             }
             self.ends[index].is_told = true;
             self.core.close_at_end(&self.tables, see);
-            let has_died = states(&self.tables, self.set.rings(), index).any(|state| state == RingState::WriterDied);
-            let epoch_nanos = self.core.processes[index].last_nanos;
-            let end = ProgramEnd { program: &self.tables.programs[index], has_died, epoch_nanos };
+            let process = &self.core.processes[index];
+            let (bounds, program) = (process.end(), &self.tables.programs[index]);
+            let has_died = bounds.is_some_and(|end| end.has_died);
+            let end = ProgramEnd { program, has_died, epoch_nanos: process.now_nanos(0), bounds };
             see(&Sight::ProgramEnded(end), LiveState { tables: &self.tables, core: &self.core });
         }
     }
@@ -262,6 +265,7 @@ impl Live {
     fn end(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
         self.has_present = true;
         let now = Instant::now();
+        self.notice_ends(now);
         self.ends.iter_mut().for_each(|end| end.noticed = end.noticed.or(Some(now)));
         self.core.processes.iter_mut().for_each(|process| process.has_ended = true);
         self.core.close_at_end(&self.tables, see);
@@ -270,11 +274,15 @@ impl Live {
     }
 }
 
-/// Returns the states of the rings of a process.
-fn states(tables: &LiveTables, rings: &[SetRing], process_index: usize) -> impl Iterator<Item = RingState> {
+/// Returns the rings of a process.
+fn rings_of<'r>(
+    tables: &'r LiveTables,
+    rings: &'r [SetRing],
+    process_index: usize,
+) -> impl Iterator<Item = &'r Reader> {
     let of_process = rings.iter().zip(0..tables.len() as u32);
     let of_process = of_process.filter(move |(_, ring)| tables.rings.origin(*ring).process_index == process_index);
-    of_process.filter_map(|(ring, _)| ring.reader()).map(|reader| reader.state())
+    of_process.filter_map(|(ring, _)| ring.reader())
 }
 
 impl std::fmt::Debug for Live {

@@ -4,7 +4,7 @@
 
 use super::fields::LiveFields;
 use super::tables::{LiveProgram, LiveTables};
-use crate::reader::{Descriptor, Gap, PayloadRead};
+use crate::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use crate::schema::perf::CallSiteLevel;
 use crate::schema::{ExtWords, Value, decode_event};
 use crate::tracing::{CallSite, Catalog, RawRecord, Span, SpanId, Thread, is_log_record};
@@ -381,8 +381,11 @@ pub struct ProgramEnd<'a> {
     pub program: &'a LiveProgram,
     /// True if the program died: it did not close its rings.
     pub has_died: bool,
-    /// The time of the last event, in nanoseconds since the epoch.
+    /// The last time at which the program certainly lived, in nanoseconds since the epoch. What was seen of the program
+    /// before is not later.
     pub epoch_nanos: u64,
+    /// The times between which the program ended; `None` if they are not known.
+    pub bounds: Option<RingEnd>,
 }
 
 /// Returns the name of a span; `span N` if it is not known.

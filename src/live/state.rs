@@ -6,6 +6,7 @@ use super::series::{SeriesKind, SeriesView};
 use super::tables::{LiveProgram, LiveTables};
 use super::threads::LiveThread;
 use super::window::WindowStats;
+use crate::reader::RingEnd;
 #[cfg(feature = "otlp")]
 use crate::recording::RecordedRings;
 use crate::tracing::{Catalog, Span, SpanId};
@@ -37,6 +38,13 @@ impl<'s> LiveState<'s> {
     #[must_use]
     pub fn programs(&self) -> &'s [LiveProgram] {
         &self.tables.programs
+    }
+
+    /// Returns the end of a program, by its index in [`Self::programs`]. Returns `None` while the program lives, and if
+    /// nothing is known of its end.
+    #[must_use]
+    pub fn end_of(&self, program_index: usize) -> Option<RingEnd> {
+        self.core.processes.get(program_index)?.end()
     }
 
     /// Returns the index of a program's process.
@@ -89,6 +97,8 @@ impl<'s> LiveState<'s> {
         let after = since_epoch_nanos.saturating_sub(age_nanos);
         let mut open = None;
         for (index, process) in self.core.processes.iter().enumerate() {
+            // A program that has ended grows no older.
+            let until = process.now_nanos(self.core.now_nanos).saturating_sub(age_nanos).min(until);
             for id in process.order.between(after, until) {
                 let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
                 if let Some(span) = open.get(index, id) {

@@ -107,7 +107,7 @@ impl<'s> LiveThread<'s> {
     }
 
     /// Returns how long the thread has been in the span, in nanoseconds. In a program that has ended, this time counts
-    /// to the program's last event.
+    /// to the program's last sign of life.
     #[must_use]
     pub fn nanos_in_span(&self) -> Option<u64> {
         let now_nanos = self.state.core.processes[self.process_index].now_nanos(self.state.core.now_nanos);

@@ -1,6 +1,7 @@
 //! A handle of an opened ring.
 
 use super::cursor::Cursor;
+use super::end::RingEnd;
 use super::error::ReaderError;
 use super::info::{self, RingInfo, RingState};
 use super::open::ReaderOptions;
@@ -163,6 +164,11 @@ impl Reader {
     /// do not call it for every event.
     pub fn state(&self) -> RingState {
         self.source.state()
+    }
+
+    /// Returns the end of the recording as it was noticed.
+    pub(super) fn noticed_end(&self) -> Option<RingEnd> {
+        self.source.finished.get()?.end
     }
 
     /// Returns the pid of the process that holds the writer's lock on the file. Returns `None` if no process holds it,

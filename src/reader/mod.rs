@@ -7,6 +7,7 @@
 mod batch;
 mod block;
 mod cursor;
+mod end;
 mod error;
 mod event_batch;
 mod filter;
@@ -36,6 +37,7 @@ pub use block::BlockInfo;
 #[cfg(feature = "capture")]
 pub(crate) use block::flow_tag;
 pub use cursor::{Cursor, Next, Seek};
+pub use end::RingEnd;
 pub use error::{ReaderError, ReaderErrorKind};
 pub use event_batch::EventBatch;
 #[cfg(feature = "capture")]

@@ -1,5 +1,6 @@
 //! Opening rings.
 
+use super::end::SignOfLife;
 use super::error::{ReaderError, ReaderErrorKind};
 use super::handle::Reader;
 use super::source::Source;
@@ -226,6 +227,7 @@ impl ReaderOptions {
             held_by: None,
             was_awaited: false,
             finished,
+            sign_of_life: SignOfLife::default(),
         };
         source.state();
         Ok(source)

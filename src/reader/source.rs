@@ -1,7 +1,9 @@
 //! The mapped file that all handles of one opened ring share.
 
+use super::end::{RingEnd, SignOfLife};
 use super::info::{self, RingState};
 use super::open::ReaderOptions;
+use crate::clock::Clock;
 use crate::ring::memory::{MappedMemory, RingMemory as _};
 use crate::ring::mutation::{self, Mutation};
 use crate::shm::{self, Liveness, LostPages};
@@ -31,7 +33,16 @@ pub(super) struct Source {
     /// on.
     pub(super) was_awaited: bool,
     /// The final state. It is set as soon as it is certain that nothing more will be recorded.
-    pub(super) finished: OnceLock<RingState>,
+    pub(super) finished: OnceLock<FinishedRing>,
+    pub(super) sign_of_life: SignOfLife,
+}
+
+/// The final state of a ring.
+#[derive(Clone, Copy)]
+pub(super) struct FinishedRing {
+    state: RingState,
+    /// The end of the recording; `None` if this is only the end of what can be read.
+    pub(super) end: Option<RingEnd>,
 }
 
 impl Source {
@@ -57,20 +68,24 @@ impl Source {
             };
             // The ring counts as finished from now on. Otherwise a cursor would wait for events that this reader
             // cannot read.
-            let _ = self.finished.set(state);
+            let _ = self.finished.set(FinishedRing { state, end: None });
             return state;
         }
         self.reach_all();
-        if let Some(state) = self.finished.get() {
-            return *state;
+        if let Some(finished) = self.finished.get() {
+            return finished.state;
         }
+        let asked_nanos = Clock::global().now_epoch_nanos();
         let state = if self.saved_as.is_some() {
             RingState::Saved
         } else if info::is_ended(&self.memory) {
             RingState::Ended
         } else {
             match self.file.writer_liveness(info::identity(&self.memory).as_ref()) {
-                Liveness::Alive => return RingState::Live,
+                Liveness::Alive => {
+                    self.sign_of_life.see(asked_nanos);
+                    return RingState::Live;
+                }
                 Liveness::Dead if mutation::active(Mutation::DeathUnnoticed) => return RingState::Live,
                 Liveness::Unknown if self.is_server_gone() => RingState::WriterDied,
                 Liveness::Unknown => return RingState::Unknown,
@@ -83,7 +98,9 @@ impl Source {
                 Liveness::Dead => RingState::WriterDied,
             }
         };
-        *self.finished.get_or_init(|| state)
+        let has_died = state == RingState::WriterDied;
+        let end = || (state != RingState::Saved).then(|| self.sign_of_life.end_now(has_died));
+        self.finished.get_or_init(|| FinishedRing { state, end: end() }).state
     }
 
     /// Returns true if the ring came from a server that has ended. Its process has then ended, too, unless it has ended

@@ -108,6 +108,12 @@ impl Program {
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
+    /// Returns the signal that has killed the program, if one has.
+    pub(in crate::cli) fn signal(&mut self) -> Option<i32> {
+        self.has_ended();
+        self.ended?.0.signal()
+    }
+
     /// Returns true if the ring was made after the program was started. An older ring belongs to an earlier run of the
     /// program.
     pub(in crate::cli) fn is_creator_of(&self, reader: &Reader) -> bool {

@@ -4,6 +4,7 @@ use super::program::Program;
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::output::is_stdout;
 use crate::cli::paint::{DIM, ERROR, WARNING};
+use crate::cli::state::add_end;
 use eventring::capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, RingStats};
 use eventring::reader::GapCause;
 use serde_json::json;
@@ -49,13 +50,16 @@ pub(in crate::cli) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> s
         .zip(&summary.first_seqnos)
         .zip(&summary.stats.rings)
         .map(|((name, first_seqno), ring)| {
-            json!({
+            let mut object = json!({
                 "name": name, "first_seqno": first_seqno, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
                 "unread": ring.unread, "expired_payloads": ring.expired_payloads,
                 "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
                 "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
                 "table_losses": table_losses(ring.table_losses),
-            })
+                "died": ring.end.map(|end| end.has_died),
+            });
+            add_end(&mut object, ring.end);
+            object
         })
         .collect();
     let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
@@ -73,8 +77,28 @@ pub(in crate::cli) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> s
         "bytes": summary.bytes,
         "rings": rings,
         "missing": names(missing),
+        "died": has_died(summary),
         "problems": summary.problems,
     })
+}
+
+/// Returns true if a program died: it has not closed its rings.
+fn has_died(summary: &CaptureSummary) -> bool {
+    summary.stats.rings.iter().any(|ring| ring.end.is_some_and(|end| end.has_died))
+}
+
+/// Says how the writers of all rings have ended.
+fn writers_ended(summary: &CaptureSummary, program: Option<&mut Program>) -> String {
+    let died = "died: it was killed, or it ended without closing its rings";
+    match (program.map(Program::signal), has_died(summary)) {
+        (Some(Some(signal)), _) => format!("the program was killed by signal {signal}"),
+        (Some(None), true) => format!("the program has ended; a process of it {died}"),
+        (Some(None), false) => "the program has ended".to_owned(),
+        (None, true) if summary.rings.len() == 1 => format!("the program {died}"),
+        (None, true) => format!("the rings have ended; a program {died}"),
+        (None, false) if summary.rings.len() == 1 => "the ring has ended".to_owned(),
+        (None, false) => "the rings have ended".to_owned(),
+    }
 }
 
 /// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
@@ -109,15 +133,15 @@ pub(in crate::cli) fn report(summary: &CaptureSummary, is_of_now: bool, program:
         [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
     };
     let to = one_line(&to);
+    let mut program = program;
+    let writers_ended = writers_ended(summary, program.as_deref_mut());
     anstream::eprintln!(
         "{} from {} in {} written to {to}{DIM} ({}){DIM:#}",
         events(summary.stats.events()),
         rings(summary.rings.len()),
         bytes(summary.bytes),
         match summary.reason {
-            EndReason::WritersEnded if program.is_some() => "the program has ended",
-            EndReason::WritersEnded if summary.rings.len() == 1 => "the ring has ended",
-            EndReason::WritersEnded => "the rings have ended",
+            EndReason::WritersEnded => &writers_ended,
             EndReason::Interrupted if program.is_some_and(Program::is_long_gone) =>
                 "the program has ended; another process still writes its rings",
             EndReason::Duration if is_of_now => "what was recorded until now",

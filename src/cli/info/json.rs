@@ -5,7 +5,7 @@ use super::survey::Survey;
 use crate::cli::decoder::Decoder;
 use crate::cli::format::content_name;
 use crate::cli::history::History;
-use crate::cli::state::{json_name, writer};
+use crate::cli::state::{add_end, json_name, writer};
 use eventring::__internals::layout::block_table::ENTRIES;
 use eventring::__internals::layout::header::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader, RingState};
@@ -45,7 +45,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey, history: History
             (code.to_string(), shown)
         })
         .collect();
-    json!({
+    let mut object = json!({
         "file": reader.path().map(|path| path.to_string_lossy()),
         "state": json_name(reader.state()),
         "magic": String::from_utf8_lossy(&MAGIC),
@@ -93,7 +93,9 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey, history: History
             })),
         })),
         "extension": info.extension.as_ref().map(extension),
-    })
+    });
+    add_end(&mut object, survey.end(reader));
+    object
 }
 
 fn extension(info: &ExtensionInfo) -> Value {

@@ -1,6 +1,6 @@
 //! A survey reads every descriptor of a ring once.
 
-use eventring::reader::{Next, Reader, Seek};
+use eventring::reader::{Next, Reader, RingEnd, Seek};
 use std::collections::BTreeMap;
 
 /// The events of a ring at one moment, counted.
@@ -33,6 +33,11 @@ pub(super) struct TypeCounts {
 }
 
 impl Survey {
+    /// Returns the end of the recording of `reader`, which was surveyed.
+    pub(super) fn end(&self, reader: &Reader) -> Option<RingEnd> {
+        Some(reader.end()?.seen_at(self.times.map_or(0, |times| times.1)))
+    }
+
     /// Reads every event that the ring holds now, from the oldest to the newest. Events that a live writer overwrites
     /// before they are read count as lost.
     pub(super) fn of(reader: &Reader) -> Self {

@@ -5,7 +5,7 @@ use super::survey::{Survey, TypeCounts};
 use crate::cli::decoder::Decoder;
 use crate::cli::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
 use crate::cli::paint::{self, BOLD, DIM, WARNING};
-use crate::cli::state::writer;
+use crate::cli::state::{end_in_words, writer};
 use eventring::__internals::layout::block_table::ENTRIES;
 use eventring::reader::{BlockInfo, ExtensionInfo, Reader, RingInfo, RingState};
 use eventring::schema::Hex;
@@ -29,7 +29,7 @@ pub(super) fn write(
     let info = reader.info();
     let name = reader.path().or(reader.name()).map(|path| one_line(&path.to_string_lossy()));
     line(out, "ring", &format!("{BOLD}{}{BOLD:#}", name.unwrap_or_default()))?;
-    line(out, "state", &state(reader))?;
+    line(out, "state", &state(reader, survey, clock))?;
     if let Some(extension) = &info.extension {
         line(out, "created", &created(extension, clock))?;
     }
@@ -80,7 +80,7 @@ fn line(out: &mut impl Write, label: &str, text: &str) -> io::Result<()> {
     writeln!(out, "{DIM}{label:<LABEL$}{DIM:#}{text}")
 }
 
-fn state(reader: &Reader) -> String {
+fn state(reader: &Reader, survey: &Survey, clock: &TimeFormat) -> String {
     let by = match writer(reader) {
         None => String::new(),
         Some((pid, _)) => {
@@ -93,7 +93,8 @@ fn state(reader: &Reader) -> String {
         RingState::Live => format!("{}live{:#}, written by {}", paint::GOOD, paint::GOOD, by_or("an unknown process")),
         RingState::Ended => format!("ended by its writer, {}", by_or("which is unknown")),
         RingState::WriterDied => {
-            format!("{WARNING}left behind{WARNING:#} by {}, which is dead", by_or("its writer"))
+            let when = survey.end(reader).map(|end| format!(": it {}", end_in_words(end, clock))).unwrap_or_default();
+            format!("{WARNING}left behind{WARNING:#} by {}, which is dead{when}", by_or("its writer"))
         }
         RingState::Saved if by.is_empty() => "snapshot".into(),
         RingState::Saved => format!("snapshot of a ring of {by}"),

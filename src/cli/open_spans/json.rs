@@ -1,7 +1,8 @@
 //! The open spans as JSON.
 
+use crate::cli::state::add_end;
 use crate::cli::watch::perf::{field_value, thread};
-use eventring::live::{LiveFields, LiveState, OpenSpan};
+use eventring::live::{LiveFields, LiveProgram, LiveState, OpenSpan};
 use eventring::schema::Value as Decoded;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use std::io::{self, Write};
 pub(super) fn print(out: &mut impl Write, state: LiveState<'_>, min_age_nanos: u64) -> io::Result<()> {
     write!(out, "{{\"spans\":[")?;
     let spans = state.open_spans().to_vec();
-    let old = spans.iter().filter(|span| span.age_nanos() >= min_age_nanos);
+    let old = spans.iter().filter(|span| super::may_be_of_age(span, min_age_nanos));
     let perhaps = old.clone().filter(|span| span.may_have_closed()).count();
     for (index, span) in old.enumerate() {
         let comma = if index > 0 { "," } else { "" };
@@ -20,10 +21,23 @@ pub(super) fn print(out: &mut impl Write, state: LiveState<'_>, min_age_nanos: u
     let not_tracked = state.not_tracked();
     writeln!(
         out,
-        "],\"may_have_closed\":{perhaps},\"not_tracked\":{not_tracked},\"at_ns\":{now},\"known_since_ns\":{},\"lost\":{}}}",
+        "],\"programs\":{},\"may_have_closed\":{perhaps},\"not_tracked\":{not_tracked},\"at_ns\":{now},\"known_since_ns\":{},\"lost\":{}}}",
+        programs(state),
         json!(since),
         state.lost()
     )
+}
+
+/// Returns the programs, and what is known of their ends.
+pub(in crate::cli) fn programs(state: LiveState<'_>) -> Value {
+    let program = |(index, program): (usize, &LiveProgram)| {
+        let end = state.end_of(index);
+        let how = end.map(|end| if end.has_died { "died" } else { "ended" });
+        let mut object = json!({ "pid": program.pid, "program": program.name, "state": how });
+        add_end(&mut object, end);
+        object
+    };
+    state.programs().iter().enumerate().map(program).collect()
 }
 
 fn object(span: &OpenSpan<'_>) -> Value {
@@ -32,7 +46,7 @@ fn object(span: &OpenSpan<'_>) -> Value {
     let program = span.program();
     json!({
         "id": span.id().get(), "name": span.name(), "target": span.target(), "level": span.level().name(),
-        "age_ns": span.age_nanos(), "thread": thread, "fields": fields(span.fields()), "parents": parents,
+        "age_ns": span.age_nanos(), "age_max_ns": span.age_max_nanos(), "thread": thread, "fields": fields(span.fields()), "parents": parents,
         "opened_before_window": span.is_opened_before_window(), "may_have_closed": span.may_have_closed(),
         "pid": program.pid, "program": program.name,
     })

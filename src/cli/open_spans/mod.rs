@@ -14,10 +14,11 @@ use super::saved::{self, parse_duration};
 use super::selection::Time;
 use anstream::AutoStream;
 use eventring::capture::CaptureFile;
-use eventring::live::{Live, LiveCapture, LiveOptions, LiveProgress, LiveState};
+use eventring::live::{Live, LiveCapture, LiveOptions, LiveProgress, LiveState, OpenSpan};
 use eventring::reader::{Reader, RingSet, SetRing};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;
+pub(super) use json::programs;
 use std::io::{self, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
     let saved = saved::open(&args.names, true)?;
     let at = args.at.map(|at| at.as_seen(args.utc).epoch_nanos(&saved.capture));
     let captured = LiveCapture::at(&saved.capture, at, &options(args))?;
-    OpenOutput::new(args).show(captured.state(), OpenTime::Captured)?;
+    OpenOutput::new(args).show(captured.state())?;
     Ok(saved.report(&args.names, captured.problems(), &[]))
 }
 
@@ -104,8 +105,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         progress = live.read(Duration::from_millis(10), |_, _| ());
     }
     loop {
-        let moment = if progress == LiveProgress::Ended { OpenTime::Ended } else { OpenTime::Now };
-        output.show(live.state(), moment)?;
+        output.show(live.state())?;
         let Some(pause) = args.watch.filter(|_| progress != LiveProgress::Ended) else { break };
         let next = Instant::now() + pause;
         while Instant::now() < next && progress != LiveProgress::Ended {
@@ -143,13 +143,9 @@ pub(super) fn check_whole(rings: &RingSet) -> Result<(), Failure> {
     Err(Failure::new(Exit::of_lost_pages(lost), format!("{name}: {}", lost.advice())))
 }
 
-/// The moment that is shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OpenTime {
-    Now,
-    /// The last event of programs that have ended.
-    Ended,
-    Captured,
+/// Returns true if the span has this age. A span of a program that has ended may have it.
+fn may_be_of_age(span: &OpenSpan<'_>, min_age_nanos: u64) -> bool {
+    span.age_max_nanos().unwrap_or(0).max(span.age_nanos()) >= min_age_nanos
 }
 
 /// Where the open spans are shown.
@@ -165,7 +161,7 @@ impl<'a> OpenOutput<'a> {
         Self { args, out: anstream::stdout(), time: TimeFormat::new(args.utc), is_first: true }
     }
 
-    fn show(&mut self, state: LiveState<'_>, moment: OpenTime) -> io::Result<()> {
+    fn show(&mut self, state: LiveState<'_>) -> io::Result<()> {
         let min_age_nanos = u64::try_from(self.args.min_age.as_nanos()).unwrap_or(u64::MAX);
         if self.args.json {
             json::print(&mut self.out, state, min_age_nanos)?;
@@ -176,7 +172,6 @@ impl<'a> OpenOutput<'a> {
         let tree = OpenTree::of(state, min_age_nanos);
         let screen = OpenScreen {
             state,
-            moment,
             tree: &tree,
             columns,
             // The last line of the terminal stays free for the cursor.

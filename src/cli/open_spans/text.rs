@@ -1,11 +1,12 @@
 //! The open spans for people.
 
-use super::OpenTime;
 use super::tree::{OpenNode, OpenTree};
 use crate::cli::format::{TimeFormat, counted, duration, grouped, one_line};
 use crate::cli::paint::{BOLD, DIM, WARNING};
+use crate::cli::state::end_in_words;
 use crate::cli::watch::perf::{field_value, thread_label};
 use eventring::live::{LiveProgram, LiveState, OpenSpan};
+use eventring::reader::RingEnd;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -22,7 +23,6 @@ const NO_THREAD: &str = "in no thread";
 /// A screen of open spans: the spans, and how they are drawn.
 pub(super) struct OpenScreen<'s, 't> {
     pub(super) state: LiveState<'s>,
-    pub(super) moment: OpenTime,
     pub(super) tree: &'t OpenTree<'s>,
     /// The width at which lines are cut; `None` if they are not.
     pub(super) columns: Option<usize>,
@@ -71,7 +71,9 @@ impl OpenScreen<'_, '_> {
             let index = node.span.program_index();
             if has_several && program != Some(index) {
                 self.close(&mut alike, 0, &mut lines);
-                lines.push(format!("{BOLD}{}{BOLD:#}", program_name(node.span.program())));
+                let end = self.state.end_of(index).map(|end| format!(" {DIM}{}{DIM:#}", end_in_words(end, self.time)));
+                let name = program_name(node.span.program());
+                lines.push(format!("{BOLD}{name}{BOLD:#}{}", end.unwrap_or_default()));
                 lines.push(titles());
             }
             program = Some(index);
@@ -120,9 +122,13 @@ impl OpenScreen<'_, '_> {
             _ => String::new(),
         };
         let at = self.time.date_and_time(self.state.now_epoch_nanos());
-        let when = match self.moment {
-            OpenTime::Now | OpenTime::Captured => format!("open at {at}"),
-            OpenTime::Ended => format!("were open when the program ended, at {at}"),
+        let ends: Vec<RingEnd> = (0..self.state.programs().len()).filter_map(|it| self.state.end_of(it)).collect();
+        let when = match *ends {
+            [end] if self.state.programs().len() == 1 => {
+                format!("were open when the program {}", end_in_words(end, self.time))
+            }
+            [] => format!("open at {at}"),
+            _ => format!("open at {at}, or when their program ended"),
         };
         let perhaps = self.tree.nodes.iter().filter(|node| node.may_have_closed).count() as u64;
         let spans = match (count - perhaps, perhaps) {
@@ -143,6 +149,10 @@ impl OpenScreen<'_, '_> {
         if self.tree.nodes.iter().any(|node| node.span.is_opened_before_window()) {
             let older = self.fitting("> older than what the rings still hold: the beginning is overwritten", 0);
             lines.push(format!("{DIM}{older}{DIM:#}"));
+        }
+        if self.tree.nodes.iter().any(|node| node.span.age_max_nanos().is_some()) {
+            let least = self.fitting("≥ at least this old: until the last sign of life of the program", 0);
+            lines.push(format!("{DIM}{least}{DIM:#}"));
         }
         if self.tree.nodes.iter().any(|node| node.may_have_closed && (self.shows_perhaps || !node.is_doubtful)) {
             let closed = self.fitting("? may have been closed: events were lost since it was last seen", 0);
@@ -243,7 +253,11 @@ pub(in crate::cli) fn program_name(program: &LiveProgram) -> String {
 
 /// Returns the age, with a mark if it is not the whole age, and one if the span may have been closed.
 fn age(node: &OpenNode<'_>) -> String {
-    let older = if node.span.is_opened_before_window() { "> " } else { "" };
+    let older = match (node.span.is_opened_before_window(), node.span.age_max_nanos()) {
+        (true, _) => "> ",
+        (false, Some(_)) => "≥ ",
+        (false, None) => "",
+    };
     let closed = if node.may_have_closed { "? " } else { "" };
     format!("{closed}{older}{}", duration(Duration::from_nanos(node.span.age_nanos())))
 }

@@ -5,8 +5,9 @@ use super::list::ListOrder as _;
 use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
 use super::open::{TopOpen, TopOpenSpans};
 use super::view::TopView;
-use crate::cli::format::{counted, duration, one_line, rate};
+use crate::cli::format::{TimeFormat, counted, duration, one_line, rate};
 use crate::cli::open_spans::cut;
+use crate::cli::state::end_in_words;
 use crate::cli::summary::time;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -111,7 +112,12 @@ fn warnings(screen: &TopScreen) -> String {
         said.push(format!("{} could not be kept", counted(screen.not_tracked, "open span", "open spans")));
     }
     if screen.has_ended {
-        said.push("ended: these are the last seconds".to_owned());
+        let how = match *screen.deaths {
+            [] => "ended".to_owned(),
+            [end] => end_in_words(end, &TimeFormat::new(false)),
+            _ => "ended, not all in good order".to_owned(),
+        };
+        said.push(format!("{how}: these are the last seconds"));
     } else if screen.is_behind {
         said.push("reading what the rings hold".to_owned());
     }
@@ -213,7 +219,11 @@ fn open_lines(spans: &TopOpenSpans, view: &TopView) -> Vec<[String; 3]> {
 
 /// Returns the age with the marks of `eventring open`.
 fn age(span: &TopOpen) -> String {
-    let older = if span.is_opened_before_window { "> " } else { "" };
+    let older = match (span.is_opened_before_window, span.age_max_nanos) {
+        (true, _) => "> ",
+        (false, Some(_)) => "≥ ",
+        (false, None) => "",
+    };
     let closed = if span.may_have_closed { "? " } else { "" };
     format!("{closed}{older}{}", duration(Duration::from_nanos(span.age_nanos)))
 }

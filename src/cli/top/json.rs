@@ -23,7 +23,7 @@ pub(super) fn object(screen: &TopScreen) -> Value {
         "open_spans": screen.open.surely + screen.open.perhaps, "may_have_closed": screen.open.perhaps,
         "threads": screen.threads.iter().map(thread).collect::<Vec<_>>(),
         "not_tracked": screen.not_tracked, "rings": screen.rings.iter().map(ring).collect::<Vec<_>>(),
-        "lost": screen.lost, "ended": screen.has_ended,
+        "lost": screen.lost, "ended": screen.has_ended, "programs": screen.programs_object,
     })
 }
 
@@ -39,7 +39,7 @@ fn name(row: &TopName) -> Value {
 
 fn open(span: &TopOpen) -> Value {
     json!({
-        "id": span.id, "name": span.name, "age_ns": span.age_nanos, "thread": span.thread,
+        "id": span.id, "name": span.name, "age_ns": span.age_nanos, "age_max_ns": span.age_max_nanos, "thread": span.thread,
         "opened_before_window": span.is_opened_before_window, "may_have_closed": span.may_have_closed,
         "pid": span.pid,
     })

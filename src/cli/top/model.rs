@@ -3,8 +3,9 @@
 use super::names::TopName;
 use super::open::TopOpenSpans;
 use super::threads::TopThread;
-use crate::cli::open_spans::program_name;
+use crate::cli::open_spans::{self, program_name};
 use eventring::live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
+use eventring::reader::RingEnd;
 use std::time::Duration;
 
 /// The windows in which spans are counted.
@@ -34,6 +35,10 @@ pub(super) struct TopScreen {
     pub(super) rings: Vec<TopRing>,
     pub(super) lost: u64,
     pub(super) has_ended: bool,
+    /// The ends of the programs that died.
+    pub(super) deaths: Vec<RingEnd>,
+    /// The programs as `eventring open` shows them in JSON.
+    pub(super) programs_object: serde_json::Value,
     /// True while the engine reads what was recorded before it began.
     pub(super) is_behind: bool,
     /// The name of spans that the user looks into.
@@ -109,6 +114,8 @@ impl TopScreen {
             rings: moment.rings,
             lost: state.lost(),
             has_ended: moment.has_ended,
+            deaths: (0..state.programs().len()).filter_map(|it| state.end_of(it)).filter(|end| end.has_died).collect(),
+            programs_object: open_spans::programs(state),
             is_behind: moment.is_behind,
             detail,
         }

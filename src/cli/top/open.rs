@@ -12,6 +12,8 @@ pub(super) struct TopOpen {
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) age_nanos: u64,
+    /// The largest age that the span can have, if its program has ended.
+    pub(super) age_max_nanos: Option<u64>,
     /// The thread that is in the span.
     pub(super) thread: Option<String>,
     pub(super) is_opened_before_window: bool,
@@ -66,6 +68,7 @@ impl TopOpen {
             id: span.id().get(),
             name: span.name().into_owned(),
             age_nanos: span.age_nanos(),
+            age_max_nanos: span.age_max_nanos(),
             thread: span.thread().map(|thread| thread_label(&thread)),
             is_opened_before_window: span.is_opened_before_window(),
             may_have_closed: span.may_have_closed(),

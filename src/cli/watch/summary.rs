@@ -1,9 +1,10 @@
 //! The summary at the end of a watch.
 
 use super::rings::Rings;
-use crate::cli::format::{columns, duration, events, grouped};
+use crate::cli::format::{TimeFormat, columns, duration, events, grouped};
 use crate::cli::paint::{DIM, WARNING};
-use eventring::reader::{Gap, GapCause, PayloadRead, RingState};
+use crate::cli::state::end_in_words;
+use eventring::reader::{Gap, GapCause, PayloadRead, RingEnd, RingState};
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Instant;
@@ -125,26 +126,28 @@ impl WatchSummary {
             parts.push(format!("{WARNING}{} without payload{WARNING:#}", grouped(self.expired)));
         }
         parts.push(duration(self.since.elapsed()));
-        let end = format!("{DIM}· {}{DIM:#}", self.reason.unwrap_or(end(rings)));
+        let end = format!("{DIM}· {}{DIM:#}", self.reason.map_or_else(|| end(rings), str::to_owned));
         anstream::eprintln!("{DIM}──{DIM:#} {}", lines(&parts, &end, columns(&std::io::stderr())));
     }
 }
 
 /// Returns a text about how the rings ended.
-fn end(rings: &Rings) -> &'static str {
+fn end(rings: &Rings) -> String {
     if rings.are_captured() {
-        return "end of the capture";
+        return "end of the capture".to_owned();
     }
     let readers = rings.iter().filter_map(|ring| ring.reader.as_ref());
     let ends: Vec<_> = readers.map(|reader| (reader.state(), reader.path().is_some_and(Path::exists))).collect();
+    let noticed = rings.iter().filter_map(|ring| ring.reader.as_ref()?.end()).reduce(RingEnd::and);
+    let death = noticed.map_or_else(|| "died".to_owned(), |end| end_in_words(end, &TimeFormat::new(false)));
     let is_there = ends.iter().all(|(_, is_there)| *is_there);
-    match ends.first().map(|(state, _)| *state) {
+    let words = match ends.first().map(|(state, _)| *state) {
         Some(first) if ends.iter().all(|(other, _)| *other == first) => match (first, is_there) {
             (RingState::Live | RingState::Unknown, _) => STOPPED,
             (RingState::Ended, true) => "ended by its program",
             (RingState::Ended, false) => "ended and removed by its program",
-            (RingState::WriterDied, true) => "its program died; the ring is left",
-            (RingState::WriterDied, false) => "its program died, and the ring was removed",
+            (RingState::WriterDied, true) => return format!("its program {death}; the ring is left"),
+            (RingState::WriterDied, false) => return format!("its program {death}; the ring was removed"),
             (RingState::Saved, _) => "end of the snapshot",
             (RingState::Truncated, _) => "the file was truncated",
             (RingState::NoMemory | RingState::Unreadable, _) => "the file could not be read",
@@ -153,7 +156,8 @@ fn end(rings: &Rings) -> &'static str {
             "all rings have ended; not all programs in good order"
         }
         _ => "all rings have ended",
-    }
+    };
+    words.to_owned()
 }
 
 /// The indent of each line.

@@ -58,9 +58,10 @@ impl<'c> CaptureFigures<'c> {
         let end = pass::run(&recording, &mut figures)?;
         let times = figures.outline.end(&end);
         figures.stacks.end(&end);
+        let end_nanos = end.end_nanos.clone();
         let take = |process: usize, span: Span| {
-            figures.spans.add(process, &span, times.1);
-            figures.stacks.fold(process, &span, times.1);
+            figures.spans.add(process, &span, end_nanos[process]);
+            figures.stacks.fold(process, &span, end_nanos[process]);
             figures.outline.take_remaining(process, span);
             Ok(())
         };

@@ -24,9 +24,9 @@ pub(in crate::export) fn write(
         lines.mapper.processes.push(process_of(recording, *process));
     }
     let end = pass::run(recording, &mut lines)?;
-    lines.last_nanos = end.last_nanos;
+    let end_nanos = end.end_nanos.clone();
     let finished = end.finish(|process, span| {
-        lines.mapper.span(process, &span, of_decoded(&span.fields), lines.last_nanos);
+        lines.mapper.span(process, &span, of_decoded(&span.fields), end_nanos[process]);
         lines.pass_on(false)
     });
     let counts = finished.map_err(pass::write_error)?;

@@ -179,6 +179,13 @@ pub(super) fn lost_end() -> Args {
     args
 }
 
+/// Returns the arguments that mark a slice that its thread has never left: it ends with the close of its span.
+pub(super) fn missing_exit() -> Args {
+    let mut args = Args::default();
+    args.push("exit", ArgValue::Text("missing".into()));
+    args
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

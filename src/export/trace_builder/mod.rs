@@ -160,9 +160,15 @@ impl TraceBuilder<'_> {
             SpanStep::Closed { span, cut } => {
                 self.show_span(process, *span, replay)?;
                 for taken in cut {
-                    // No thread can be in a span after the close. The slice is still open here, so the record of its
-                    // exit was lost.
-                    self.end_slice(process, &taken.slice, nanos, drawn::lost_end())?;
+                    // No thread can be in a span after the close. The exit comes later, was lost, or never comes.
+                    let mut args = Args::default();
+                    if self.outline.processes[process].missing_exits.contains(taken.slice.id) {
+                        args = match replay.may_have_ended(&taken.slice, nanos) {
+                            true => drawn::lost_end(),
+                            false => drawn::missing_exit(),
+                        };
+                    }
+                    self.end_slice(process, &taken.slice, nanos, args)?;
                 }
                 self.close(process, *span, nanos, replay)?;
                 let drawn = self.processes[process].spans.get_mut(span);
@@ -213,6 +219,7 @@ impl TraceBuilder<'_> {
             self.sample_grain(grain_start_nanos)?;
         }
         self.end_lost_spans()?;
+        self.end_open_slices();
         self.losses()?;
         self.writer.finish()
     }

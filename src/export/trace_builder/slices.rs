@@ -1,7 +1,7 @@
 //! Thread view: a track for each thread, with its span slices.
 
 use super::drawn::{DrawnSlice, drawn_end, lost_end};
-use super::{ArgValue, Args, Label, TraceBuilder, TrackKey};
+use super::{Args, Label, TraceBuilder, TrackKey};
 use crate::export::trace_writer::TrackId;
 use crate::recording::RecordingEntry;
 use crate::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
@@ -31,7 +31,7 @@ impl TraceBuilder<'_> {
         let start_nanos = self.free_from(slice.thread, slice.entered_epoch_nanos);
         let mut more = Args::default();
         if outline.open_slices.contains(&slice.id) {
-            more.push("open", ArgValue::Bool(true));
+            more.push_open(slice.entered_epoch_nanos, self.outline.end_nanos[entry.process_index]);
         }
         let place = &mut self.processes[entry.process_index].flows;
         let flows = outline.flows.of_next(place, slice.id);

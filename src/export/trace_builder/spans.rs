@@ -38,7 +38,7 @@ impl TraceBuilder<'_> {
         }
         if let Some(end) = end {
             if end.lost_nanos.is_none() {
-                more.push("open", ArgValue::Bool(true));
+                more.push_open(start_nanos, self.outline.end_nanos[process_index]);
             }
             if let Some(nanos) = end.busy_nanos {
                 more.push("busy_ns", ArgValue::Uint(nanos));
@@ -83,14 +83,25 @@ impl TraceBuilder<'_> {
         whole.end_nanos = Some(end_nanos);
         whole.has_ended = true;
         process.rows.end(whole.row, whole.number, end_nanos);
-        let WholeSlice { id: slice, track, number, shown, .. } = *whole;
+        let WholeSlice { id: slice, track, shown, .. } = *whole;
         let mut args = Args::default();
         span.push_rest(shown, &mut args);
-        let busy_nanos = self.outline.processes[process_index].busy_nanos.get(&number).copied();
-        let counted = || replay.get(id).map_or(0, |span| span.counted_busy_nanos());
-        args.push("busy_ns", ArgValue::Uint(busy_nanos.unwrap_or_else(counted)));
-        args.push_instructions(replay.get(id).and_then(|span| span.instructions));
+        let replayed = replay.get(id);
+        args.push("busy_ns", ArgValue::Uint(replayed.map_or(0, |span| span.counted_busy_nanos())));
+        let whole = replayed.filter(|span| span.missing_exits().is_empty());
+        args.push_instructions(whole.and_then(|span| span.instructions));
         self.writer.end(track, slice, end_nanos, &args)
+    }
+
+    /// Tells the writer until when the slices that have not ended last at least.
+    pub(super) fn end_open_slices(&mut self) {
+        for (process, end_nanos) in self.processes.iter().zip(&self.outline.end_nanos) {
+            for span in process.spans.values() {
+                let whole = span.whole.iter().filter(|whole| whole.end_nanos.is_none()).map(|whole| whole.id);
+                let slices = span.slices.iter().filter(|slice| slice.end_nanos.is_none()).map(|slice| slice.id);
+                whole.chain(slices).for_each(|slice| self.writer.end_open(slice, *end_nanos));
+            }
+        }
     }
 
     /// Ends the slices of spans whose end may have been lost. Each is drawn up to the last time at which the span was

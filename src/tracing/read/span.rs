@@ -103,14 +103,14 @@ pub struct SpanSlice {
     pub thread: Arc<Thread>,
     /// The time of the enter in nanoseconds since the epoch; `None` if the enter was not seen.
     pub entered_epoch_nanos: Option<u64>,
-    /// The time of the exit in nanoseconds since the epoch; `None` if the thread was still in the span, or if the
-    /// exit was not seen.
+    /// The time of the exit in nanoseconds since the epoch, but at most that of the span's close; `None` if the thread
+    /// was still in the span, or if the exit was not seen.
     pub exited_epoch_nanos: Option<u64>,
     /// False if the thread left this slice before it left a slice that it had entered later. Such slices overlap, and
     /// neither contains the other.
     pub nests: bool,
-    /// True if the span was closed while the thread still seemed to be in it. The exit was lost, or came later than
-    /// the close.
+    /// True if the span was closed while the thread still seemed to be in it, so that the slice ends with the close. The
+    /// exit was lost, came later than the close, or never came: the program left the span on another thread.
     pub is_cut: bool,
 }
 
@@ -210,19 +210,34 @@ impl Span {
         true
     }
 
-    /// Counts the time of a slice that a thread leaves.
-    pub(super) fn count_slice(&mut self, thread: ThreadKey, taken: Option<&TakenSlice>, epoch_nanos: u64) {
-        let cut_slices = &mut self.cut_slices;
-        let cut = || {
-            let at = cut_slices.iter().rposition(|cut| cut.slice.thread == thread)?;
-            Some(cut_slices.remove(at))
-        };
-        match taken.copied().or_else(cut) {
-            Some(taken) => {
+    /// Returns true if other threads are in the span, or were until its close, and this one was not: the program has
+    /// entered the span on another thread than it leaves it.
+    pub(super) fn is_left_elsewhere(&self, thread: ThreadKey) -> bool {
+        let is_its = |cut: &TakenSlice| cut.slice.thread == thread;
+        (self.open_slices > 0 || !self.cut_slices.is_empty()) && !self.cut_slices.iter().any(is_its)
+    }
+
+    /// Counts the time and the instructions of a slice that a thread leaves. The time of a slice that ended with the
+    /// close is counted already.
+    pub(super) fn count_slice(
+        &mut self,
+        thread: ThreadKey,
+        taken: Option<&TakenSlice>,
+        epoch_nanos: u64,
+        instructions: Option<u64>,
+    ) {
+        let cut = self.cut_slices.iter().rposition(|cut| cut.slice.thread == thread);
+        match (taken, cut) {
+            (Some(taken), _) => {
                 self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(epoch_nanos));
-                self.count_instructions(&taken);
+                self.count_instructions(taken);
             }
-            None => {
+            (None, Some(at)) => {
+                let mut cut = self.cut_slices.remove(at);
+                cut.exit_at(instructions);
+                self.count_instructions(&cut);
+            }
+            (None, None) => {
                 self.may_have_losses = true;
                 self.instructions = None;
                 self.has_uncounted_slice = true;
@@ -258,11 +273,16 @@ impl Span {
         self.counted_busy_nanos
     }
 
+    /// Returns the slices whose exit has not come, although the span was closed. They end with the close.
+    #[cfg(feature = "export")]
+    pub(crate) fn missing_exits(&self) -> &[TakenSlice] {
+        &self.cut_slices
+    }
+
     /// Notes that a slice ends with the close of the span.
-    pub(super) fn cut_slice(&mut self, taken: &TakenSlice) {
+    pub(super) fn cut_slice(&mut self, taken: &TakenSlice, closed_epoch_nanos: u64) {
         self.open_slices = self.open_slices.saturating_sub(1);
-        self.instructions = None;
-        self.has_uncounted_slice = true;
+        self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(closed_epoch_nanos));
         self.cut_slices.push(*taken);
         if let Some(slice) = self.slices.iter_mut().rev().find(|slice| slice.id == Some(taken.slice.id)) {
             slice.nests = taken.nests;
@@ -304,8 +324,9 @@ impl Span {
     }
 
     /// Returns how long threads were in the span, in nanoseconds. The times of several threads are added. Two slices of
-    /// one thread overlap if the thread entered a span that it was already in; their overlap counts once. Slices whose
-    /// enter or exit is not known are left out.
+    /// one thread overlap if the thread entered a span that it was already in; their overlap counts once. A slice without
+    /// an exit ends with the close of the span. Slices whose enter is not known, and those without an end in an open
+    /// span, are left out.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.busy_nanos_with(None)
@@ -320,6 +341,7 @@ impl Span {
     }
 
     fn busy_nanos_with(&self, end: Option<u64>) -> u64 {
+        let end = self.closed.as_ref().map(|closed| closed.epoch_nanos).or(end);
         let times = |slice: &SpanSlice| {
             let entered = slice.entered_epoch_nanos?;
             Some((slice.thread.id, entered, slice.exited_epoch_nanos.or(end)?.max(entered)))

@@ -1,8 +1,10 @@
 //! The manifest of a file: why it was written, and what it holds.
 
 use crate::cli::format::duration;
+use crate::cli::state::add_end;
 use eventring::capture::{CutSummary, Shortfall};
 use eventring::live::Occurrence;
+use eventring::reader::RingEnd;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +22,8 @@ pub(super) struct Shot {
     span_id: Option<String>,
     target: Option<String>,
     program: Option<(String, u32)>,
+    /// The times between which the program ended, if this is its end.
+    end: Option<RingEnd>,
 }
 
 impl Shot {
@@ -33,6 +37,7 @@ impl Shot {
             span_id: span.map(|span| span.id.to_string()),
             target: span.and_then(|span| span.call_site.as_ref()).map(|call_site| call_site.target.clone()),
             program: occurrence.program().map(|program| (program.name.clone(), program.pid)),
+            end: occurrence.program_end(),
         }
     }
 }
@@ -101,6 +106,9 @@ impl WrittenFile {
         let program = self.shot.program.as_ref();
         object["span"] = json!({ "name": self.shot.name, "id": self.shot.span_id, "target": self.shot.target });
         object["program"] = json!({ "name": program.map(|it| &it.0), "pid": program.map(|it| it.1) });
+        if self.shot.end.is_some() {
+            add_end(&mut object, self.shot.end);
+        }
         let window = |(from, to): (u64, u64)| json!({ "from_epoch_nanos": from, "to_epoch_nanos": to });
         object["asked"] = window(self.asked_nanos);
         object["kept"] = window((self.cut.from_epoch_nanos, self.cut.to_epoch_nanos));

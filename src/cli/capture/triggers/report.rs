@@ -109,6 +109,8 @@ impl Watch<'_> {
             });
             writeln!(anstream::stdout(), "{object}")?;
         } else {
+            let ends = || (0..state.programs().len()).filter_map(|program| state.end_of(program));
+            let has_seen_death = ends().any(|end| end.has_died);
             anstream::eprintln!(
                 "{} fired, {} debounced, {} suppressed; {} seen in {}{DIM} ({}){DIM:#}",
                 counts.fired,
@@ -117,7 +119,8 @@ impl Watch<'_> {
                 events(state.events()),
                 duration(end.elapsed),
                 match end.reason {
-                    EndReason::WritersEnded => "the programs have ended",
+                    EndReason::WritersEnded if has_seen_death => "the rings have ended; a program died",
+                    EndReason::WritersEnded => "the rings have ended",
                     EndReason::Duration => "the time was over",
                     _ => "interrupted",
                 }

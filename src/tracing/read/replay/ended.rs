@@ -157,6 +157,9 @@ impl SpanReplay {
     /// Sets the fields of `span` that show which of its records may have been lost.
     fn resolve(&self, span: &mut Span, now_epoch_nanos: u64) {
         span.may_have_losses |= self.gaps > span.gaps_before;
+        if !span.cut_slices.is_empty() {
+            span.instructions = None;
+        }
         if span.is_open() {
             let lost_until = self.losses.of_process(now_epoch_nanos);
             span.is_end_lost = lost_until > span.last_seen_epoch_nanos;

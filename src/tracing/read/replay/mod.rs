@@ -101,7 +101,8 @@ pub struct SpanReplay {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum SpanChange {
-    /// No change of a span: the record is a log record, a mark or a sample, or it describes a thread or a call site.
+    /// No change of a span: the record is a log record, a mark or a sample, it describes a thread or a call site, or a
+    /// thread exited a span that other threads are in and this one is not.
     None,
     /// Change of a span, but not of its slices: the span was created, it got fields, it follows from another span, or
     /// a thread exited it and the enter was not seen.
@@ -114,9 +115,9 @@ pub enum SpanChange {
     Closed {
         /// The span.
         span: SpanId,
-        /// The slices that the close ends. The list is empty if no events were lost: then each slice ends with its
-        /// exit. After a loss of events, the close ends all slices of the span that have not ended yet. Their exits
-        /// were lost, or come later in the stream.
+        /// The slices that the close ends: those that have not ended yet, because a thread cannot be in a span that is
+        /// closed. Their exits were lost, come later in the stream, or never come: the program may have left the span
+        /// on another thread than it has entered it.
         cut: Vec<OpenSlice>,
     },
 }
@@ -305,10 +306,16 @@ impl SpanReplay {
 
     fn exit(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_slices, nanos) = (self.drops_slices, record.epoch_nanos());
-        let is_entered_twice = self.span(id, nanos, || record.known_call_site()).open_slices > 1;
-        let taken = self.stacks.exit(thread, id, nanos, record.instructions(), is_entered_twice);
+        let open_slices = self.span(id, nanos, || record.known_call_site()).open_slices;
+        let taken = self.stacks.exit(thread, id, nanos, record.instructions(), open_slices > 1);
+        let may_be_lost = self.losses.of_thread(thread, self.now_epoch_nanos);
         let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
-        span.count_slice(thread, taken.as_ref(), nanos);
+        if taken.is_none() && span.is_left_elsewhere(thread) && may_be_lost <= span.first_seen_epoch_nanos {
+            return SpanStep::None;
+        }
+        // A thread that leaves a span after its close was in it until then.
+        let nanos = span.closed.as_ref().map_or(nanos, |closed| nanos.min(closed.epoch_nanos));
+        span.count_slice(thread, taken.as_ref(), nanos, record.instructions());
         if !drops_slices && span.end_slice(thread, taken.as_ref(), nanos, || record.thread()) {
             span.more_bytes += SLICE_BYTES;
             self.more_bytes += SLICE_BYTES;
@@ -321,15 +328,15 @@ impl SpanReplay {
     }
 
     fn close(&mut self, id: SpanId, recorder: u32, record: &impl SpanRecord) -> SpanStep {
-        let is_lossy = self.gaps > 0;
-        let span = self.span(id, record.epoch_nanos(), || record.known_call_site());
+        let nanos = record.epoch_nanos();
+        let span = self.span(id, nanos, || record.known_call_site());
         // In a damaged ring, a span can be closed again and again.
         let is_first = span.closed.replace(moment(record)).is_none();
-        let cut = if is_lossy && span.open_slices > 0 { self.stacks.take_all(recorder, id) } else { Vec::new() };
+        let cut = if span.open_slices > 0 { self.stacks.take_all(recorder, id, nanos) } else { Vec::new() };
         if !cut.is_empty()
             && let Some(span) = self.spans.get_mut(&id)
         {
-            cut.iter().for_each(|taken| span.cut_slice(taken));
+            cut.iter().for_each(|taken| span.cut_slice(taken, nanos));
             let bytes = SLICE_BYTES.saturating_mul(cut.len() as u64);
             span.more_bytes += bytes;
             self.more_bytes += bytes;

@@ -38,8 +38,7 @@ pub(crate) struct TakenSlice {
     /// True if the slice was the innermost slice of its thread when it was taken. If it was not, it overlaps the
     /// slices that the thread entered later, and does not contain them.
     pub(crate) nests: bool,
-    /// The part of the slice that counts for slices of the same span inside it: the thread had entered the span again.
-    pub(super) covered_nanos: u64,
+    inside: InnerSlices,
     /// The instructions that the program executed in the slice, without those that slices of the same span inside it
     /// have counted. `None` if they are not known.
     pub(crate) instructions: Option<SpanInstructions>,
@@ -48,7 +47,18 @@ pub(crate) struct TakenSlice {
 impl TakenSlice {
     /// Returns the time of the slice, without the time of slices of the same span inside it.
     pub(in crate::tracing::read) fn own_nanos(&self, exited_epoch_nanos: u64) -> u64 {
-        exited_epoch_nanos.saturating_sub(self.slice.entered_epoch_nanos).saturating_sub(self.covered_nanos)
+        exited_epoch_nanos.saturating_sub(self.slice.entered_epoch_nanos).saturating_sub(self.inside.covered_nanos)
+    }
+
+    /// Notes the thread's count of instructions at the exit. Returns the instructions of the whole slice.
+    pub(in crate::tracing::read) fn exit_at(&mut self, instructions: Option<u64>) -> Option<u64> {
+        let inside = self.inside;
+        let whole = inside.entered_at.zip(instructions).and_then(|(entered, exited)| exited.checked_sub(entered));
+        self.instructions = whole.map(|whole| SpanInstructions {
+            all: whole.saturating_sub(inside.covered_instructions),
+            own: whole.saturating_sub(inside.instructions.unwrap_or(0)),
+        });
+        whole
     }
 }
 
@@ -73,9 +83,9 @@ struct ThreadStack {
 }
 
 /// Sums over the slices inside a slice.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct InnerSlices {
-    /// The slice's [`TakenSlice::covered_nanos`] so far.
+    /// The part of the slice that counts for slices of the same span inside it: the thread had entered the span again.
     covered_nanos: u64,
     /// The thread's count of instructions when the slice began.
     entered_at: Option<u64>,
@@ -133,16 +143,12 @@ impl SpanStacks {
         is_entered_twice: bool,
     ) -> Option<TakenSlice> {
         let stack = self.threads.get_mut(&thread)?;
-        let (at, mut taken, inside) = stack.take(span)?;
+        let (at, mut taken) = stack.take(span)?;
         self.open -= 1;
-        let whole = inside.entered_at.zip(instructions).and_then(|(entered, exited)| exited.checked_sub(entered));
+        let whole = taken.exit_at(instructions);
         if let Some(outer) = at.checked_sub(1).and_then(|below| stack.inside.get_mut(below)) {
             outer.instructions = outer.instructions.zip(whole).and_then(|(inner, whole)| inner.checked_add(whole));
         }
-        taken.instructions = whole.map(|whole| SpanInstructions {
-            all: whole.saturating_sub(inside.covered_instructions),
-            own: whole.saturating_sub(inside.instructions.unwrap_or(0)),
-        });
         if is_entered_twice && let Some(outer) = stack.slices.iter().rposition(|slice| slice.span == span) {
             let nanos = epoch_nanos.saturating_sub(taken.slice.entered_epoch_nanos);
             let outer = &mut stack.inside[outer];
@@ -152,14 +158,16 @@ impl SpanStacks {
         Some(taken)
     }
 
-    /// Takes all slices of `span` from the stacks of all threads of one recorder. Returns them in the order of their
-    /// ids.
-    pub(super) fn take_all(&mut self, recorder: u32, span: SpanId) -> Vec<TakenSlice> {
+    /// Takes all slices of `span` from the stacks of all threads of one recorder, as if the threads had exited it at
+    /// this time. Returns them in the order of their ids.
+    pub(super) fn take_all(&mut self, recorder: u32, span: SpanId, epoch_nanos: u64) -> Vec<TakenSlice> {
+        let is_in = |stack: &ThreadStack| stack.slices.iter().any(|slice| slice.span == span);
+        let of_recorder = self.threads.iter().filter(|(thread, stack)| thread.recorder == recorder && is_in(stack));
+        let threads: Vec<ThreadKey> = of_recorder.map(|(thread, _)| *thread).collect();
         let mut taken = Vec::new();
-        for (_, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.recorder == recorder) {
-            taken.extend(std::iter::from_fn(|| stack.take(span)).map(|(_, taken, _)| taken));
+        for thread in threads {
+            taken.extend(std::iter::from_fn(|| self.exit(thread, span, epoch_nanos, None, true)));
         }
-        self.open -= taken.len();
         taken.sort_unstable_by_key(|taken| taken.slice.id);
         taken
     }
@@ -231,7 +239,7 @@ impl SpanStacks {
 
 impl ThreadStack {
     /// Takes the innermost slice of `span`, and returns its place, too.
-    fn take(&mut self, span: SpanId) -> Option<(usize, TakenSlice, InnerSlices)> {
+    fn take(&mut self, span: SpanId) -> Option<(usize, TakenSlice)> {
         let at = self.slices.iter().rposition(|slice| slice.span == span)?;
         let nests = at + 1 == self.slices.len();
         let (slice, inside) = (self.slices.remove(at), self.inside.remove(at));
@@ -239,6 +247,6 @@ impl ThreadStack {
             self.slices.shrink_to(2 * self.slices.len());
             self.inside.shrink_to(2 * self.slices.len());
         }
-        Some((at, TakenSlice { slice, nests, covered_nanos: inside.covered_nanos, instructions: None }, inside))
+        Some((at, TakenSlice { slice, nests, inside, instructions: None }))
     }
 }

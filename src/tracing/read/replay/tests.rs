@@ -45,7 +45,7 @@ fn events_of_two_threads_that_come_in_the_wrong_order_still_make_one_span() {
     assert_eq!(spans.take_closed(), None);
     spans.push(0, &record(20 + GRACE_NANOS, 1, PerfContent::ThreadEnded));
     let span = spans.take_closed().unwrap();
-    assert_eq!((span.parent, span.wall_nanos(), span.busy_nanos()), (Some(id(3)), Some(9), 11));
+    assert_eq!((span.parent, span.wall_nanos(), span.busy_nanos()), (Some(id(3)), Some(9), 10));
     assert!(!span.may_have_losses && !span.is_open());
     assert!(spans.is_empty());
 }
@@ -106,7 +106,37 @@ fn a_close_after_a_loss_cuts_the_slices_whose_exits_are_missing() {
     spans.push(0, &record(10, 2, exit(1)));
     let span = spans.finish(20).remove(0);
     let slices: Vec<_> = span.slices.iter().map(|slice| (slice.is_cut, slice.exited_epoch_nanos)).collect();
-    assert_eq!((slices, span.may_have_losses), (vec![(true, None), (true, Some(10))], true));
+    assert_eq!((slices, span.may_have_losses), (vec![(true, None), (true, Some(9))], true));
+}
+
+#[test]
+fn a_span_that_is_left_on_another_thread_than_it_was_entered_ends_with_its_close() {
+    let mut spans = SpanReplay::new();
+    for (time, content) in [(1, new(1, 0)), (2, enter(1)), (3, new(2, 1)), (4, enter(2)), (5, exit(2)), (6, close(2))] {
+        spans.push(0, &record(time, 1, content));
+    }
+    assert_eq!(spans.push(0, &record(7, 2, exit(1))), SpanChange::None);
+    let SpanChange::Closed { cut, .. } = spans.push(0, &record(9, 2, close(1))) else { panic!() };
+    assert_eq!((cut.len(), spans.stack(MAIN).len()), (1, 0));
+    spans.push(0, &record(20, 1, new(3, 0)));
+    let [moved, normal, _] = spans.finish(100).try_into().unwrap();
+    assert_eq!((moved.busy_nanos(), moved.wall_nanos(), moved.may_have_losses), (7, Some(8), false));
+    let slices: Vec<_> = moved.slices.iter().map(|slice| (slice.is_cut, slice.exited_epoch_nanos)).collect();
+    assert_eq!(slices, [(true, None)]);
+    assert_eq!((normal.busy_nanos(), normal.slices[0].is_cut), (1, false));
+}
+
+#[test]
+fn a_span_that_is_left_where_nobody_has_entered_it_may_have_losses() {
+    // The other thread may have entered the span in a lost event.
+    let mut spans = SpanReplay::new();
+    spans.push(0, &record(1, 1, new(1, 0)));
+    spans.push(0, &record(2, 1, enter(1)));
+    spans.gap(Some((0, 0)));
+    spans.push(0, &record(7, 2, exit(1)));
+    spans.push(0, &record(8, 1, exit(1)));
+    let span = spans.finish(100).remove(0);
+    assert!(span.may_have_losses && span.slices.len() == 2, "{span:?}");
 }
 
 #[test]
