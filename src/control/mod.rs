@@ -15,6 +15,7 @@
 //! | `served` | the files that a server serves |
 //! | `switches` | the parts of a program that take directives |
 //! | `wishes` | the wishes of all clients, and how long they live |
+//! | `shares` | the shares of users in what a server has |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
 //! | `process` | a client's connection to a server |
@@ -28,6 +29,7 @@ mod find;
 mod process;
 mod served;
 mod server;
+mod shares;
 mod socket;
 mod state;
 mod switches;

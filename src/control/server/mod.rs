@@ -5,9 +5,11 @@
 //! | `serving` | the thread: it waits for clients, for messages and for times |
 //! | `connection` | one client: what it may do, and the messages that it has not taken yet |
 //! | `answers` | the answer to each request |
+//! | `effort` | the time that the thread works, and the pauses that keep it small |
 
 mod answers;
 mod connection;
+mod effort;
 mod serving;
 
 use super::address::ServerAddress;
@@ -115,7 +117,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the largest number of clients. Further clients are refused. Default: 64.
+    /// Sets the largest number of clients. Further clients are refused. Default: 64. Of these places, half are kept for
+    /// the user of this process and for root, and one other user has at most a quarter.
     pub fn clients_max(mut self, clients: usize) -> Self {
         self.clients_max = Some(clients);
         self

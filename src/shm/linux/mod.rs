@@ -19,6 +19,7 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
+//! | `unread` | what the other side of a socket has not read yet |
 //! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
@@ -70,6 +71,8 @@ mod system;
 mod trust;
 #[cfg(feature = "server")]
 mod uninherited;
+#[cfg(feature = "server")]
+mod unread;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
@@ -98,3 +101,5 @@ pub use stale::StaleFile;
 pub(crate) use system::*;
 #[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;
+#[cfg(feature = "server")]
+pub(crate) use unread::is_all_read;
