@@ -299,6 +299,24 @@ impl Served {
         (self.ticks() - before) as f64 / 100.0
     }
 
+    /// Lets a user do something for some seconds, without a pause.
+    fn assert_flood_is_bounded(&self, user: u32, act: impl Fn() + Sync) {
+        let until = Instant::now() + Duration::from_secs(3);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(users::become_user(user, user));
+                while Instant::now() < until {
+                    act();
+                }
+            });
+            // Some work is free.
+            std::thread::sleep(Duration::from_secs(1));
+            let work = self.work();
+            assert!(work < 0.3, "user {user} makes the server work {work} of the time");
+            self.connect().unwrap().files().unwrap();
+        });
+    }
+
     /// Returns the processor time of the server's thread in hundredths of a second.
     fn ticks(&self) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.talk.child.id())).unwrap();
@@ -418,19 +436,10 @@ fn no_client_keeps_the_thread_of_the_server_busy() {
     served.tell("free");
     served.connect().unwrap();
     drop((waiting, half));
-    // A user without a right connects without end.
-    let (served, until) = (&served, Instant::now() + Duration::from_secs(3));
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(move || {
-                assert!(users::become_user(STRANGER, STRANGER));
-                while Instant::now() < until {
-                    drop(served.raw());
-                }
-            });
-        }
-        let work = served.work();
-        assert!(work < 0.4, "users without a right: {work}");
-        served.connect().unwrap();
+    // A user without a right connects without end, and one who was let in asks without end.
+    served.assert_flood_is_bounded(STRANGER, || drop(served.raw()));
+    served.assert_flood_is_bounded(GUESTS[0], || {
+        let process = served.connect().unwrap();
+        (0..1000).for_each(|_| drop(process.files().unwrap()));
     });
 }
