@@ -76,6 +76,8 @@ mod unread;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
+#[cfg(feature = "server")]
+pub(crate) use destination::prepare_ring_directory;
 pub use directory::RingDirectories;
 pub use fork_guard::ForkGuard;
 pub use huge_pages::{HugePagePool, huge_page_mounts};
