@@ -295,7 +295,7 @@ fn no_name_of_a_server_leads_to_a_file_or_to_another_ring() {
     let place = directory.path().join("in");
     let capture = run_in(&place, &["capture", &server.address, "-d", "1s", "-o", "all.evc"]);
     assert_eq!(capture.code, Some(0), "{capture:?}");
-    let captured = CaptureFile::open(place.join("all.evc")).unwrap();
+    let captured = CaptureFile::open(&place.join("all.evc")).unwrap();
     let rings = captured.rings().iter().map(|ring| (ring.content_type, ring.content_name.as_str()));
     assert_eq!(rings.collect::<Vec<_>>(), [(300, "LIES"); 5]);
     let info = run_in(&place, &["info", &format!("{}/.._outside", server.address), "--json"]);
