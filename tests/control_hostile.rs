@@ -1,11 +1,23 @@
-//! Clients that send garbage, half messages and floods, that never read, or that come a thousand at a time.
+//! Clients that send garbage, half messages and floods, that never read, or that come a thousand at a time; and what
+//! clients can hold: places, descriptors, and time of the server's thread. Those without a right hold nothing, those of
+//! other users a part, and none keeps the program's user and root out.
 #![cfg(feature = "server")]
 
-use eventring::control::{ControlErrorKind, Process, Server, ServerAddress};
+mod child;
+mod users;
+
+use child::Talk;
+use eventring::control::{ControlError, ControlErrorKind, Process, Server, ServerAddress};
 use eventring::recorder::{ContentDescription, Recorder};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
-use std::os::fd::OwnedFd;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix,
+    SocketFlags, SocketType,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{IoSlice, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn server(name: &str) -> Server {
@@ -14,6 +26,10 @@ fn server(name: &str) -> Server {
 
 fn connect(server: &Server) -> OwnedFd {
     let ServerAddress::Abstract(name) = server.address() else { panic!("an abstract name") };
+    connect_to(name)
+}
+
+fn connect_to(name: &str) -> OwnedFd {
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
@@ -176,4 +192,254 @@ fn a_thousand_connections_are_refused_beyond_the_limit_with_the_reason() {
     assert_eq!((held.len(), refused), (32, 968));
     held.truncate(1);
     assert_it_still_answers(&server);
+}
+
+/// The user of the program that serves.
+const OWNER: u32 = 4713;
+/// A user without any right.
+const STRANGER: u32 = 4711;
+/// Users who may import and switch.
+const GUESTS: [u32; 2] = [4712, 4714];
+/// The largest number of files that the program may have open, and of descriptors that its user may have on their way.
+const FILES_MAX: u64 = 64;
+/// The number of clients that the program lets in.
+const CLIENTS_MAX: usize = 16;
+
+/// Plays the program: it serves one ring, as a user without privileges. Then it does what it is told.
+fn program() {
+    let limit = Rlimit { current: Some(FILES_MAX), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    if !users::become_user(OWNER, OWNER) {
+        return child::say("SKIPPED");
+    }
+    let name = child::place().into_os_string().into_string().unwrap();
+    let server = Server::builder().abstract_name(name).clients_max(CLIENTS_MAX);
+    let _server = GUESTS.into_iter().fold(server, |server, guest| server.allow_switch(guest)).start().unwrap();
+    let description = ContentDescription::new(300, "HELD");
+    let _ring = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
+    child::say("serving");
+    let mut line = String::new();
+    let mut filler: Vec<OwnedFd> = Vec::new();
+    while std::io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        match std::mem::take(&mut line).trim() {
+            "pass" => child::say(passed()),
+            "fill" => {
+                filler.extend(std::iter::from_fn(|| std::io::stdin().as_fd().try_clone_to_owned().ok()));
+                child::say(filler.len());
+            }
+            _ => filler.clear(),
+        }
+    }
+}
+
+/// Passes a descriptor from one end of a connection to the other, as any program of the user may want to.
+fn passed() -> String {
+    let (ours, _theirs) = pair();
+    let (stdin, mut space) = (std::io::stdin(), [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [stdin.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    format!("{:?}", rustix::net::sendmsg(&ours, &[IoSlice::new(b"x")], &mut control, SendFlags::empty()))
+}
+
+fn pair() -> (OwnedFd, OwnedFd) {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// The program that serves, as the test sees it.
+struct Served {
+    talk: Talk,
+    name: String,
+}
+
+impl Served {
+    /// Starts the program. Returns `None` if this system lets nobody play other users.
+    fn start(test: &str) -> Option<Self> {
+        let name = format!("held-{}-{}", std::process::id(), &test[..20]);
+        let mut talk = Talk::with(child::play(test, "program", Path::new(&name)));
+        let is_serving = rustix::process::geteuid().is_root() && talk.hear() == "serving";
+        if !is_serving {
+            eprintln!("SKIPPED: only root can play other users");
+        }
+        is_serving.then_some(Self { talk, name })
+    }
+
+    fn tell(&mut self, what: &str) {
+        writeln!(self.talk.child.stdin.as_ref().unwrap(), "{what}").unwrap();
+    }
+
+    fn connect(&self) -> Result<Process, ControlError> {
+        Process::connect(&ServerAddress::Abstract(self.name.clone()))
+    }
+
+    fn raw(&self) -> OwnedFd {
+        connect_to(&self.name)
+    }
+
+    /// Connects as a client that greets and then asks for the ring, or for the list, without ever reading an answer.
+    fn greedy(&self, kind: u16, body: &[u8]) -> OwnedFd {
+        let socket = self.raw();
+        assert!(send(&socket, &message(1, &[0; 4])));
+        while send(&socket, &message(kind, body)) {}
+        socket
+    }
+
+    fn importing(&self) -> OwnedFd {
+        self.greedy(3, &[&1_u64.to_le_bytes()[..], &[0; 34]].concat())
+    }
+
+    fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.talk.child.id())).unwrap().count()
+    }
+
+    /// Returns the part of a second for which the server's thread works.
+    fn work(&self) -> f64 {
+        let before = self.ticks();
+        std::thread::sleep(Duration::from_secs(1));
+        (self.ticks() - before) as f64 / 100.0
+    }
+
+    /// Lets a user do something for some seconds, without a pause.
+    fn assert_flood_is_bounded(&self, user: u32, act: impl Fn() + Sync) {
+        let until = Instant::now() + Duration::from_secs(3);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(users::become_user(user, user));
+                while Instant::now() < until {
+                    act();
+                }
+            });
+            // Some work is free.
+            std::thread::sleep(Duration::from_secs(1));
+            let work = self.work();
+            assert!(work < 0.3, "user {user} makes the server work {work} of the time");
+            self.connect().unwrap().files().unwrap();
+        });
+    }
+
+    /// Returns the processor time of the server's thread in hundredths of a second.
+    fn ticks(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.talk.child.id())).unwrap();
+        let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+        let of_server = |stat: String| {
+            let (name, fields) = stat.rsplit_once(") ")?;
+            let ticks = |field: usize| fields.split(' ').nth(field)?.parse::<u64>().ok();
+            name.ends_with("(eventring-serve").then(|| Some(ticks(11)? + ticks(12)?))?
+        };
+        stats.filter_map(of_server).sum()
+    }
+}
+
+/// Runs something on a thread of another user.
+fn as_user<T: Send>(user: u32, run: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            assert!(users::become_user(user, user));
+            run()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn a_client_that_imports_and_never_reads_costs_no_time_and_no_descriptors_of_others() {
+    const NAME: &str = "a_client_that_imports_and_never_reads_costs_no_time_and_no_descriptors_of_others";
+    if child::part().is_some() {
+        return program();
+    }
+    let Some(mut served) = Served::start(NAME) else { return };
+    let greedy: Vec<OwnedFd> = as_user(GUESTS[0], || (0..4).map(|_| served.importing()).collect());
+    let work = served.work();
+    assert!(work < 0.2, "the server works {work} of the time");
+    served.tell("pass");
+    assert_eq!(served.talk.hear(), "Ok(1)");
+    let process = served.connect().unwrap();
+    process.import(&process.files().unwrap()[0]).unwrap();
+    // A client that takes its descriptors gets all of them, however many it has asked for at once.
+    let mut taken = 0;
+    let mut buffer = [0; 100];
+    while taken < 100 {
+        let received = rustix::net::recv(&greedy[0], &mut buffer[..], RecvFlags::empty()).unwrap();
+        assert!(received.1 > 0, "{taken}");
+        taken += u32::from(u16::from_le_bytes([buffer[6], buffer[7]]) == 0x8004);
+    }
+}
+
+#[test]
+fn users_without_a_right_hold_no_place_and_no_descriptor_and_are_told_why() {
+    const NAME: &str = "users_without_a_right_hold_no_place_and_no_descriptor_and_are_told_why";
+    if child::part().is_some() {
+        return program();
+    }
+    let Some(served) = Served::start(NAME) else { return };
+    served.connect().unwrap();
+    let before = served.descriptors();
+    // Half of them greet, the others are silent.
+    let mut held: Vec<OwnedFd> = as_user(STRANGER, || {
+        (0..200).map(|number| if number % 2 == 0 { served.raw() } else { served.greedy(2, &[]) }).collect()
+    });
+    served.connect().unwrap();
+    as_user(OWNER, || served.connect()).unwrap();
+    assert!(served.descriptors() <= before + 4, "{before} {}", served.descriptors());
+    let mut buffer = [0; 1000];
+    let (_, bytes) = rustix::net::recv(held.pop().unwrap(), &mut buffer[..], RecvFlags::empty()).unwrap_or_default();
+    let (_, refused) = rustix::net::recv(&held[0], &mut buffer[..], RecvFlags::empty()).unwrap();
+    let text = String::from_utf8_lossy(&buffer[..refused]);
+    assert!(text.contains("user 4711 may not read the rings of process") && bytes != 1, "{text}");
+    assert_eq!(rustix::net::recv(&held[0], &mut buffer[..], RecvFlags::empty()).unwrap().1, 0);
+    let refused = as_user(STRANGER, || served.connect()).unwrap_err();
+    assert_eq!(refused.kind(), ControlErrorKind::PermissionDenied, "{refused}");
+}
+
+#[test]
+fn users_who_were_let_in_have_a_part_of_the_places() {
+    const NAME: &str = "users_who_were_let_in_have_a_part_of_the_places";
+    if child::part().is_some() {
+        return program();
+    }
+    let Some(served) = Served::start(NAME) else { return };
+    let connected = |user| as_user(user, || (0..CLIENTS_MAX).map(|_| served.connect()).collect::<Vec<_>>());
+    let [guest, other] = GUESTS.map(connected);
+    for places in [&guest, &other] {
+        let (held, refused): (Vec<_>, Vec<_>) = places.iter().partition(|place| place.is_ok());
+        assert_eq!(held.len(), CLIENTS_MAX / 4);
+        for error in refused.into_iter().map(|place| place.as_ref().unwrap_err()) {
+            assert_eq!(error.kind(), ControlErrorKind::TooMany, "{error}");
+            assert!(error.to_string().contains("4 of them may be of one other user, and 8 of all others"), "{error}");
+        }
+    }
+    // The other half is for the user of the program, and for root.
+    let own: Vec<Process> = [0, OWNER].map(connected).into_iter().flatten().flatten().collect();
+    assert_eq!(own.len(), CLIENTS_MAX / 2);
+}
+
+#[test]
+fn no_client_keeps_the_thread_of_the_server_busy() {
+    const NAME: &str = "no_client_keeps_the_thread_of_the_server_busy";
+    if child::part().is_some() {
+        return program();
+    }
+    let Some(mut served) = Served::start(NAME) else { return };
+    // A client that asks for more than it takes, and then shuts its connection down without closing it.
+    let (shut, half) = (served.greedy(2, &[]), served.greedy(2, &[]));
+    std::thread::sleep(Duration::from_millis(500));
+    rustix::net::shutdown(&shut, Shutdown::Both).unwrap();
+    rustix::net::shutdown(&half, Shutdown::Write).unwrap();
+    let work = served.work();
+    assert!(work < 0.2, "connections that are shut down: {work}");
+    // The program has no descriptor left, so that connections cannot be accepted.
+    served.tell("fill");
+    served.talk.hear();
+    let waiting: Vec<OwnedFd> = (0..4).map(|_| served.raw()).collect();
+    let work = served.work();
+    assert!(work < 0.2, "connections that cannot be accepted: {work}");
+    served.tell("free");
+    served.connect().unwrap();
+    drop((waiting, half));
+    // A user without a right connects without end, and one who was let in asks without end.
+    served.assert_flood_is_bounded(STRANGER, || drop(served.raw()));
+    served.assert_flood_is_bounded(GUESTS[0], || {
+        let process = served.connect().unwrap();
+        (0..1000).for_each(|_| drop(process.files().unwrap()));
+    });
 }

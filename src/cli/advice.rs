@@ -3,6 +3,7 @@
 
 use super::directories;
 use super::exit::{Exit, Failure};
+use super::format::one_line;
 use super::paint::WARNING;
 use super::processes;
 use eventring::__internals::layout::header::content_type_name;
@@ -32,9 +33,10 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Warns on stderr if the ring is a shard other than shard 0, and names the ring that stands for all shards. `name` is
-/// the argument that the user gave.
+/// Warns on stderr if the ring is a shard other than shard 0, and names the ring that stands for all shards. Also warns
+/// if a stranger serves it. `name` is the argument that the user gave.
 pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
+    warn_of_strangers_ring(name, reader);
     let Some(index) = shard_index(reader) else { return };
     let shown = name.display().to_string();
     let recorder = match recorder_of(&shown, index) {
@@ -45,6 +47,22 @@ pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
         "{WARNING}warning:{WARNING:#} {shown} is only shard {index} of a recorder; the names of spans, call sites and threads are in shard 0; \
          {recorder}"
     );
+}
+
+/// Warns on stderr that a server belongs to another user. `process` is its process in words.
+pub(super) fn warn_of_stranger(name: &str, process: &str) {
+    anstream::eprintln!(
+        "{WARNING}warning:{WARNING:#} {} is served by {}: its program, its rings and their names are what that user says",
+        one_line(name),
+        one_line(process)
+    );
+}
+
+/// Warns on stderr if a stranger serves this ring.
+pub(super) fn warn_of_strangers_ring(name: &Path, reader: &Reader) {
+    if let Some(process) = reader.serving_stranger() {
+        warn_of_stranger(&name.display().to_string(), &process);
+    }
 }
 
 /// Refuses a shard other than shard 0 if its recorder is there. A span that was opened in one shard may be closed in

@@ -193,30 +193,28 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
     for server in servers {
         let shown = Some((server.object(), server.in_words()));
         for ring in found.iter_mut() {
-            let writer = ring.writer.map(|(pid, _)| pid);
-            if ring.file.as_deref().is_some_and(|file| server.has(file, writer)) {
+            if ring.file.as_deref().is_some_and(|file| server.has(file)) {
                 ring.server.clone_from(&shown);
             }
         }
         for file in server.anonymous() {
-            let pid = server.process().pid();
             let Ok(descriptor) = server.process().import(file) else { continue };
             let Ok(reader) = Reader::options().open_fd(&descriptor) else { continue };
             let info = reader.info();
             found.push(ListedRing {
-                name: format!("pid:{pid}/{}", file.name()),
+                name: format!("{}/{}", server.process().short_name(), file.name()),
                 file: None,
                 removed_from: None,
                 state: reader.state(),
                 end: reader.end(),
                 content_type: info.content_type,
                 content_name: content_name(&info).to_owned(),
-                writer: Some((pid, Some(true))),
+                writer: Some((server.process().pid(), Some(true))).filter(|(pid, _)| *pid != 0),
                 program_name: Some(server.process().program().to_owned()),
                 shards: reader.shard_count(),
                 is_orphaned: false,
                 recorded: recorded(&reader),
-                file_bytes: file.bytes(),
+                file_bytes: std::fs::File::from(descriptor).metadata().map_or(0, |found| found.len()),
                 history: History::of(&reader, true),
                 server: shown.clone(),
             });

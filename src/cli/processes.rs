@@ -6,12 +6,15 @@ use super::held;
 use super::interrupt::Interrupt;
 use super::patterns::{self, FollowedPatterns};
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The pause between two looks for a program that is not there yet.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(20);
+/// The largest number of rings of one program. A program that claims to have more is hostile.
+const RINGS_MAX: usize = 4096;
 
 /// The options of verbs that read the rings of running programs.
 #[derive(clap::Args)]
@@ -30,7 +33,7 @@ impl ProcessArgs {
     pub(super) fn rings(&self, names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let mut rings = expand(names)?;
         for name in &self.processes {
-            rings.extend(rings_of(&Process::find(name)?, None)?);
+            rings.extend(rings_of(&find(name)?, None)?);
         }
         if rings.is_empty() {
             return Err(nothing_to_read().into());
@@ -162,7 +165,7 @@ pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for name in names {
         match name.to_str().filter(|text| Process::is_named_by(text)) {
             None if patterns::is_pattern(name) => rings.extend(patterns::rings(name)?),
-            Some(text) => match Process::find(text) {
+            Some(text) => match find(text) {
                 Ok(found) => rings.extend(rings_of(&found, Some(text))?),
                 // A program without a server can be read if the files of its rings were removed.
                 Err(error) => match held::rings_of(text) {
@@ -174,6 +177,32 @@ pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     Ok(rings)
+}
+
+/// Connects to the processes that a name means. Warns of those of other users.
+pub(super) fn find(name: &str) -> Result<Vec<Process>, ControlError> {
+    let found = Process::find(name)?;
+    for process in found.iter().filter(|process| process.is_stranger()) {
+        super::advice::warn_of_stranger(&process.address().to_string(), &process.in_words());
+    }
+    Ok(found)
+}
+
+/// Device and inode of a file. A server may claim any path for a ring, so the file that it hands out is compared.
+#[derive(PartialEq, Eq)]
+pub(super) struct FileNumbers(u64, u64);
+
+impl FileNumbers {
+    /// Returns the numbers of the file at this path.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        path.metadata().ok().map(|found| Self(found.dev(), found.ino()))
+    }
+
+    /// Returns the numbers of a ring that a server hands out.
+    pub(super) fn of_served(process: &Process, file: &ServedFile) -> Option<Self> {
+        let found = std::fs::File::from(process.import(file).ok()?).metadata().ok()?;
+        Some(Self(found.dev(), found.ino()))
+    }
 }
 
 /// Returns the names of the rings of processes.
@@ -195,12 +224,15 @@ fn names(
     mut is_wanted: impl FnMut(&ServedFile) -> bool,
 ) -> Vec<PathBuf> {
     let address = as_written.map_or_else(|| process.address().to_string(), ToOwned::to_owned);
-    let rings = || files.iter().filter(|file| !file.is_further_shard());
-    let name = |file: &ServedFile| match file.path().filter(|path| path.exists()) {
+    let rings = || files.iter().filter(|file| !file.is_further_shard()).take(RINGS_MAX);
+    let mut counts = HashMap::new();
+    rings().for_each(|file| *counts.entry(file.name()).or_insert(0) += 1);
+    let is_at = |path: &&Path, file: &ServedFile| {
+        FileNumbers::at(path).is_some_and(|at| FileNumbers::of_served(process, file) == Some(at))
+    };
+    let name = |file: &ServedFile| match file.path().filter(|path| is_at(path, file)) {
         Some(path) => path.to_path_buf(),
-        None if rings().filter(|other| other.name() == file.name()).count() == 1 => {
-            format!("{address}/{}", file.name()).into()
-        }
+        None if counts.get(file.name()) == Some(&1) => format!("{address}/{}", file.name()).into(),
         None => format!("{address}/#{}", file.id()).into(),
     };
     rings().filter(|file| is_wanted(file)).map(name).collect()
@@ -254,8 +286,8 @@ impl FollowedPrograms {
             // A program that has just ended has no more rings.
             let Ok(files) = program.process.files() else { continue };
             let known = &mut program.known;
-            rings
-                .extend(names(&program.process, program.as_written.as_deref(), &files, |file| known.insert(file.id())));
+            let is_new = |file: &ServedFile| known.len() < RINGS_MAX && known.insert(file.id());
+            rings.extend(names(&program.process, program.as_written.as_deref(), &files, is_new));
         }
         Ok(rings)
     }
@@ -270,7 +302,7 @@ impl FollowedPrograms {
     /// Follows all programs of this name.
     fn add(&mut self, name: &str) -> Result<(), ControlError> {
         let as_written = Process::is_named_by(name).then(|| name.to_owned());
-        for process in Process::find(name)? {
+        for process in find(name)? {
             process.follow()?;
             self.followed.push(FollowedProgram { process, as_written: as_written.clone(), known: HashSet::new() });
         }

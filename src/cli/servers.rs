@@ -1,5 +1,6 @@
 //! The servers of running programs, as `eventring list` shows them.
 
+use super::processes::FileNumbers;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub(super) struct ListedServer {
     process: Process,
     files: Vec<ServedFile>,
+    /// The rings that have a path, or had one.
+    with_paths: Vec<FileNumbers>,
     /// The directives in force, or an empty text.
     effective: String,
 }
@@ -27,7 +30,9 @@ pub(super) fn in_directories(directories: &[PathBuf]) -> (Vec<ListedServer>, Vec
     let serving = |address: &ServerAddress| {
         let process = Process::connect_timeout(address, PATIENCE)?;
         let (files, effective) = (process.files()?, process.state()?.effective);
-        Ok::<_, ControlError>(ListedServer { process, files, effective })
+        let with_paths = files.iter().filter(|file| file.path().is_some() && !file.is_further_shard());
+        let with_paths = with_paths.filter_map(|file| FileNumbers::of_served(&process, file)).collect();
+        Ok::<_, ControlError>(ListedServer { process, files, with_paths, effective })
     };
     let (mut listed, mut silent) = (Vec::new(), Vec::new());
     for address in addresses {
@@ -48,7 +53,14 @@ impl SilentServer {
 
     /// Returns the server as JSON.
     pub(super) fn object(&self) -> Value {
-        json!({ "socket": self.address.to_string(), "answers": false, "clients": null, "enabled": null })
+        json!({
+            "socket": self.address.to_string(),
+            "answers": false,
+            "pid": null,
+            "user": null,
+            "clients": null,
+            "enabled": null,
+        })
     }
 
     /// Returns what the table shows.
@@ -58,10 +70,7 @@ impl SilentServer {
 
     /// Returns the process in words, for a warning.
     pub(super) fn described(&self) -> String {
-        match self.pid() {
-            Some(pid) => format!("process {pid} ({})", self.address),
-            None => format!("the process that serves at {}", self.address),
-        }
+        super::format::one_line(&format!("the process that serves at {}", self.address))
     }
 }
 
@@ -77,11 +86,8 @@ pub(super) fn is_dead_socket(path: &Path) -> bool {
 
 impl ListedServer {
     /// Returns true if the server serves the ring of this file.
-    pub(super) fn has(&self, path: &Path, writer: Option<u32>) -> bool {
-        let is_it = |served: &Path| {
-            served == path || (writer == Some(self.process.pid()) && served.file_name() == path.file_name())
-        };
-        self.files.iter().filter_map(ServedFile::path).any(is_it)
+    pub(super) fn has(&self, path: &Path) -> bool {
+        FileNumbers::at(path).is_some_and(|numbers| self.with_paths.contains(&numbers))
     }
 
     /// Returns the rings that are in anonymous memory, without the further shards of recorders.
@@ -98,6 +104,8 @@ impl ListedServer {
         json!({
             "socket": self.process.address().to_string(),
             "answers": true,
+            "pid": Some(self.process.pid()).filter(|pid| *pid != 0),
+            "user": self.process.user(),
             "clients": self.process.other_clients(),
             "enabled": self.effective,
         })
@@ -107,6 +115,10 @@ impl ListedServer {
     pub(super) fn in_words(&self) -> String {
         let clients = self.process.other_clients();
         let clients = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
+        let clients = match self.process.is_stranger() {
+            true => format!("user {}, {clients}", self.process.user()),
+            false => clients,
+        };
         if self.effective.is_empty() { clients } else { format!("{clients}, {}", self.effective) }
     }
 }

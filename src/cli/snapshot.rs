@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// or, if the user has named only the program, by its content.
 fn default_output(reader: &Reader, as_written: &Path) -> PathBuf {
     let of_server = || as_written.to_str()?.rsplit_once('/').map(|(_, ring)| OsString::from(ring));
-    let of_content = || Some(OsString::from(content_name(&reader.info()).replace('/', "_")));
+    let of_content = || Some(OsString::from(one_line(content_name(&reader.info())).replace('/', "_")));
     let of_file = reader.path().and_then(Path::file_name).map(OsStr::to_os_string);
     let mut name = of_file.or_else(of_server).or_else(of_content).unwrap_or_default();
     name.push(".snapshot.zst");

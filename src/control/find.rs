@@ -2,7 +2,9 @@
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
-use super::process::{ANSWER_PATIENCE, Process, REACHABLE, ServedFile};
+use super::line::{ANSWER_PATIENCE, REACHABLE};
+use super::process::Process;
+use super::served_file::ServedFile;
 use crate::shm;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;

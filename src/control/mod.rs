@@ -15,9 +15,12 @@
 //! | `served` | the files that a server serves |
 //! | `switches` | the parts of a program that take directives |
 //! | `wishes` | the wishes of all clients, and how long they live |
+//! | `shares` | the shares of users in what a server has |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
-//! | `process` | a client's connection to a server |
+//! | `process` | a process that serves, as a client sees it |
+//! | `line` | a client's end of a connection |
+//! | `served_file` | a ring of a server, as a client sees it |
 //! | `state` | the recording of a process, as a client sees it |
 //! | `error` | the error type |
 
@@ -25,9 +28,12 @@ mod address;
 mod directives;
 mod error;
 mod find;
+mod line;
 mod process;
 mod served;
+mod served_file;
 mod server;
+mod shares;
 mod socket;
 mod state;
 mod switches;
@@ -36,7 +42,8 @@ mod wishes;
 
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
-pub use process::{FileChange, Process, ServedFile};
+pub use process::Process;
+pub use served_file::{FileChange, ServedFile};
 #[doc(hidden)]
 pub use server::ServedFileContent;
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder, environment_error};

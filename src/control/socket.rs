@@ -3,6 +3,7 @@
 use super::wire::MESSAGE_BYTES_MAX;
 use crate::shm::UninheritedFd;
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred,
@@ -10,6 +11,7 @@ use rustix::net::{
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// The number of connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -39,7 +41,7 @@ pub(super) struct Packet {
 
 /// Makes a socket that waits for connections at this address.
 pub(super) fn listen(address: &SocketAddrUnix) -> Result<UninheritedFd, Errno> {
-    let socket = UninheritedFd::make(socket)?;
+    let socket = UninheritedFd::make(|| socket(flags()))?;
     rustix::net::bind(&socket, address)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
@@ -55,15 +57,23 @@ pub(super) fn accept(socket: &UninheritedFd) -> Tried<UninheritedFd> {
     }
 }
 
-/// Connects to the server at this address. The connection does not wait in later calls.
-pub(super) fn connect(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
-    let socket = socket()?;
-    rustix::net::connect(&socket, address)?;
-    Ok(socket)
+/// Connects to the server at this address. If many connections wait to be accepted, waits for its turn, at most for
+/// this time, and then returns `AGAIN`.
+pub(super) fn connect(address: &SocketAddrUnix, patience: Duration) -> Result<OwnedFd, Errno> {
+    let socket = socket(SocketFlags::CLOEXEC)?;
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        set_socket_timeout(&socket, Timeout::Send, Some(left))?;
+        match rustix::net::connect(&socket, address) {
+            Err(Errno::INTR) => {}
+            connected => return connected.map(|()| socket),
+        }
+    }
 }
 
-fn socket() -> Result<OwnedFd, Errno> {
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags(), None)
+fn socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
 }
 
 fn flags() -> SocketFlags {

@@ -1,5 +1,6 @@
 //! The wishes of all clients. A wish lives as long as its client, for a time, or until it is taken back.
 
+use super::shares;
 use super::wire::{WishInfo, WishLife};
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,10 @@ pub(super) struct Wisher {
 }
 
 impl Wishes {
-    /// Adds a wish. Returns its number, or `None` if there are too many.
+    /// Adds a wish. Returns its number.
+    ///
+    /// # Errors
+    /// Returns the reason if this user has too many wishes, or all users together.
     pub(super) fn add(
         &mut self,
         by: Wisher,
@@ -40,9 +44,9 @@ impl Wishes {
         directive: String,
         now: Instant,
         epoch_nanos: u64,
-    ) -> Option<u64> {
-        if self.wishes.len() >= WISHES_MAX {
-            return None;
+    ) -> Result<u64, String> {
+        if let Some(text) = shares::refusal("wishes", WISHES_MAX, self.wishes.iter().map(|wish| wish.uid), by.uid) {
+            return Err(text);
         }
         self.last_number += 1;
         let until = match life {
@@ -55,7 +59,7 @@ impl Wishes {
         };
         let client = (life == WishLife::Client).then_some(by.client);
         self.wishes.push(LivingWish { client, pid: by.pid, uid: by.uid, directive, until });
-        Some(self.last_number)
+        Ok(self.last_number)
     }
 
     /// Ends the wishes that live as long as this client. Returns true if there were some.
@@ -131,10 +135,19 @@ mod tests {
     }
 
     #[test]
+    fn another_user_leaves_room_for_the_wishes_of_a_programs_user_and_root() {
+        let (mut wishes, now) = (Wishes::default(), Instant::now());
+        let mut add = |uid| wishes.add(by(1, uid), WishLife::Kept, "x=info".into(), now, 0);
+        let other = rustix::process::geteuid().as_raw() + 1;
+        assert_eq!((0..WISHES_MAX).filter(|_| add(other).is_ok()).count(), WISHES_MAX / 4);
+        assert!(add(0).is_ok());
+    }
+
+    #[test]
     fn there_are_never_more_wishes_than_the_server_has_room_for() {
         let (mut wishes, now) = (Wishes::default(), Instant::now());
         let mut add = || wishes.add(by(1, 0), WishLife::Millis(u64::MAX), "x=info".into(), now, u64::MAX);
-        assert!((0..WISHES_MAX).all(|_| add().is_some()) && add().is_none());
+        assert!((0..WISHES_MAX).all(|_| add().is_ok()) && add().is_err());
         assert_eq!(
             wishes.infos()[0].until_epoch_nanos,
             if now.checked_add(Duration::from_millis(u64::MAX)).is_some() { u64::MAX } else { 0 }

@@ -205,6 +205,16 @@ impl Reader {
         shm::open_read_only(self.source.file.descriptor())
     }
 
+    /// Returns the process that serves the ring, in words, if it runs neither as the user of this process nor as root.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn serving_stranger(&self) -> Option<String> {
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        return self.served_by()?.stranger();
+        #[cfg(not(all(feature = "server", target_os = "linux", not(eventring_unsupported))))]
+        None
+    }
+
     /// Returns the server from which the ring came.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn served_by(&self) -> Option<&super::served::ServedBy> {

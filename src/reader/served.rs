@@ -7,6 +7,9 @@ use crate::control::{ControlError, ControlErrorKind, Process, ServedFile, Server
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The largest number of rings that an error names.
+const NAMED_MAX: usize = 50;
+
 /// The server from which a ring came.
 #[derive(Debug)]
 pub(super) struct ServedBy {
@@ -100,10 +103,11 @@ fn open_named(options: &ReaderOptions, process: Process, name: &ServedName) -> R
                 None => (ReaderErrorKind::NotFound, "no such ring"),
                 Some(_) => (ReaderErrorKind::BadName, "several such rings"),
             };
-            let rings: Vec<String> = files.iter().map(|file| format!("{} (#{})", file.name(), file.id())).collect();
+            let named = files.iter().take(NAMED_MAX).map(|file| format!("{} (#{})", file.name(), file.id()));
+            let rings: Vec<String> = named.chain((files.len() > NAMED_MAX).then(|| "…".to_owned())).collect();
             let message = format!(
-                "process {} has {what}, expected one of: {}; write {}/NAME or {}/#NUMBER",
-                process.pid(),
+                "{} has {what}, expected one of: {}; write {}/NAME or {}/#NUMBER",
+                process.in_words(),
                 if rings.is_empty() { "none".to_owned() } else { rings.join(", ") },
                 name.process,
                 name.process
@@ -172,9 +176,15 @@ impl ServedBy {
         newer.map(open).transpose()
     }
 
+    /// Returns the process that serves, in words, if it is a stranger.
+    pub(super) fn stranger(&self) -> Option<String> {
+        let process = &self.server.process;
+        process.is_stranger().then(|| process.in_words())
+    }
+
     /// Returns the name of the ring, for messages.
     pub(super) fn label(&self) -> String {
-        format!("pid:{}/{}", self.server.process.pid(), self.file.name())
+        format!("{}/{}", self.server.process.short_name(), self.file.name())
     }
 
     /// Returns true if the ring is a shard, so that the server may have the others.
@@ -189,7 +199,7 @@ impl ServedBy {
         let found = files.into_iter().find(|file| group.is_some_and(|group| file.shard() == Some((group, index))));
         let file = found.ok_or_else(|| {
             let message =
-                format!("the server of process {} has no shard {index}: it has ended", self.server.process.pid());
+                format!("the server of {} has no shard {index}: it has ended", self.server.process.in_words());
             ReaderError::new(ReaderErrorKind::NotFound, message)
         })?;
         open_file(&Reader::options(), Arc::clone(&self.server), file, None)

@@ -23,6 +23,8 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The pause between two looks for new rings of running programs.
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
+/// The time after which a look opens no more rings of programs, so that a slow server delays the capture only shortly.
+const LOOK_MAX: Duration = Duration::from_millis(500);
 
 /// The rings that the command line names.
 pub(in crate::cli) struct AwaitedRings {
@@ -30,6 +32,8 @@ pub(in crate::cli) struct AwaitedRings {
     pub(super) program: Option<Program>,
     /// Running programs of which all rings are captured.
     programs: FollowedPrograms,
+    /// The names of rings of programs that were not opened yet.
+    named: VecDeque<PathBuf>,
     /// The names of all rings, whether they exist or not.
     names: Vec<PathBuf>,
     /// Names of rings that do not exist yet.
@@ -66,6 +70,7 @@ impl AwaitedRings {
         Self {
             program,
             programs,
+            named: VecDeque::new(),
             names: names.to_vec(),
             awaited: names.to_vec(),
             reopens: false,
@@ -250,24 +255,27 @@ impl AwaitedRings {
         }
         self.next_program_look = now + PROGRAM_INTERVAL;
         match self.programs.new_rings() {
-            Ok(names) => {
-                for name in names {
-                    match open(&name) {
-                        _ if self.names.contains(&name) => continue,
-                        Ok(reader) => self.hold(reader),
-                        // The ring has ended meanwhile.
-                        Err(error) if error.may_come() => {}
-                        Err(error) => {
-                            self.failed.get_or_insert(error);
-                        }
-                    }
-                    self.names.push(name);
-                }
-            }
+            Ok(names) => self.named.extend(names),
             Err(error) => {
                 self.programs = FollowedPrograms::default();
                 self.refused.get_or_insert(error.into());
             }
+        }
+        while now.elapsed() < LOOK_MAX
+            && let Some(name) = self.named.pop_front()
+        {
+            if self.names.contains(&name) {
+                continue;
+            }
+            match open(&name) {
+                Ok(reader) => self.hold(reader),
+                // The ring has ended meanwhile.
+                Err(error) if error.may_come() => {}
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                }
+            }
+            self.names.push(name);
         }
         // A server may live longer than all rings that it has served, as `eventring serve` does.
         let is_live = |ring: &Reader| ring.state() == RingState::Live;
@@ -391,6 +399,7 @@ fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
 fn open(name: &Path) -> Result<Reader, ReaderError> {
     let reader = Reader::open(name)?;
     check(&reader)?;
+    advice::warn_of_strangers_ring(name, &reader);
     Ok(reader)
 }
 

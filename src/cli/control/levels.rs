@@ -33,7 +33,8 @@ pub(in crate::cli) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
         };
         let state = process.state()?;
         let mut object = object(&state);
-        object["pid"] = process.pid().into();
+        object["pid"] = Some(process.pid()).filter(|pid| *pid != 0).into();
+        object["user"] = process.user().into();
         object["program"] = process.program().into();
         writeln!(out, "{object}")?;
         return Ok(Exit::Done);

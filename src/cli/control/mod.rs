@@ -20,11 +20,11 @@ struct Target {
 impl Target {
     /// Connects to all processes of this name.
     fn find(&self) -> anyhow::Result<Vec<Process>> {
-        Ok(Process::find(&self.name)?)
+        Ok(crate::cli::processes::find(&self.name)?)
     }
 }
 
-/// Returns the process in words: its program and its number.
+/// Returns the process in words: its program and its number, and its user if this is a stranger.
 fn described(process: &Process) -> String {
-    one_line(&format!("{} (process {})", process.program(), process.pid()))
+    one_line(&format!("{} ({})", process.program(), process.in_words()))
 }

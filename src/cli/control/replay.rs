@@ -136,7 +136,7 @@ fn make(ring: &CapturedRing, events: u64, catalog: &Catalog) -> anyhow::Result<R
         .schema_hash(ring.schema_hash)
         .schema_text(ring.schema_text.clone());
     let builder = Recorder::builder(description).anonymous().shifts(descriptors, payloads).prefault(false);
-    let builder = builder.served_name(&ring.name);
+    let builder = builder.served_name(ring.name.rsplit('/').next().unwrap_or_default());
     let made = if ring.is_perf() { ring_with_tables(builder, catalog) } else { builder.build() };
     made.map_err(|error| Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into())
 }

@@ -80,20 +80,9 @@ impl Desk {
         }
     }
 
-    /// Returns the reason to refuse a request, if there is one.
+    /// Returns the reason to refuse a request, if there is one. (A client that may not import has no connection.)
     fn refusal(&self, connection: &Connection, request: &ClientRequest) -> Option<(ControlErrorKind, String)> {
-        let denied = |what: &str| {
-            let text = format!(
-                "user {} may not {what} process {}, which runs as user {}; expected that user or root; run as one of \
-                 them, or let the program allow this user (`ServerBuilder::allow_import`, `allow_switch`)",
-                connection.uid,
-                std::process::id(),
-                rustix::process::geteuid().as_raw(),
-            );
-            Some((ControlErrorKind::PermissionDenied, text))
-        };
         match request {
-            _ if !connection.may_import => denied("read the rings of"),
             ClientRequest::Hello { .. } if connection.has_greeted => Some((
                 ControlErrorKind::BadMessage,
                 "HELLO was sent before; only the first message may be HELLO".into(),
@@ -103,7 +92,7 @@ impl Desk {
                 Some((ControlErrorKind::BadMessage, "the first message must be HELLO".into()))
             }
             ClientRequest::Wish { .. } | ClientRequest::Withdraw { .. } if !connection.may_switch => {
-                denied("switch what is recorded by")
+                Some((ControlErrorKind::PermissionDenied, denied(connection.uid, "switch what is recorded by")))
             }
             _ => None,
         }
@@ -125,9 +114,7 @@ impl Desk {
         }
         let by = Wisher { client, pid: connection.pid, uid: connection.uid };
         let added = self.wishes.add(by, life, text.to_owned(), Instant::now(), shm::realtime_nanos());
-        let wish = added.ok_or_else(|| {
-            (ControlErrorKind::TooMany, "the program has 1,024 wishes already; take some back".to_owned())
-        })?;
+        let wish = added.map_err(|text| (ControlErrorKind::TooMany, text))?;
         let notes = [self.apply_wishes(), forbidden(&switches, text)];
         Ok((wish, notes.iter().filter(|note| !note.is_empty()).map(String::as_str).collect::<Vec<_>>().join("; ")))
     }
@@ -174,6 +161,16 @@ impl Desk {
         domains.into_iter().try_for_each(|domain| connection.send(number, &Answer::Domain(domain), None))?;
         connection.send(number, &Answer::End { count }, None)
     }
+}
+
+/// Returns why a user may not do something.
+pub(super) fn denied(user: u32, what: &str) -> String {
+    format!(
+        "user {user} may not {what} process {}, which runs as user {}; expected that user or root; run as one of them, \
+         or let the program allow this user (`ServerBuilder::allow_import`, `allow_switch`)",
+        std::process::id(),
+        rustix::process::geteuid().as_raw(),
+    )
 }
 
 pub(super) fn refuse(

@@ -5,9 +5,11 @@
 //! | `serving` | the thread: it waits for clients, for messages and for times |
 //! | `connection` | one client: what it may do, and the messages that it has not taken yet |
 //! | `answers` | the answer to each request |
+//! | `effort` | the time that the thread works, and the pauses that keep it small |
 
 mod answers;
 mod connection;
+mod effort;
 mod serving;
 
 use super::address::ServerAddress;
@@ -24,6 +26,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Environment variable that starts a server. `1` starts it in the ring directory. A path, or `@name` for the abstract
 /// namespace, starts it there. If the variable is empty, or is `0`, `no`, `false` or `off`, no server is started. If
@@ -115,7 +118,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the largest number of clients. Further clients are refused. Default: 64.
+    /// Sets the largest number of clients. Further clients are refused. Default: 64. Of these places, half are kept for
+    /// the user of this process and for root, and one other user has at most a quarter.
     pub fn clients_max(mut self, clients: usize) -> Self {
         self.clients_max = Some(clients);
         self
@@ -236,11 +240,13 @@ fn address_in_ring_directory() -> Result<ServerAddress, ControlError> {
     let Some(directory) = directories.last() else {
         return Err(ControlError::new(ControlErrorKind::NotFound, "start the server: there is no ring directory"));
     };
-    std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o750)
-        .create(directory)
-        .map_err(|error| {
-            ControlError::io(format!("start the server: make the ring directory {}", directory.display()), error)
-        })?;
+    shm::prepare_ring_directory(directory).map_err(|error| {
+        let kind = match error.kind() {
+            shm::ShmErrorKind::PermissionDenied => ControlErrorKind::PermissionDenied,
+            _ => ControlErrorKind::Io,
+        };
+        ControlError::new(kind, format!("start the server: {error}"))
+    })?;
     Ok(ServerAddress::in_directory(directory, std::process::id(), shm::process_number() as u32))
 }
 
@@ -264,7 +270,7 @@ fn remove_dead(path: &Path) -> Result<(), ControlError> {
         return Err(ControlError::new(ControlErrorKind::Exists, text));
     }
     let Ok(address) = rustix::net::SocketAddrUnix::new(path) else { return Ok(()) };
-    let is_dead = socket::connect(&address).err() == Some(rustix::io::Errno::CONNREFUSED);
+    let is_dead = socket::connect(&address, Duration::ZERO).err() == Some(rustix::io::Errno::CONNREFUSED);
     // Another server may have taken the place of the dead one meanwhile.
     if is_dead && socket_at(path).is_ok_and(|now| now == (kind, found)) {
         let _ = std::fs::remove_file(path);

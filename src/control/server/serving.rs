@@ -1,12 +1,14 @@
 //! The thread of a server. It sleeps until a client connects, sends or ends, a wish ends, or the list of files changes.
 //!
-//! Its work is bounded: a client can have some messages in each round, then others have their turn, and a busy round
-//! ends with a pause. So clients that flood the server slow down each other, and not the program.
+//! Its work is bounded: a client can have some messages in each round, then others have their turn, and much work is
+//! followed by pauses. So clients that flood the server slow down each other, and not the program.
 
-use super::answers::{Desk, refuse};
+use super::answers::{Desk, denied, refuse};
 use super::connection::{Connection, Lost};
+use super::effort::Effort;
 use crate::control::error::ControlErrorKind;
 use crate::control::served::{Export, ServedFiles};
+use crate::control::shares;
 use crate::control::socket::{self, Packet, Tried};
 use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo, WireFault};
 use crate::control::wishes::Wishes;
@@ -27,7 +29,7 @@ const PROCESS: u64 = 1 << 63;
 
 /// The largest number of messages of one client, and of new connections, in one round.
 const ROUND_MAX: usize = 16;
-/// The pause after a round with more work than that.
+/// The shortest pause after a round with more work than that.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 /// The time that a new client has for its first message.
 const GREETING_PATIENCE: Duration = Duration::from_secs(2);
@@ -98,6 +100,7 @@ impl Serving {
         // Only this thread gets the lower priority. Without permission, it keeps its own.
         let _ = rustix::process::setpriority_process(Some(thread), NICE);
         let mut events = Vec::with_capacity(ROUND_MAX * 4);
+        let mut effort = Effort::begin();
         loop {
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), self.patience().as_ref()) {
@@ -117,8 +120,10 @@ impl Serving {
                 }
             }
             self.end_overdue();
-            if is_busy {
-                std::thread::sleep(BUSY_PAUSE);
+            self.send_again();
+            let pause = effort.pause().max(if is_busy { BUSY_PAUSE } else { Duration::ZERO });
+            if !pause.is_zero() {
+                std::thread::sleep(pause);
             }
         }
         self.end();
@@ -135,7 +140,8 @@ impl Serving {
     fn patience(&self) -> Option<Timespec> {
         let greetings = self.clients.values().filter(|client| !client.has_greeted);
         let greetings = greetings.map(|client| client.since + GREETING_PATIENCE);
-        let next = greetings.chain(self.desk.wishes.next_end()).min()?;
+        let tries = self.clients.values().filter_map(|client| client.next_try);
+        let next = greetings.chain(tries).chain(self.desk.wishes.next_end()).min()?;
         // A millisecond more, so that the time is over when the thread wakes.
         let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         Timespec::try_from(left.min(Duration::from_secs(3600))).ok()
@@ -157,14 +163,21 @@ impl Serving {
         let Ok(peer) = socket::peer(&socket) else { return };
         let uid = peer.uid.as_raw();
         let mut connection = Connection::new(socket, peer.pid.as_raw_pid(), uid);
-        let is_own = uid == 0 || uid == rustix::process::geteuid().as_raw();
-        connection.may_switch = is_own || self.rights.switch.contains(&uid);
-        connection.may_import = connection.may_switch || self.rights.import.contains(&uid);
-        if self.clients.len() >= self.clients_max {
-            let text = format!("the server has {} clients, which is its limit; try again later", self.clients_max);
-            let _ = refuse(&mut connection, 0, ControlErrorKind::TooMany, text);
+        connection.may_switch = shares::is_own(uid) || self.rights.switch.contains(&uid);
+        let may_import = connection.may_switch || self.rights.import.contains(&uid);
+        let users = self.clients.values().map(|client| client.uid);
+        let refusal = match may_import {
+            false => Some((ControlErrorKind::PermissionDenied, denied(uid, "read the rings of"))),
+            true => {
+                shares::refusal("clients", self.clients_max, users, uid).map(|text| (ControlErrorKind::TooMany, text))
+            }
+        };
+        if let Some((kind, text)) = refusal {
+            // The connection ends here, so it holds nothing.
+            let _ = refuse(&mut connection, 0, kind, text);
             return;
         }
+        connection.watch_process();
         let number = self.next_client;
         self.next_client += 1;
         let data = epoll::EventData::new_u64(number);
@@ -181,20 +194,22 @@ impl Serving {
     /// Answers messages of a client. Returns true if there may be more.
     fn serve(&mut self, number: u64, flags: epoll::EventFlags) -> bool {
         let Some(client) = self.clients.get_mut(&number) else { return false };
-        let served = if flags.contains(epoll::EventFlags::OUT) { client.flush() } else { Ok(()) };
-        let served = served.and_then(|()| {
+        // The kernel goes on to tell of an end, also if no requests are waited for.
+        let has_ended = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) && client.next_try.is_some();
+        let mut served = || {
             for _ in 0..ROUND_MAX {
                 // A client that does not take its answers gets no more of them.
-                let Some(packet) = (if client.awaits_room { None } else { client.receive(&mut self.buffer)? }) else {
+                let Some(packet) = (if client.next_try.is_some() { None } else { client.receive(&mut self.buffer)? })
+                else {
                     return Ok(false);
                 };
                 answer(&mut self.desk, number, client, &packet)?;
             }
             Ok(true)
-        });
-        match served {
+        };
+        match if has_ended { Err(Lost) } else { served() } {
             Ok(may_have_more) => {
-                self.await_room(number);
+                self.await_requests(number);
                 may_have_more
             }
             Err(Lost) => {
@@ -204,10 +219,20 @@ impl Serving {
         }
     }
 
-    /// Tells the kernel what the client is waited for: room for answers, or requests.
-    fn await_room(&self, number: u64) {
+    /// Sends kept messages whose time has come.
+    fn send_again(&mut self) {
+        let now = Instant::now();
+        let due = self.clients.iter_mut().filter(|(_, client)| client.next_try.is_some_and(|time| time <= now));
+        let sent: Vec<(u64, bool)> = due.map(|(number, client)| (*number, client.flush().is_ok())).collect();
+        for (number, is_there) in sent {
+            if is_there { self.await_requests(number) } else { self.drop_client(number) }
+        }
+    }
+
+    /// Tells the kernel whether requests of the client are waited for: not if it has answers to take.
+    fn await_requests(&self, number: u64) {
         let Some(client) = self.clients.get(&number) else { return };
-        let flags = if client.awaits_room { epoll::EventFlags::OUT } else { epoll::EventFlags::IN };
+        let flags = if client.next_try.is_some() { epoll::EventFlags::empty() } else { epoll::EventFlags::IN };
         let _ = epoll::modify(&self.epoll, &client.socket, epoll::EventData::new_u64(number), flags);
     }
 
@@ -250,7 +275,7 @@ impl Serving {
             if sent.is_err() { lost.push(*number) } else { told.push(*number) }
         }
         lost.into_iter().for_each(|number| self.drop_client(number));
-        told.into_iter().for_each(|number| self.await_room(number));
+        told.into_iter().for_each(|number| self.await_requests(number));
     }
 }
 

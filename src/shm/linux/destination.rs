@@ -48,6 +48,16 @@ impl Destination {
     }
 }
 
+/// Makes the ring directory if it is missing. Refuses a directory in which no ring would be made either.
+///
+/// # Errors
+/// [`PermissionDenied`](ShmErrorKind::PermissionDenied) if other users could replace files in the directory, or if this
+/// user may not make any there; the errors of making it.
+#[cfg(feature = "server")]
+pub(crate) fn prepare_ring_directory(path: &Path) -> Result<(), ShmError> {
+    open_ring_directory(path, &CreateOptions::default()).map(drop)
+}
+
 fn open_directory(path: &Path, more: OFlags) -> Result<OwnedFd, Errno> {
     paths::open(path, OFlags::PATH | OFlags::DIRECTORY | more)
 }

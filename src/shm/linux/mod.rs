@@ -22,6 +22,7 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
+//! | `unread` | what the other side of a socket has not read yet |
 //! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
 //! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `patience` | locks that a forked child can do without |
@@ -83,9 +84,13 @@ mod thread_name;
 mod trust;
 #[cfg(feature = "server")]
 mod uninherited;
+#[cfg(feature = "server")]
+mod unread;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
+#[cfg(feature = "server")]
+pub(crate) use destination::prepare_ring_directory;
 pub use directory::RingDirectories;
 pub use fork_guard::ForkGuard;
 #[cfg(feature = "server")]
@@ -120,3 +125,5 @@ pub(crate) use system::*;
 pub(crate) use thread_name::current_thread_name;
 #[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;
+#[cfg(feature = "server")]
+pub(crate) use unread::is_all_read;
