@@ -53,7 +53,7 @@ fn program() {
     EXEC.try_init::<ExecEvent>(exec_place(&place()).to_str().unwrap()).unwrap();
     let builder =
         PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false);
-    let recorder = try_init_with(builder, TargetFilter::all()).unwrap().recorder();
+    let recorder = try_init_with(builder, TargetFilter::all()).unwrap().recorder().unwrap();
     let is_told = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

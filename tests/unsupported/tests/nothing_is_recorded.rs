@@ -7,7 +7,7 @@ use eventring::capture::{CaptureErrorKind, CaptureFile, CaptureOptions, CaptureP
 use eventring::global::{GlobalRecorder, InitErrorKind};
 use eventring::reader::{Reader, ReaderErrorKind};
 use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
-use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SetupErrorKind};
+use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SetupError, SetupErrorKind};
 use eventring::{EventPayload, EventType, record, recordv};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -51,6 +51,9 @@ fn spans_go_nowhere() {
     let error = eventring::tracing::try_init("shop").unwrap_err();
     assert_eq!(error.kind(), SetupErrorKind::Unsupported);
     assert!(error.to_string().contains("need Linux"), "{error}");
+    // `init` goes on without a recording.
+    let recording = eventring::tracing::init("shop");
+    assert_eq!(recording.problem().map(SetupError::kind), Some(SetupErrorKind::Unsupported));
     assert_eq!(PerfRecorder::builder().anonymous().build().unwrap_err().kind(), RecorderErrorKind::Unsupported);
     let dispatches = [
         tracing::Dispatch::new(RecorderSubscriber::global()),
