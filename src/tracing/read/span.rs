@@ -217,8 +217,8 @@ impl Span {
         (self.open_slices > 0 || !self.cut_slices.is_empty()) && !self.cut_slices.iter().any(is_its)
     }
 
-    /// Counts the time and the instructions of a slice that a thread leaves. The time of a slice that ended with the
-    /// close is counted already.
+    /// Counts the time and the instructions of a slice that a thread leaves. A slice that ended with the close has
+    /// counted until then.
     pub(super) fn count_slice(
         &mut self,
         thread: ThreadKey,
@@ -235,6 +235,10 @@ impl Span {
             (None, Some(at)) => {
                 let mut cut = self.cut_slices.remove(at);
                 cut.exit_at(instructions);
+                let closed_nanos = self.closed.as_ref().map_or(epoch_nanos, |closed| closed.epoch_nanos);
+                // In a later batch, an exit may come that was long before the close.
+                let rest = cut.own_nanos(closed_nanos).saturating_sub(cut.own_nanos(epoch_nanos));
+                self.counted_busy_nanos = self.counted_busy_nanos.saturating_sub(rest);
                 self.count_instructions(&cut);
             }
             (None, None) => {
