@@ -147,7 +147,12 @@ fn a_program_that_dies_is_captured_and_leaves_its_rings() {
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
     let ended = finish(capturing(ABORT, "abort", &place, &arguments));
     assert_eq!(ended.code, Some(128 + 6), "{ended:?}");
-    assert!(captured(&ended)["events"].as_u64().unwrap() > 2 * EVENTS);
+    let captured = captured(&ended);
+    assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS);
+    assert_eq!((&captured["died"], &captured["signal"]), (&true.into(), &6.into()), "{captured:#}");
+    let told =
+        finish(capturing(ABORT, "abort", &place, &["capture", argument(&place), "-o", argument(&file), "--force"]));
+    assert!(told.err.ends_with("(the program was killed by signal 6)\n"), "{told:?}");
     assert_eq!(Reader::open(&place).unwrap().state(), RingState::WriterDied);
 }
 

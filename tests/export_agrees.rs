@@ -281,7 +281,8 @@ fn a_span_that_moved_to_another_thread_has_the_same_times_in_every_format() {
         assert_eq!(run(&["capture", text(&ring), "-o", text(&capture), "--json"]).json()["lost"], 0);
         let export = |format: &str, view: &str| {
             let file = path(&format!("{kind}.{view}.{format}"));
-            let run = run(&["export", text(&capture), "--format", format, "--view", view, "-o", text(&file)]);
+            let export = ["export", text(&capture), "--format", format, "--view", view, "-o", text(&file), "--force"];
+            let run = run(&export);
             assert_eq!(run.code, Some(0), "{run:?}");
             file
         };

@@ -4,7 +4,7 @@ use super::format::BlockKind;
 use super::read::CaptureFile;
 use crate::reader::RingEnd;
 
-/// What a capture knows of a program's end, or of its life until the end of the capture.
+/// The life of a program, as far as a capture knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CapturedLife {
     /// The program lived until the end of the capture, in nanoseconds since the epoch.

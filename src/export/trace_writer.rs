@@ -101,8 +101,8 @@ pub(super) trait TraceWriter {
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     /// Ends a slice. Viewers show a slice without an end as open.
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: &Args) -> io::Result<()>;
-    /// Says until when a slice lasts at least that was open at the end. It stays a slice without an end, for formats that
-    /// have such slices.
+    /// Says until when a slice lasts at least that was open at the end. In a format that has slices without an end, it
+    /// stays one.
     fn end_open(&mut self, _: SliceId, _: u64) {}
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;

@@ -119,8 +119,8 @@ impl<'s> OpenSpan<'s> {
     }
 
     /// Returns the age in nanoseconds. If the span was opened before the window, it is older: this is the time since it
-    /// was first seen. The age of a span of a program that has ended counts to the program's last sign of life: it is at
-    /// least this, and at most [`Self::age_max_nanos`].
+    /// was first seen. The age of a span of a program that has ended counts to the program's last sign of life: it is
+    /// at least this, and at most [`Self::age_max_nanos`].
     #[must_use]
     pub fn age_nanos(&self) -> u64 {
         let now_nanos = self.process().now_nanos(self.state.core.now_nanos);

@@ -23,6 +23,7 @@ use eventring::capture::{
 };
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -175,7 +176,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let summary = copy(&options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
     if args.json {
-        writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
+        let mut object = report::object(&summary, rings.missing());
+        object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
+        writeln!(anstream::stdout(), "{object}")?;
     } else {
         report::report(&summary, args.now, rings.program.as_mut(), &output);
     }

@@ -5,7 +5,7 @@ use super::field_types::FieldTypes;
 use super::seqno_counts::Counted;
 use super::tables::{ParquetTables, TailState};
 use super::tail_progress::TailProgress;
-use crate::capture::{CaptureError, CaptureFile, EndReason};
+use crate::capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
 use crate::export::pass::{self, Pass as _};
 use crate::export::recording::CaptureRecording;
 use crate::tracing::SpanReplay;
@@ -108,6 +108,11 @@ impl ArrowTail {
             _ => last_event_nanos,
         };
         for (process_index, replay) in self.replays.into_iter().enumerate() {
+            let life = recording.processes().get(process_index).map(|process| last.life_of(*process));
+            let last_nanos = match life {
+                Some(CapturedLife::Ended { end, is_how_known: true }) => end.after_epoch_nanos,
+                _ => last_nanos,
+            };
             for span in replay.finish(last_nanos) {
                 tables.span(process_index, &span).map_err(pass::write_error)?;
             }

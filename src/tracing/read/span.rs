@@ -109,8 +109,8 @@ pub struct SpanSlice {
     /// False if the thread left this slice before it left a slice that it had entered later. Such slices overlap, and
     /// neither contains the other.
     pub nests: bool,
-    /// True if the span was closed while the thread still seemed to be in it, so that the slice ends with the close. The
-    /// exit was lost, came later than the close, or never came: the program left the span on another thread.
+    /// True if the span was closed while the thread still seemed to be in it, so that the slice ends with the close.
+    /// The exit was lost, came later than the close, or never came: the program left the span on another thread.
     pub is_cut: bool,
 }
 
@@ -212,13 +212,13 @@ impl Span {
 
     /// Returns true if other threads are in the span, or were until its close, and this one was not: the program has
     /// entered the span on another thread than it leaves it.
-    pub(super) fn is_left_elsewhere(&self, thread: ThreadKey) -> bool {
+    pub(super) fn has_moved_to(&self, thread: ThreadKey) -> bool {
         let is_its = |cut: &TakenSlice| cut.slice.thread == thread;
         (self.open_slices > 0 || !self.cut_slices.is_empty()) && !self.cut_slices.iter().any(is_its)
     }
 
-    /// Counts the time and the instructions of a slice that a thread leaves. The time of a slice that ended with the
-    /// close is counted already.
+    /// Counts the time and the instructions of a slice that a thread leaves. A slice that ended with the close has
+    /// counted until then.
     pub(super) fn count_slice(
         &mut self,
         thread: ThreadKey,
@@ -235,6 +235,10 @@ impl Span {
             (None, Some(at)) => {
                 let mut cut = self.cut_slices.remove(at);
                 cut.exit_at(instructions);
+                let closed_nanos = self.closed.as_ref().map_or(epoch_nanos, |closed| closed.epoch_nanos);
+                // In a later batch, an exit may come that was long before the close.
+                let rest = cut.own_nanos(closed_nanos).saturating_sub(cut.own_nanos(epoch_nanos));
+                self.counted_busy_nanos = self.counted_busy_nanos.saturating_sub(rest);
                 self.count_instructions(&cut);
             }
             (None, None) => {
@@ -324,9 +328,9 @@ impl Span {
     }
 
     /// Returns how long threads were in the span, in nanoseconds. The times of several threads are added. Two slices of
-    /// one thread overlap if the thread entered a span that it was already in; their overlap counts once. A slice without
-    /// an exit ends with the close of the span. Slices whose enter is not known, and those without an end in an open
-    /// span, are left out.
+    /// one thread overlap if the thread entered a span that it was already in; their overlap counts once. A slice
+    /// without an exit ends with the close of the span. Slices whose enter is not known, and those without an end in an
+    /// open span, are left out.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.busy_nanos_with(None)

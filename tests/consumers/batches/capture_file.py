@@ -257,6 +257,10 @@ def check_account(capture, cursor):
         found = (ring.events, *ring.missing.values(), *ring.lost, ring.next - 1)
         need(words[:11] == found, f"{ring.name}: the account says {words[:10]}, the file has {found}")
         need(words[13] == ring.errors, f"{ring.name}: {ring.errors} RECORD_ERRORs, not {words[13]}")
+        need(words[12] <= 3, f"{ring.name}: unknown state {words[12]} of the writer")
+        if words[12] >= 2:
+            after, before = cursor.unpack("2Q")
+            need(after <= before, f"{ring.name}: it ended after {after} and before {before}")
         ring.account = words
     need(cursor.left() == 0, "bytes after the account")
     return reason, time

@@ -310,7 +310,7 @@ impl SpanReplay {
         let taken = self.stacks.exit(thread, id, nanos, record.instructions(), open_slices > 1);
         let may_be_lost = self.losses.of_thread(thread, self.now_epoch_nanos);
         let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
-        if taken.is_none() && span.is_left_elsewhere(thread) && may_be_lost <= span.first_seen_epoch_nanos {
+        if taken.is_none() && span.has_moved_to(thread) && may_be_lost <= span.first_seen_epoch_nanos {
             return SpanStep::None;
         }
         // A thread that leaves a span after its close was in it until then.
