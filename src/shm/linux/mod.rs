@@ -9,6 +9,7 @@
 //! | `memfd` | a ring without a name |
 //! | `nameless` | other files without a name |
 //! | `open` | opening a ring file for reading |
+//! | `other_side` | the other side of a connection |
 //! | `trust` | which owners of files are accepted |
 //! | `plan`, `page_size`, `reservation`, `mapping` | mapping a ring file, with the payload buffer twice |
 //! | `extents` | the parts of a sparse file that have data |
@@ -19,7 +20,6 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
-//! | `unread` | what the other side of a socket has not read yet |
 //! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
@@ -53,6 +53,8 @@ mod memory;
 #[cfg(feature = "snapshot")]
 mod nameless;
 mod open;
+#[cfg(feature = "server")]
+mod other_side;
 mod owned;
 mod page_size;
 mod paths;
@@ -71,8 +73,6 @@ mod system;
 mod trust;
 #[cfg(feature = "server")]
 mod uninherited;
-#[cfg(feature = "server")]
-mod unread;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
@@ -93,6 +93,8 @@ pub use nameless::nameless_file;
 #[cfg(feature = "capture")]
 pub(crate) use nameless::nameless_memory;
 pub use open::RingFile;
+#[cfg(feature = "server")]
+pub(crate) use other_side::{is_all_read, process_and_user};
 pub use owned::OwnedRingFile;
 pub(crate) use process::process_number;
 #[cfg(test)]
@@ -103,5 +105,3 @@ pub use stale::StaleFile;
 pub(crate) use system::*;
 #[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;
-#[cfg(feature = "server")]
-pub(crate) use unread::is_all_read;
