@@ -247,20 +247,49 @@ fn a_client_in_another_pid_and_mount_namespace_reads_the_ring_and_learns_of_the_
     let socket = directory.path().join("control");
     let mut program = served(child::play(NAME, "program", Path::new("")), socket.to_str().unwrap());
     assert_eq!(program.hear(), "recorded");
-    let client = child::play(NAME, "client", &socket);
-    let mut command = Command::new("unshare");
-    command.args(["--pid", "--mount", "--fork", "--kill-child"]).arg(client.get_program()).args(client.get_args());
-    for (name, value) in client.get_envs() {
-        command.env(name, value.unwrap());
-    }
-    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    if !Command::new("unshare").args(["--pid", "--mount", "--fork", "true"]).status().is_ok_and(|s| s.success()) {
-        eprintln!("SKIPPED: namespaces cannot be made here");
-        return;
-    }
-    let mut client = Talk::with(command);
+    let Some(client) = in_namespaces(&child::play(NAME, "client", &socket)) else { return };
+    let mut client = Talk::with(client);
     assert_eq!(client.hear(), "[0, 1, 2, 3, 4, 5, 6] 1");
     program.child.kill().unwrap();
     program.child.wait().unwrap();
     assert_eq!(client.hear(), "gone");
+}
+
+#[test]
+fn a_program_in_a_pid_namespace_serves_clients_that_it_does_not_see() {
+    const NAME: &str = "a_program_in_a_pid_namespace_serves_clients_that_it_does_not_see";
+    if child::part().is_some() {
+        return program(7);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("control");
+    let Some(mut command) = in_namespaces(&child::play(NAME, "program", Path::new(""))) else { return };
+    command.env("EVENTRING_SERVER", &socket);
+    let mut program = Talk::with(command);
+    assert_eq!(program.hear(), "recorded");
+    let process = Process::connect(&ServerAddress::Path(socket)).unwrap();
+    // In its own namespace it is process 1.
+    assert!(process.pid() > 1);
+    let reader = Reader::options().open_fd(process.import(&process.files().unwrap()[0]).unwrap()).unwrap();
+    assert_eq!(numbers(&reader).len(), 7);
+}
+
+/// Returns the command in pid and mount namespaces of its own. Returns `None` if they cannot be made here.
+fn in_namespaces(command: &Command) -> Option<Command> {
+    let unshare = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--mount", "--fork", "--kill-child"]).args(arguments);
+        command
+    };
+    if !unshare(&["true"]).status().is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: namespaces cannot be made here");
+        return None;
+    }
+    let mut within = unshare(&[]);
+    within.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        within.env(name, value.unwrap());
+    }
+    within.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    Some(within)
 }

@@ -233,6 +233,7 @@ fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
             file: None,
             removed_from: Some(was_at),
             state: reader.state(),
+            end: reader.end(),
             content_type: info.content_type,
             content_name: content_name(&info).to_owned(),
             writer: writer(&reader),

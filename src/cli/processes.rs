@@ -9,12 +9,14 @@ use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, Se
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The pause between two looks for a program that is not there yet.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(20);
 /// The largest number of rings of one program. A program that claims to have more is hostile.
 const RINGS_MAX: usize = 4096;
+/// The time after which paths are no longer checked. The rings are then named by their server.
+const CHECKS_MAX: Duration = Duration::from_secs(1);
 
 /// The options of verbs that read the rings of running programs.
 #[derive(clap::Args)]
@@ -227,8 +229,10 @@ fn names(
     let rings = || files.iter().filter(|file| !file.is_further_shard()).take(RINGS_MAX);
     let mut counts = HashMap::new();
     rings().for_each(|file| *counts.entry(file.name()).or_insert(0) += 1);
+    let begin = Instant::now();
     let is_at = |path: &&Path, file: &ServedFile| {
-        FileNumbers::at(path).is_some_and(|at| FileNumbers::of_served(process, file) == Some(at))
+        begin.elapsed() < CHECKS_MAX
+            && FileNumbers::at(path).is_some_and(|at| FileNumbers::of_served(process, file) == Some(at))
     };
     let name = |file: &ServedFile| match file.path().filter(|path| is_at(path, file)) {
         Some(path) => path.to_path_buf(),

@@ -59,8 +59,8 @@ impl ServerAddress {
         paths.into_iter().map(Self::Path).collect()
     }
 
-    /// Returns the process id in the name of a socket of a ring directory. It is only a hint: the server's own answer
-    /// counts.
+    /// Returns the process id in the name of a socket of a ring directory. It is only a hint: what the
+    /// kernel says about the server counts.
     #[must_use]
     pub fn pid_hint(&self) -> Option<u32> {
         let Self::Path(path) = self else { return None };

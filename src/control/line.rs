@@ -9,6 +9,7 @@ use super::served_file::ServedFile;
 use super::socket::{self, Packet, Tried};
 use super::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX};
 use super::{FileChange, shares};
+use crate::shm::process_and_user;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -71,8 +72,8 @@ struct Received {
 impl ServerLine {
     pub(super) fn open(address: &ServerAddress, patience: Duration) -> Result<Self, ControlError> {
         let socket = connect(address, patience)?;
-        let peer = socket::peer(&socket).map_err(|error| ControlError::io("ask who the server is", error))?;
-        let peer = Peer { pid: peer.pid.as_raw_pid().cast_unsigned(), user: peer.uid.as_raw() };
+        let peer = process_and_user(&socket).map_err(|error| ControlError::io("ask who the server is", error))?;
+        let peer = Peer { pid: peer.0, user: peer.1 };
         Ok(Self {
             socket,
             peer,

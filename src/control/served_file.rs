@@ -43,7 +43,7 @@ impl ServedFile {
         self.info.id
     }
 
-    /// Returns the name of the ring. It has no `/` and no control characters, and is not longer than the name of a file.
+    /// Returns the name of the ring. It has no `/` and no control characters, and has at most 255 bytes.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.info.name

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -78,11 +78,6 @@ fn socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
 
 fn flags() -> SocketFlags {
     SocketFlags::CLOEXEC | SocketFlags::NONBLOCK
-}
-
-/// Returns the process and the user on the other side, as the kernel noted them when the connection was made.
-pub(super) fn peer(socket: impl AsFd) -> Result<UCred, Errno> {
-    rustix::net::sockopt::socket_peercred(socket)
 }
 
 /// Sends a message. If `descriptor` is there, the message carries it.

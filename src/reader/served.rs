@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The largest number of rings that an error names.
-const NAMED_MAX: usize = 50;
+const NAMED_MAX: usize = 20;
 
 /// The server from which a ring came.
 #[derive(Debug)]

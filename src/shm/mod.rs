@@ -77,7 +77,9 @@ pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-pub(crate) use linux::{RemovedAtExit, UninheritedFd, is_all_read, open_read_only, patience, prepare_ring_directory};
+pub(crate) use linux::{
+    RemovedAtExit, UninheritedFd, is_all_read, open_read_only, patience, prepare_ring_directory, process_and_user,
+};
 
 /// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
 /// 0, the writer took that lock when it made the file.

@@ -8,7 +8,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::duration;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::LOOK_PAUSE;
-use crate::cli::processes::FollowedPrograms;
+use crate::cli::processes::{FollowedPrograms, is_of_process};
 use crate::cli::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::capture::{NextRing, ReadFiles};
@@ -23,8 +23,10 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The pause between two looks for new rings of running programs.
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
-/// The time after which a look opens no more rings of programs, so that a slow server delays the capture only shortly.
+/// The time after which a look opens no more rings, so that a slow server delays the capture only shortly.
 const LOOK_MAX: Duration = Duration::from_millis(500);
+/// The same for the rings that are opened before the capture begins.
+const OPENING_MAX: Duration = Duration::from_secs(5);
 
 /// The rings that the command line names.
 pub(in crate::cli) struct AwaitedRings {
@@ -117,10 +119,14 @@ impl AwaitedRings {
         true
     }
 
-    /// Opens all rings, which must exist.
+    /// Opens all rings, which must exist. If a server is slow, the rest of its rings is opened later.
     pub(in crate::cli) fn open_all(&mut self) -> Result<(), ReaderError> {
+        let begin = Instant::now();
         for name in std::mem::take(&mut self.awaited) {
-            self.hold(open(&name)?);
+            match begin.elapsed() < OPENING_MAX || !is_of_process(&name) {
+                true => self.hold(open(&name)?),
+                false => self.named.push_back(name),
+            }
         }
         Ok(())
     }
@@ -180,7 +186,7 @@ impl AwaitedRings {
 
     /// Returns true if more rings may come. While a program runs that was started, it may always make another ring.
     fn may_come_more(&self) -> bool {
-        let is_awaited = !self.awaited.is_empty() || !self.programs.awaited().is_empty();
+        let is_awaited = !(self.awaited.is_empty() && self.named.is_empty() && self.programs.awaited().is_empty());
         let may_follow = self.reopens && self.opened.iter().any(|ring| ring.state() == RingState::Live);
         !self.is_over && (self.program.is_some() || may_follow || is_awaited || self.are_programs_live)
     }
@@ -190,8 +196,9 @@ impl AwaitedRings {
     pub(in crate::cli) fn next(&mut self) -> NextRing {
         let now = Instant::now();
         if self.found.is_empty() && self.may_come_more() && now >= self.next_look {
-            self.next_look = now + self.interval();
             self.look();
+            // A look that took long is followed by as long a pause, in which the capture goes on.
+            self.next_look = Instant::now() + self.interval().max(now.elapsed());
         }
         match self.found.pop_front() {
             Some(reader) => NextRing::Ring(reader),
@@ -207,7 +214,11 @@ impl AwaitedRings {
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         self.look_for_successors();
         self.look_at_programs();
-        for name in std::mem::take(&mut self.awaited) {
+        let begin = Instant::now();
+        let mut names = std::mem::take(&mut self.awaited).into_iter();
+        while begin.elapsed() < LOOK_MAX
+            && let Some(name) = names.next()
+        {
             // A server has come to the path. All rings of its program are meant, and no ring of this name.
             if self.programs.add_if_named(&name) {
                 self.next_program_look = Instant::now();
@@ -231,6 +242,8 @@ impl AwaitedRings {
                 }
             }
         }
+        // Those that were not looked for have their turn first.
+        self.awaited.splice(0..0, names);
         self.is_over = has_ended;
     }
 
@@ -255,18 +268,20 @@ impl AwaitedRings {
         }
         self.next_program_look = now + PROGRAM_INTERVAL;
         match self.programs.new_rings() {
-            Ok(names) => self.named.extend(names),
+            Ok(names) => {
+                let new = names.into_iter().filter(|name| !self.names.contains(name)).collect::<Vec<_>>();
+                self.names.extend_from_slice(&new);
+                self.named.extend(new);
+            }
             Err(error) => {
                 self.programs = FollowedPrograms::default();
                 self.refused.get_or_insert(error.into());
             }
         }
-        while now.elapsed() < LOOK_MAX
+        let begin = Instant::now();
+        while begin.elapsed() < LOOK_MAX
             && let Some(name) = self.named.pop_front()
         {
-            if self.names.contains(&name) {
-                continue;
-            }
             match open(&name) {
                 Ok(reader) => self.hold(reader),
                 // The ring has ended meanwhile.
@@ -275,7 +290,6 @@ impl AwaitedRings {
                     self.failed.get_or_insert(error);
                 }
             }
-            self.names.push(name);
         }
         // A server may live longer than all rings that it has served, as `eventring serve` does.
         let is_live = |ring: &Reader| ring.state() == RingState::Live;

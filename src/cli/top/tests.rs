@@ -29,6 +29,7 @@ fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {
         id,
         name: name.to_owned(),
         age_nanos,
+        age_max_nanos: None,
         thread: thread.map(str::to_owned),
         is_opened_before_window: id == 1,
         may_have_closed: id == 4,

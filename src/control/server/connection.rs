@@ -44,11 +44,11 @@ pub(super) struct Connection {
 pub(super) struct Lost;
 
 impl Connection {
-    pub(super) fn new(socket: UninheritedFd, pid: i32, uid: u32) -> Self {
+    pub(super) fn new(socket: UninheritedFd, pid: u32, uid: u32) -> Self {
         Self {
             socket,
             process: None,
-            pid: pid.cast_unsigned(),
+            pid,
             uid,
             may_switch: false,
             has_greeted: false,

@@ -12,7 +12,7 @@ use crate::control::shares;
 use crate::control::socket::{self, Packet, Tried};
 use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo, WireFault};
 use crate::control::wishes::Wishes;
-use crate::shm::UninheritedFd;
+use crate::shm::{UninheritedFd, process_and_user};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -160,9 +160,8 @@ impl Serving {
     }
 
     fn welcome(&mut self, socket: UninheritedFd) {
-        let Ok(peer) = socket::peer(&socket) else { return };
-        let uid = peer.uid.as_raw();
-        let mut connection = Connection::new(socket, peer.pid.as_raw_pid(), uid);
+        let Ok((pid, uid)) = process_and_user(&socket) else { return };
+        let mut connection = Connection::new(socket, pid, uid);
         connection.may_switch = shares::is_own(uid) || self.rights.switch.contains(&uid);
         let may_import = connection.may_switch || self.rights.import.contains(&uid);
         let users = self.clients.values().map(|client| client.uid);

@@ -17,6 +17,7 @@ mod request;
 pub(crate) use answer::{Answer, DomainAnswer, ServedInfo, WishInfo};
 pub(crate) use request::{ClientRequest, WishLife};
 
+use super::served_file::ServedFile;
 use bytes::{Body, BodyParts};
 use std::fmt;
 
@@ -106,13 +107,19 @@ fn decode<M: WireMessage>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
     if parts.rest().is_empty() { Ok((number, message)) } else { Err(WireFault::Long) }
 }
 
-/// Decodes bytes as a request and as an answer, for the fuzzer. What can be decoded must come back when it is encoded.
+/// Decodes bytes as a request and as an answer, for the fuzzer. What can be decoded must come back when it is encoded,
+/// and the name of a ring must be one part of a path.
 #[doc(hidden)]
 pub fn decode_messages(bytes: &[u8]) {
     if let Ok((number, request)) = ClientRequest::decode(bytes) {
         assert_eq!(ClientRequest::decode(&request.encode(number)), Ok((number, request)));
     }
     if let Ok((number, answer)) = Answer::decode(bytes) {
+        if let Answer::File(info) = &answer {
+            let file = ServedFile::of(info.clone());
+            let name = std::path::Path::new(file.name());
+            assert!(name.file_name().is_some_and(|last| last == name.as_os_str()), "{name:?}");
+        }
         assert_eq!(Answer::decode(&answer.encode(number)), Ok((number, answer)));
     }
 }

@@ -11,6 +11,7 @@
 //! | `held` | files that processes have open, and that no directory has |
 //! | `note` | why this process records nothing, for those who look at it |
 //! | `open` | opening a ring file for reading |
+//! | `other_side` | the other side of a connection |
 //! | `trust` | which owners of files are accepted |
 //! | `plan`, `page_size`, `reservation`, `mapping` | mapping a ring file, with the payload buffer twice |
 //! | `extents` | the parts of a sparse file that have data |
@@ -22,7 +23,6 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
-//! | `unread` | what the other side of a socket has not read yet |
 //! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
 //! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `patience` | locks that a forked child can do without |
@@ -63,6 +63,8 @@ mod nameless;
 #[cfg(any(feature = "server", feature = "tracing"))]
 mod note;
 mod open;
+#[cfg(feature = "server")]
+mod other_side;
 mod owned;
 mod page_size;
 mod paths;
@@ -84,8 +86,6 @@ mod thread_name;
 mod trust;
 #[cfg(feature = "server")]
 mod uninherited;
-#[cfg(feature = "server")]
-mod unread;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
@@ -110,6 +110,8 @@ pub(crate) use nameless::nameless_memory;
 #[cfg(feature = "tracing")]
 pub(crate) use note::leave_note;
 pub use open::RingFile;
+#[cfg(feature = "server")]
+pub(crate) use other_side::{is_all_read, process_and_user};
 pub use owned::OwnedRingFile;
 #[cfg(feature = "capture")]
 pub(crate) use pinned::keep_loaded;
@@ -125,5 +127,3 @@ pub(crate) use system::*;
 pub(crate) use thread_name::current_thread_name;
 #[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;
-#[cfg(feature = "server")]
-pub(crate) use unread::is_all_read;
