@@ -3,9 +3,7 @@
 use super::kept::Kept;
 use super::no_spans;
 use super::payloads::PayloadLosses;
-use crate::capture::{
-    CaptureError, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
-};
+use crate::capture::{CaptureError, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole};
 use crate::reader::Gap;
 use crate::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, RingOrigin, ShardOrigin};
 use crate::schema::perf::PerfEvent;
