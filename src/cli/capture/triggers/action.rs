@@ -143,9 +143,13 @@ impl<'a> Action<'a> {
         ends.into_iter().for_each(|end| self.end(end));
     }
 
-    /// Lets the commands that run go on by themselves.
+    /// Lets the commands that run go on by themselves, except for those that take too long.
     fn leave_running(&mut self) {
-        for RunningAction { file, command, .. } in std::mem::take(&mut self.running) {
+        for running in std::mem::take(&mut self.running) {
+            if running.is_asked_to_end {
+                running.signal(Signal::KILL);
+            }
+            let RunningAction { file, command, .. } = running;
             self.end(ActionEnd::LeftOut(failure(&file, "still runs, and is not waited for", &command)));
         }
     }
@@ -158,20 +162,21 @@ impl<'a> Action<'a> {
 }
 
 impl RunningAction {
+    /// Sends a signal to the command and to all that it has started.
+    fn signal(&self, signal: Signal) {
+        // Nothing else can be done if that fails.
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+    }
+
     /// Returns the end of the command, if it has ended. Ends it if it takes too long: its whole group is asked to end,
     /// and killed a little later.
     fn end(&mut self, time_max: Duration) -> Option<ActionEnd> {
-        let group = Pid::from_child(&self.child);
-        let signal = |signal| {
-            // Nothing else can be done if that fails.
-            let _ = kill_process_group(group, signal);
-        };
         let now = Instant::now();
         if self.is_asked_to_end {
             if now < self.deadline + GRACE {
                 return None;
             }
-            signal(Signal::KILL);
+            self.signal(Signal::KILL);
             let _ = self.child.wait();
             let what = format!("has taken longer than {} (--exec-timeout), and was killed", duration(time_max));
             return Some(ActionEnd::TimedOut(failure(&self.file, &what, &self.command)));
@@ -180,7 +185,7 @@ impl RunningAction {
         match self.child.try_wait() {
             Ok(None) if now < self.deadline => None,
             Ok(None) => {
-                signal(Signal::TERM);
+                self.signal(Signal::TERM);
                 self.is_asked_to_end = true;
                 None
             }
