@@ -117,9 +117,10 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         let recorder = recorder(&ring);
         let limits = ["--exec-timeout", "1s", "--debounce", "50ms", "--max-files", "10"];
         let exec = [&["--exec", command, "-o", argument(&names)][..], &limits].concat();
-        let live = begun(&recorder, &ring, &place(&directory, "1.evc"), &exec);
+        let options = [&exec[..], &["-o", argument(&names)]].concat();
+        let live = begun(&recorder, &ring, &place(&directory, "1.evc"), &options);
         // More than run at the same time. Those for earlier files hang.
-        for file in (2..=10).map(|n| place(&directory, &format!("{n}.evc"))) {
+        for file in (2..=6).map(|n| place(&directory, &format!("{n}.evc"))) {
             while !manifest_path(&file).exists() {
                 recorder.trigger("again");
                 std::thread::sleep(Duration::from_millis(100));

@@ -15,6 +15,7 @@ use crate::cli::silence::Silence;
 use eventring::__internals::forward::{
     EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share,
 };
+use eventring::__internals::secret::SecretAddress;
 use eventring::capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
 use serde_json::json;
@@ -34,7 +35,7 @@ const STREAM_PAUSE: Duration = Duration::from_millis(200);
 pub(in crate::cli) struct ReceiveArgs {
     /// The broker: nats://HOST:PORT or tls://HOST:PORT (several with commas)
     #[arg(value_name = "ADDRESS")]
-    from: String,
+    from: SecretAddress,
     #[command(flatten)]
     broker: BrokerArgs,
     /// The capture to write, or to go on with
@@ -85,7 +86,7 @@ pub(in crate::cli) struct ReceiveArgs {
 }
 
 pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
-    if !is_broker(&args.from) {
+    if !is_broker(args.from.expose()) {
         let message = format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from);
         return Err(Failure::new(Exit::Usage, message).into());
     }

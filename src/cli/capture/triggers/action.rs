@@ -202,7 +202,7 @@ pub(super) fn left_out(file: &Path, command: &str) -> String {
 }
 
 fn failure(file: &Path, what: &str, command: &str) -> String {
-    format!("the command of --exec for {} {what}: {command}", file.display())
+    crate::cli::without_secrets(&format!("the command of --exec for {} {what}: {command}", file.display()))
 }
 
 fn spawned(command: &str) -> io::Result<Child> {
