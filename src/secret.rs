@@ -75,8 +75,10 @@ fn shown(address: &str) -> String {
     let after_host = authority.rfind(']').map_or(0, |bracket| bracket + 1);
     // What is no port may be a password whose host was forgotten.
     match authority[after_host..].split_once(':') {
-        Some((name, port)) if !scheme.is_empty() && !port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("{scheme}{user}{}{name}:…", &authority[..after_host])
+        Some((name, port))
+            if !scheme.is_empty() && user.is_empty() && !port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            format!("{scheme}{}{name}:…", &authority[..after_host])
         }
         _ => format!("{scheme}{user}{authority}{path}{query}"),
     }
@@ -106,8 +108,21 @@ pub fn without_secrets_of<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>,
 
 fn hide(address: &str, text: &mut String) {
     let shown = SecretAddress::from(address).to_string();
-    if shown != address {
-        *text = text.replace(address, &shown);
+    if shown == address {
+        return;
+    }
+    *text = text.replace(address, &shown);
+    // A message may repeat a part of the address. The sign beside the secret keeps short ones from matching everywhere.
+    if let Some((before, after)) = shown.split_once('…') {
+        let secret = address.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).unwrap_or_default();
+        let (sign_before, sign_after) = match after.is_empty() {
+            true => (before.chars().next_back().map_or_else(String::new, String::from), ""),
+            false => (String::new(), "@"),
+        };
+        if secret.is_empty() {
+            return;
+        }
+        *text = text.replace(&format!("{sign_before}{secret}{sign_after}"), &format!("{sign_before}…{sign_after}"));
     }
 }
 

@@ -115,10 +115,9 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         let directory = directory();
         let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
         let recorder = recorder(&ring);
-        let limits = ["--exec-timeout", "1s", "--debounce", "50ms", "--max-files", "10"];
+        let limits = ["--exec-timeout", "1s", "--debounce", "50ms", "--max-files", "6"];
         let exec = [&["--exec", command, "-o", argument(&names)][..], &limits].concat();
-        let options = [&exec[..], &["-o", argument(&names)]].concat();
-        let live = begun(&recorder, &ring, &place(&directory, "1.evc"), &options);
+        let live = begun(&recorder, &ring, &place(&directory, "1.evc"), &exec);
         // More than run at the same time. Those for earlier files hang.
         for file in (2..=6).map(|n| place(&directory, &format!("{n}.evc"))) {
             while !manifest_path(&file).exists() {
@@ -138,7 +137,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
         let result: Value = serde_json::from_str(&out).unwrap();
         let files = result["files"].as_array().unwrap().len() as u64;
-        assert!(files == 10 && files == count(&result, "fired"), "{command}: {result:#}");
+        assert!(files == 6 && files == count(&result, "fired"), "{command}: {result:#}");
         assert_eq!(count(&result["commands"], fate), files, "{command}: {result:#}");
         let says =
             problems(&result).iter().filter(|it| it.contains("has taken longer than 1.0 s (--exec-timeout)")).count();
