@@ -124,6 +124,8 @@ mod report;
 mod ring;
 #[cfg(not(any(loom, shuttle)))]
 pub mod schema;
+#[cfg(all(any(feature = "forward", feature = "otlp"), not(any(loom, shuttle))))]
+mod secret;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod segmented;
 #[cfg(not(any(loom, shuttle)))]
@@ -156,6 +158,11 @@ pub mod __internals {
     #[cfg(feature = "live")]
     pub mod report {
         pub use crate::report::*;
+    }
+    /// Addresses with secrets.
+    #[cfg(any(feature = "forward", feature = "otlp"))]
+    pub mod secret {
+        pub use crate::secret::*;
     }
     /// Forwarding to OpenTelemetry collectors.
     #[cfg(feature = "otlp")]

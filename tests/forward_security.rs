@@ -90,3 +90,41 @@ fn a_broker_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
         assert_refused(dir.path(), &tls(broker), options, needed);
     }
 }
+
+#[test]
+fn no_message_has_a_password_or_key_of_an_address() {
+    let dir = program::directory();
+    let (ring, file) = (ring(dir.path()), program::place(&dir, "all.evc"));
+    let file = program::argument(&file);
+    for address in [
+        "nats://user:S3CRET@127.0.0.1:99999",
+        "nats://S3CRET@",
+        "nats://user:S3CRET",
+        "nats://user:S3CRET and S3CRET@127.0.0.1:x",
+        "nats://user:a@S3CRET@127.0.0.1:x,tls://S3CRET%40@b:y",
+        "user:S3CRET@127.0.0.1:4222",
+        "otlp://user:S3CRET@127.0.0.1:1",
+        "otlp://127.0.0.1:1/?key=S3CRET",
+        "redis://127.0.0.1:1/?token=S3CRET",
+    ] {
+        let to = format!("--to={address}");
+        for arguments in [
+            &["forward", &ring, "--to", address, "--stream", "S"][..],
+            &["forward", &ring, "--to", address],
+            &["forward", &ring, &to, "--patience", "no time"],
+            &["forward", &ring, &to, "--json", "--header", "a=b"],
+            &["forward", &ring, "--too", address],
+            &["receive", address, "--stream", "S", "-o", file],
+            &["receive", "nats://a", address],
+            &["receive", address, "-o", file, "--max-age", address],
+            &["export", address],
+            &["list", "--color", address],
+            &[address],
+        ] {
+            let ended = run(arguments);
+            assert_ne!(ended.code, Some(0), "{arguments:?}");
+            assert!(!ended.out.contains("S3CRET") && !ended.err.contains("S3CRET"), "{arguments:?}: {ended:?}");
+            assert!(!ended.err.is_empty(), "{arguments:?}");
+        }
+    }
+}

@@ -4,9 +4,11 @@
 mod broker;
 mod program;
 
-use broker::place::Place;
+use broker::forged;
+use broker::place::{Place, publish};
+use eventring::capture::{CaptureFile, CapturedRecord};
 use eventring::recorder::{ContentDescription, Recorder};
-use program::program;
+use program::{program, run};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Stdio;
@@ -200,4 +202,76 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
     let mut said = String::new();
     receive.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(!receive.wait().unwrap().success() && said.contains("all.evc: it was removed"), "{said}");
+}
+
+/// The wrong ones are: no batch, a perf ring of another version, an account that is not true, the batch of another host,
+/// and a name that is too long. A good one has names that are too long together for a file.
+#[test]
+fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_without_them() {
+    let Some(place) = Place::new() else { return };
+    let orders = |name: &str| {
+        let ring = place.path(name);
+        let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
+        let recorder = builder.compact(true).shifts(15, 21).prefault(false).build().unwrap();
+        (0..100_u64).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+        ring
+    };
+    let good = orders("orders");
+    place.forward(&[&good]).json();
+    let (alone, captured) = (place.path("alone.evc"), place.path("captured.evc"));
+    place.receive(&alone, &[]).json();
+    run(&["capture", &good, "-o", &captured, "--now"]).json_lines();
+    let captured = std::fs::read(captured).unwrap();
+    let as_it_is = |_: &mut Vec<u8>| ();
+    let of_other_version = |ring: &mut Vec<u8>| {
+        ring[6..8].copy_from_slice(&3_u16.to_le_bytes());
+        ring[16..48].fill(9);
+    };
+    let of_a_million = |account: &mut Vec<u8>| account[24..32].copy_from_slice(&1_000_000_u64.to_le_bytes());
+    let (too_long, long) = ("h".repeat(300), "h".repeat(255));
+    for (subject, body) in [
+        ("S.web-1.orders.events", b"no batch".to_vec()),
+        ("S.web-2.orders.spans", forged::batch(&captured, "web-2", of_other_version, as_it_is)),
+        ("S.web-3.orders.events", forged::batch(&captured, "web-3", as_it_is, of_a_million)),
+        ("S.web-4.orders.events", forged::batch(&captured, "web-1", as_it_is, as_it_is)),
+        (&format!("S.{too_long}.orders.events"), forged::batch(&captured, &too_long, as_it_is, as_it_is)),
+        // The control: so forged, a batch is received.
+        ("S.web-5.orders.events", forged::batch(&captured, "web-5", as_it_is, as_it_is)),
+    ] {
+        publish(&place, subject, &[&body]);
+    }
+    place.forward_as(&long, &[&orders(&"r".repeat(200))]).json();
+    let (file, rings) = (place.path("all.evc"), place.path("live"));
+    let received = place.receive(&file, &["--rings", &rings]);
+    let said = received.json();
+    assert_eq!(
+        (&said["rings"], &said["events"], &said["refused"]),
+        (&3.into(), &300.into(), &5.into()),
+        "{received:?}"
+    );
+    for (subject, why) in [
+        ("S.web-1.orders.events", "it is no batch"),
+        ("S.web-2.orders.spans", "the perf ring orders of the host web-2 has the schema 0909"),
+        ("S.web-3.orders.events", "it has no account"),
+        ("S.web-4.orders.events", "of another ring or host: expected it under S.web-1.orders.events"),
+        (&format!("S.{too_long}.orders.events"), "a name has 300 bytes, expected 1 to 255"),
+    ] {
+        let refusals = said["refusals"].as_array().unwrap();
+        let refusal = refusals.iter().find(|refusal| refusal["subject"] == subject);
+        let refusal = refusal.unwrap_or_else(|| panic!("{subject}: {said}"));
+        assert!(refusal["why"].as_str().unwrap().contains(why) && refusal["messages"] == 1, "{refusal}");
+        let shown: String = subject.chars().take(300).collect();
+        assert!(received.err.contains(&format!("left out: a message with the subject {shown}: ")), "{received:?}");
+    }
+    // The file has of the good ring what it has without the others.
+    let of_good = |file: &str| {
+        let capture = CaptureFile::open(file.as_ref()).unwrap();
+        let ring = capture.rings().iter().position(|ring| ring.host == "web-1").unwrap();
+        let records = capture.events().filter(|record| record.ring as usize == ring);
+        let records: Vec<_> = records.map(|record| CapturedRecord { ring: 0, ..record }).collect();
+        (records, capture.end().unwrap().stats.rings[ring].clone())
+    };
+    assert!(of_good(&file).0.len() == 100 && of_good(&file) == of_good(&alone));
+    assert_eq!(std::fs::read_dir(&rings).unwrap().count(), 3);
+    assert_eq!(place.receive(&place.path("anew.evc"), &["--strict"]).code, Some(16));
 }

@@ -215,6 +215,16 @@ pub(crate) fn read_batch(bytes: &[u8]) -> Result<CaptureFile, CaptureError> {
     Ok(batch)
 }
 
+/// The longest name of a host or ring in a batch, in bytes. It has room in a subject even if all of its bytes are
+/// escaped.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+
+/// Returns true if a host or ring in a batch may have this name. Subjects, headers, captures, names of files and
+/// terminals show it.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
 /// Returns the name of the file of a ring.
 pub(crate) fn name_of(reader: &Reader) -> String {
     let name = reader.path().and_then(Path::file_name).unwrap_or("ring".as_ref());

@@ -7,6 +7,7 @@ use super::error::CaptureError;
 use super::events::{CaptureEvents, ReadPlan};
 use super::format::{BlockHeader, BlockKind};
 use super::read::CaptureFile;
+use super::ring::CapturedRing;
 use super::roots::{RootRule, Roots, SPAN_EVENTS};
 use super::selection::Selection;
 use super::sieve::{Choice, RingChoice, Sieve};
@@ -89,6 +90,14 @@ impl CaptureFile {
     #[must_use]
     pub fn events(&self) -> CaptureEvents {
         CaptureEvents::new(self.event_blocks(), self.plan(PayloadsWanted::All, self.choice.clone()))
+    }
+
+    /// Returns the same without the rings that [`Self::left_out`] names.
+    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "the exports' business"))]
+    pub(crate) fn events_of_known_schemas(&self) -> CaptureEvents {
+        let is_other: Vec<bool> = self.rings.iter().map(CapturedRing::has_other_perf_schema).collect();
+        let is_known = |block: &FileBlock| is_other.get(block.ring as usize) != Some(&true);
+        CaptureEvents::new(self.event_blocks().filter(is_known), self.plan(PayloadsWanted::All, self.choice.clone()))
     }
 
     pub(super) fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {

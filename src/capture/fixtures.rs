@@ -131,6 +131,13 @@ impl CaptureFixture {
         made
     }
 
+    /// Makes a capture that has a perf ring of this version and then one of another version.
+    pub(crate) fn with_other_schema() -> Self {
+        let mut made = Self::new();
+        made.add_ring(&ring("other", CONTENT_TYPE_PERF, [9; 32], RingRole::Single));
+        made
+    }
+
     /// Records the next events of spans into this ring.
     pub(crate) fn in_shard(&mut self, ring: usize) {
         self.perf_ring = ring;

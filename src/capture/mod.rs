@@ -50,6 +50,7 @@
 //! | `events`, `ahead` | the events of a capture file in the order of time, from blocks that are decoded ahead |
 //! | `damage` | losses by damage: the events of a block that cannot be read are a gap in their ring |
 //! | `content` | all events of a capture, or those of a selection |
+//! | `other_schemas` | perf rings of other versions, whose spans cannot be read |
 //! | `selection` | what a user selects: times, threads, rings, spans |
 //! | `window` | checking the time window of a selection |
 //! | `sieve` | which blocks a selection needs, and which of their records |
@@ -74,6 +75,7 @@ mod filter_bits;
 mod fit;
 mod format;
 mod options;
+mod other_schemas;
 mod output;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "output_entry_unsupported.rs")]
 mod output_entry;

@@ -10,6 +10,7 @@ use super::format::{
 };
 use super::ring::{CapturedRing, RingRole};
 use super::sieve::Choice;
+use super::stats::{CaptureStats, RingStats};
 use super::tables;
 use crate::reader::{KnownBlocks, SavedBlocks};
 use crate::shm;
@@ -225,12 +226,12 @@ impl CaptureFile {
                     }
                     (_, Err(error)) => self.problems.push(error.to_string()),
                     (BlockKind::Tables, Ok(bytes)) => {
-                        if !tables::learn(&bytes, &mut self.catalogs, &mut self.blocks_of_rings) {
+                        if !tables::learn(&bytes, &self.rings, &mut self.catalogs, &mut self.blocks_of_rings) {
                             self.problems.push("a table of call sites, threads or blocks is damaged: some have a number and no name; copy the file anew from where it was made".into());
                         }
                     }
                     (_, Ok(bytes)) => {
-                        self.end = CaptureEnd::decode(&bytes).filter(|end| end.stats.rings.len() == self.rings.len());
+                        self.end = CaptureEnd::decode(&bytes).filter(|end| self.can_have(&end.stats));
                         if self.end.is_none() {
                             self.problems.push("its account of events and losses is damaged; copy the file anew from where it was made".into());
                         }
@@ -245,6 +246,25 @@ impl CaptureFile {
             RingRole::Single => true,
         };
         if self.rings.iter().all(is_there) { Ok(()) } else { Err(damaged("the description of a shard")) }
+    }
+
+    /// Returns true if the blocks of this file can have what an account says: for each ring, each seqno from the first
+    /// to the last is an event or is missing, the last is that of the blocks, and they have so many events at least.
+    fn can_have(&self, stats: &CaptureStats) -> bool {
+        let mut held = vec![(0_u64, None::<u64>); self.rings.len()];
+        for header in self.blocks.iter().map(|block| &block.header).filter(|header| header.kind == BlockKind::Events) {
+            if let Some((records, last)) = held.get_mut(header.ring as usize) {
+                *records = records.saturating_add(header.records);
+                *last = Some(header.last_seqno).max(*last);
+            }
+        }
+        let can_have = |((ring, stats), (records, last)): ((&CapturedRing, &RingStats), (u64, Option<u64>))| {
+            let missing = stats.missing_by_cause.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+            let seqnos = stats.last_seqno.saturating_add(1).saturating_sub(ring.first_seqno);
+            let is_whole = stats.events.saturating_add(missing) == seqnos && stats.events <= records;
+            is_whole && (seqnos == 0 || last == Some(stats.last_seqno))
+        };
+        stats.rings.len() == self.rings.len() && self.rings.iter().zip(&stats.rings).zip(held).all(can_have)
     }
 
     /// Returns the last seqno of a ring that the blocks of this file account for.

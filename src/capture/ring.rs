@@ -180,11 +180,11 @@ impl CapturedRing {
         for word in &mut clock {
             *word = bytes.u64()?;
         }
-        let (name, content_name, program_name) = (bytes.text()?, bytes.text()?, bytes.text()?);
+        let (name, content_name, program_name) = (bytes.name()?, bytes.name()?, bytes.name()?);
         let schema_text = bytes.text()?;
         let (host, process_key, filter, sampled_per_million) = match bytes.is_empty() {
             true => (String::new(), 0, String::new(), ALL_PER_MILLION),
-            false => (bytes.text()?, bytes.u64()?, bytes.text()?, bytes.u32()?),
+            false => (bytes.name()?, bytes.u64()?, bytes.name()?, bytes.u32()?),
         };
         let ring = Self {
             name,

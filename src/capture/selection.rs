@@ -101,9 +101,10 @@ impl Selection {
             let is_named = self.rings.is_empty() || names_of_ring(ring).iter().any(|name| self.rings.contains(name));
             let text = Some(ring.schema_text.as_str()).filter(|text| !text.is_empty());
             let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok();
+            let has_spans = ring.is_perf() && !ring.has_other_perf_schema();
             RingChoice {
-                is_wanted: is_named && (ring.is_perf() || self.threads.is_empty()),
-                is_perf: ring.is_perf(),
+                is_wanted: is_named && (has_spans || self.threads.is_empty()),
+                is_perf: has_spans,
                 process: ring.process,
                 words: ext_words(ring.content_type, model.as_deref()),
                 threads: (!self.threads.is_empty()).then(|| threads[shard0].clone()),

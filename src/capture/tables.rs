@@ -1,6 +1,7 @@
 //! The tables of a capture: call sites and threads of perf recorders, and blocks of rings of execution events.
 
 use super::filter_bits::FilterBits;
+use super::ring::CapturedRing;
 use super::wire::{Bytes, put_u32};
 use crate::reader::{BlockInfo, Descriptor, Reader, SavedBlocks, flow_tag};
 use crate::tracing::Catalog;
@@ -100,11 +101,17 @@ fn put_entry(out: &mut Vec<u8>, recorder: u32, what: u32, id: u32, body: &[u8]) 
 }
 
 /// Decodes a block of tables, and adds its entries to `catalogs` and `blocks`, which have one element for each ring of
-/// the capture. Returns false if the block is damaged.
-pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog], blocks: &mut [Arc<SavedBlocks>]) -> bool {
+/// the capture. Call sites and threads of another schema are left out: only its own version can decode them. Returns
+/// false if the block is damaged.
+pub(super) fn learn(
+    bytes: &[u8],
+    rings: &[CapturedRing],
+    catalogs: &mut [Catalog],
+    blocks: &mut [Arc<SavedBlocks>],
+) -> bool {
     let mut bytes = Bytes::new(bytes);
     while !bytes.is_empty() {
-        if learn_entry(&mut bytes, catalogs, blocks).is_none() {
+        if learn_entry(&mut bytes, rings, catalogs, blocks).is_none() {
             return false;
         }
     }
@@ -132,10 +139,18 @@ pub(super) fn entry_of_ring(entry: &[u8], indices: &[u32]) -> Option<Vec<u8>> {
     Some([&index.to_le_bytes(), entry.get(4..)?].concat())
 }
 
-fn learn_entry(bytes: &mut Bytes<'_>, catalogs: &mut [Catalog], blocks: &mut [Arc<SavedBlocks>]) -> Option<()> {
+fn learn_entry(
+    bytes: &mut Bytes<'_>,
+    rings: &[CapturedRing],
+    catalogs: &mut [Catalog],
+    blocks: &mut [Arc<SavedBlocks>],
+) -> Option<()> {
     let (recorder, what, id, body_bytes) = (bytes.u32()?, bytes.u32()?, bytes.u32()?, bytes.u32()?);
     let body = bytes.take(body_bytes as usize)?;
     let catalog = catalogs.get_mut(recorder as usize)?;
+    if rings.get(recorder as usize).is_some_and(CapturedRing::has_other_perf_schema) {
+        return Some(());
+    }
     if what == BLOCK {
         let block = BlockInfo::from_bytes(body)?;
         Arc::make_mut(blocks.get_mut(recorder as usize)?).insert(block.flow_tag(), Arc::new(block));
@@ -174,10 +189,10 @@ mod tests {
         put_entry(&mut out, 1, THREAD, 6, &known.thread(6).encode());
         let mut catalogs = vec![Catalog::new(), Catalog::new()];
         let mut blocks = vec![Arc::default(), Arc::default()];
-        assert!(learn(&out, &mut catalogs, &mut blocks));
+        assert!(learn(&out, &[], &mut catalogs, &mut blocks));
         assert_eq!((catalogs[1].call_site(5), catalogs[1].thread(6)), (known.call_site(5), known.thread(6)));
         assert!(!catalogs[0].knows_call_site(5));
-        assert!(!learn(&out, &mut catalogs[..1], &mut blocks));
-        assert!(!learn(&out[..out.len() - 1], &mut catalogs, &mut blocks));
+        assert!(!learn(&out, &[], &mut catalogs[..1], &mut blocks));
+        assert!(!learn(&out[..out.len() - 1], &[], &mut catalogs, &mut blocks));
     }
 }

@@ -48,10 +48,18 @@ impl<'a> Bytes<'a> {
     /// Takes a text that follows its length. Bytes that are not UTF-8, and control characters except line feeds, are
     /// replaced by U+FFFD.
     pub(super) fn text(&mut self) -> Option<String> {
+        self.text_without(|c| c.is_control() && c != '\n')
+    }
+
+    /// Takes a name that follows its length: a text of one line. A line feed is replaced, too.
+    pub(super) fn name(&mut self) -> Option<String> {
+        self.text_without(char::is_control)
+    }
+
+    fn text_without(&mut self, is_bad: impl Fn(char) -> bool) -> Option<String> {
         let bytes = self.u32()?;
         let text = String::from_utf8_lossy(self.take(bytes as usize)?);
-        let shown = |c: char| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c };
-        Some(text.chars().map(shown).collect())
+        Some(text.chars().map(|c| if is_bad(c) { char::REPLACEMENT_CHARACTER } else { c }).collect())
     }
 }
 

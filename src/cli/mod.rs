@@ -52,6 +52,7 @@ mod view;
 mod watch;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use eventring::__internals::secret::without_secrets_of;
 use exit::Exit;
 use std::process::ExitCode;
 
@@ -105,9 +106,24 @@ enum Verb {
     SoakWriter(soak::SoakWriterArgs),
 }
 
+/// Ends the program with the help or a message of clap, which may repeat arguments.
+fn report_usage(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    anstream::eprint!("{}", without_secrets(&error.render().ansi().to_string()));
+    std::process::exit(error.exit_code())
+}
+
+/// Returns a message without the passwords and keys of addresses in this program's arguments.
+fn without_secrets(message: &str) -> String {
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    without_secrets_of(arguments, message)
+}
+
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| report_usage(&error));
     paint::choose(cli.color);
     let done = match &cli.verb {
         Verb::List(args) => list::run(args),
@@ -146,7 +162,12 @@ pub(crate) fn main() -> ExitCode {
     let exit = done.map_err(advice::on).unwrap_or_else(|error| {
         let exit = Exit::of(&error);
         if exit != Exit::Done {
-            anstream::eprintln!("{}error:{:#} {}", paint::ERROR, paint::ERROR, format::one_line(&error.to_string()));
+            anstream::eprintln!(
+                "{}error:{:#} {}",
+                paint::ERROR,
+                paint::ERROR,
+                format::one_line(&without_secrets(&error.to_string()))
+            );
         }
         exit
     });

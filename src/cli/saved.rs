@@ -189,6 +189,9 @@ impl Saved {
         for problem in &self.problems {
             report_problem(self.lost_pages.is_some(), &format!("{name}: {problem}"));
         }
+        for left_out in self.capture.left_out() {
+            report_problem(false, &format!("{name}: {left_out}"));
+        }
         for problem in problems {
             // If there are several captures, each problem begins with the name of its file.
             let is_named = names.iter().any(|name| problem.starts_with(&format!("{}: ", name.display())));

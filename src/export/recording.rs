@@ -3,13 +3,10 @@
 use super::kept::Kept;
 use super::no_spans;
 use super::payloads::PayloadLosses;
-use crate::capture::{
-    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
-};
+use crate::capture::{CaptureError, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole};
 use crate::reader::Gap;
 use crate::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, RingOrigin, ShardOrigin};
 use crate::schema::perf::PerfEvent;
-use crate::schema::{EventType, Hex};
 use crate::tracing::{Catalog, RawRecord};
 use std::sync::Arc;
 
@@ -32,23 +29,14 @@ pub(crate) struct Entries<'r> {
 
 impl<'c> CaptureRecording<'c> {
     pub(crate) fn new(capture: &'c CaptureFile) -> Result<Self, CaptureError> {
-        for ring in capture.rings().iter().filter(|ring| ring.is_perf()) {
-            if ring.schema_hash != PerfEvent::schema_hash() {
-                let message = format!(
-                    "the perf ring {} has the schema {}…, expected {}…: use the eventring with which it was recorded",
-                    ring.name,
-                    Hex(&ring.schema_hash[..8]),
-                    Hex(&PerfEvent::schema_hash()[..8])
-                );
-                return Err(CaptureError::new(CaptureErrorKind::WrongSchema, message));
-            }
-        }
+        capture.check_schemas(false)?;
         let mut processes: Vec<u32> = capture.rings().iter().map(|ring| ring.process).collect();
         processes.sort_unstable();
         processes.dedup();
         let mut rings = RecordedRings::of_processes(processes);
         for (ring, index) in capture.rings().iter().zip(0..) {
-            let shard = ring.is_perf().then_some(match ring.role {
+            let has_spans = ring.is_perf() && !ring.has_other_perf_schema();
+            let shard = has_spans.then_some(match ring.role {
                 RingRole::Shard { recorder, shard } => (recorder, shard),
                 RingRole::Single => (index, 0),
             });
@@ -73,12 +61,13 @@ impl<'c> CaptureRecording<'c> {
         self.rings.processes()
     }
 
-    /// Checks that the capture has a perf ring. A truncated or damaged capture passes, because it may have had a perf
+    /// Checks that the capture has a perf ring of this version. A truncated or damaged capture passes, because it may have had a perf
     /// ring in the part that is missing. Its problems say what is missing.
     ///
     /// # Errors
-    /// There is no perf ring.
+    /// There is no perf ring, or all have the schema of another version.
     pub(crate) fn expect_spans(&self) -> Result<(), CaptureError> {
+        self.capture.check_schemas(true)?;
         let has_spans = self.capture.rings().iter().any(CapturedRing::is_perf);
         if has_spans || !self.capture.problems().is_empty() { Ok(()) } else { Err(no_spans(self.capture)) }
     }
@@ -87,7 +76,7 @@ impl<'c> CaptureRecording<'c> {
         let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
         Entries {
             recording: self,
-            events: self.capture.events(),
+            events: self.capture.events_of_known_schemas(),
             catalogs: self.rings.recorders().iter().map(|recorder| self.capture.catalog(*recorder)).collect(),
             payload_losses,
             kept: Kept::new(self.capture.file_bytes()),

@@ -1,6 +1,7 @@
 //! Connecting to a broker: options, the first connection, and making the stream.
 
 use crate::capture::{CaptureError, CaptureErrorKind};
+use crate::secret::{Secret, SecretAddress};
 use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, StorageType};
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
@@ -19,10 +20,10 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StreamOptions {
-    servers: String,
+    servers: SecretAddress,
     pub(super) name: String,
     credentials: Option<PathBuf>,
-    nkey: Option<String>,
+    nkey: Option<Secret>,
     root_certificates: Option<PathBuf>,
     client_certificate: Option<(PathBuf, PathBuf)>,
     patience: Duration,
@@ -37,7 +38,7 @@ impl StreamOptions {
     /// stand before the host: `nats://USER:PASSWORD@HOST`, with `%40` for an `@` in them.
     pub fn new(servers: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
-            servers: servers.into(),
+            servers: SecretAddress::from(servers.into()),
             name: name.into(),
             credentials: None,
             nkey: None,
@@ -57,7 +58,7 @@ impl StreamOptions {
 
     /// Authenticates with the seed of an NKey.
     pub fn nkey(self, seed: impl Into<String>) -> Self {
-        Self { nkey: Some(seed.into()), ..self }
+        Self { nkey: Some(Secret(seed.into())), ..self }
     }
 
     /// Trusts the certificates in this PEM file, besides those of the system.
@@ -108,7 +109,7 @@ impl StreamOptions {
                 .map_err(|error| CaptureError::io("read the credentials", error).at(file))?;
             options = options.credentials(&text).map_err(|error| CaptureError::io("use them", error).at(file))?;
         }
-        if let Some(seed) = &self.nkey {
+        if let Some(Secret(seed)) = &self.nkey {
             options = options.nkey(seed.clone());
         }
         if let Some(file) = &self.root_certificates {
@@ -123,7 +124,7 @@ impl StreamOptions {
     /// Returns the user and the password, or the token, that stand in the first address that has any.
     fn user(&self) -> Option<(String, Option<String>)> {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let servers = self.servers.split(',').filter_map(|server| ServerAddr::from_str(server.trim()).ok());
+        let servers = self.servers.expose().split(',').filter_map(|server| ServerAddr::from_str(server.trim()).ok());
         let of_server = |server: ServerAddr| Some((decoded(server.username()?), server.password().map(decoded)));
         servers.filter_map(of_server).next()
     }
@@ -145,7 +146,7 @@ impl StreamOptions {
 /// Connects for the first time. Tries again while no broker is there.
 pub(super) async fn first_connection(options: &StreamOptions) -> Result<(Client, Context), CaptureError> {
     let deadline = Instant::now() + options.patience;
-    let servers: Vec<&str> = options.servers.split(',').map(str::trim).collect();
+    let servers: Vec<&str> = options.servers.expose().split(',').map(str::trim).collect();
     for server in &servers {
         check_address(server)?;
     }
@@ -158,7 +159,7 @@ pub(super) async fn first_connection(options: &StreamOptions) -> Result<(Client,
             Err(error) if Instant::now() >= deadline || (servers.len() == 1 && is_lasting(&error)) => {
                 let message = format!(
                     "cannot connect to {}: {error}; check the address, the credentials, and that nats-server runs there",
-                    without_password(&options.servers)
+                    options.servers
                 );
                 return Err(CaptureError::new(CaptureErrorKind::Broker, message));
             }
@@ -174,7 +175,7 @@ fn check_address(server: &str) -> Result<(), CaptureError> {
         Ok(_) => return Ok(()),
         Err(error) => error.to_string(),
     };
-    let message = format!("the address {}: {problem}, expected nats://HOST:PORT", without_password(server));
+    let message = format!("the address {}: {problem}, expected nats://HOST:PORT", SecretAddress::from(server));
     Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
 }
 
@@ -264,16 +265,6 @@ impl StreamOptions {
     }
 }
 
-/// Returns addresses without what stands before an `@`.
-fn without_password(servers: &str) -> String {
-    let shown = servers.split(',').map(|server| match (server.split_once("://"), server.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        (None, Some((_, host))) => host.to_owned(),
-        _ => server.to_owned(),
-    });
-    shown.collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,9 +280,9 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_not_shown() {
-        let shown = without_password("nats://u:p@a:1,tls://b:2,t@c");
-        assert_eq!(shown, "nats://a:1,tls://b:2,c");
+    fn secrets_are_not_shown() {
+        let options = StreamOptions::new("nats://u:PW@a:1", "S").nkey("PW");
+        assert!(!format!("{options:?}").contains("PW"), "{options:?}");
     }
 
     #[test]

@@ -37,4 +37,4 @@ pub use broker::EventStream;
 pub use connect::StreamOptions;
 pub use directory::{DirectoryForwarder, DirectoryOptions};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
-pub use receiver::{ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Share};
+pub use receiver::{ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};

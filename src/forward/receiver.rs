@@ -1,10 +1,10 @@
 //! A stream, as a capture file.
 
 use super::broker::{BatchesOfStream, EventStream, StoredBatch};
-use super::subject::filter_of;
+use super::subject::{check_subject, filter_of};
 use crate::capture::batches::read_batch;
 use crate::capture::received::{Added, ReceivedCapture, ReceivedOptions};
-use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile, CaptureStats};
+use crate::capture::{CaptureError, CaptureFile, CaptureStats};
 use std::hash::Hasher as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,9 @@ use twox_hash::XxHash3_64;
 const FETCH_TIME: Duration = Duration::from_millis(250);
 /// The pause before the broker is asked again after a problem.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The largest number of subjects of which refusals are noted.
+const REFUSALS_MAX: usize = 64;
 
 /// One of several equal parts of the rings of a stream. Each receiver takes another part, and all rings of a host are
 /// in one part.
@@ -105,14 +108,28 @@ pub struct ReceiveProgress {
     pub lost: u64,
     /// Bytes of the files that are there.
     pub bytes: u64,
-    /// Messages that are no batches. They were left out.
+    /// Messages that are no batches, or that no forwarder of this version sends. They were left out.
     pub refused: u64,
+    /// The subjects of these messages; only the first ones.
+    pub refusals: Vec<Refusal>,
     /// The time since the last batch came.
     pub idle: Duration,
     /// True if the writers of all received rings have ended.
     pub have_all_ended: bool,
     /// The problem with the broker at this moment, if there is one.
     pub problem: Option<String>,
+}
+
+/// A subject with messages that a [`Receiver`] has left out. Its text is as it was sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The subject.
+    pub subject: String,
+    /// What was wrong with the first of them.
+    pub why: String,
+    /// The number of messages.
+    pub messages: u64,
 }
 
 /// The result of a [`Receiver`].
@@ -143,6 +160,8 @@ pub struct Receiver {
     trusted_from: u64,
     /// True if earlier batches must be read before the last one that came.
     lacks_earlier: bool,
+    /// The sequence number of the last message that was refused.
+    refused_to: u64,
 }
 
 impl Receiver {
@@ -168,6 +187,7 @@ impl Receiver {
             last_batch: Instant::now(),
             trusted_from: u64::MAX,
             lacks_earlier: false,
+            refused_to: 0,
         })
     }
 
@@ -192,8 +212,7 @@ impl Receiver {
             let mut batches = match self.begin() {
                 Ok(batches) => batches,
                 Err(problem) => {
-                    // The broker may have lost its last batches, and given their numbers to others.
-                    (self.state.problem, self.trusted_from) = (Some(problem), u64::MAX);
+                    self.note_problem(problem);
                     if self.tell(progress).is_break() {
                         break;
                     }
@@ -213,7 +232,7 @@ impl Receiver {
                         }
                     }
                     Err(problem) => {
-                        (self.state.problem, self.trusted_from) = (Some(problem), u64::MAX);
+                        self.note_problem(problem);
                         if self.tell(progress).is_break() {
                             break 'anew;
                         }
@@ -236,6 +255,11 @@ impl Receiver {
         is_there?;
         let state = ReceiveProgress { bytes, ..self.state };
         Ok(ReceiveSummary { state, stats, files })
+    }
+
+    /// Notes that the broker could not be read. It may have lost its last messages, and given their numbers to others.
+    fn note_problem(&mut self, problem: String) {
+        (self.state.problem, self.trusted_from, self.refused_to) = (Some(problem), u64::MAX, 0);
     }
 
     /// Begins to read the stream after the place of the file, or from its first batch on if that is needed.
@@ -271,26 +295,38 @@ impl Receiver {
         if self.lacks_earlier || self.share.is_some_and(|share| !share.has(&batch.subject)) {
             return Ok(());
         }
-        let Ok(capture) = read_batch(&batch.bytes) else {
-            self.state.refused += 1;
-            return Ok(());
+        let capture = match read_batch(&batch.bytes) {
+            // There is no memory for it, for example.
+            Err(error) if error.io_error().is_some() => return Err(error),
+            Err(error) => return Ok(self.refuse(batch, format!("it is no batch: {error}"))),
+            Ok(capture) => capture,
         };
+        if let Err(why) = check_subject(self.stream.name(), &batch.subject, capture.rings()) {
+            return Ok(self.refuse(batch, why));
+        }
         let states_gaps = batch.sequence >= self.trusted_from;
-        match self.file.add(&capture, (batch.sequence, batch.stored_epoch_nanos), states_gaps) {
-            Ok(Added::All) => {
-                added(&capture);
-                Ok(())
-            }
-            Ok(Added::Nothing) => Ok(()),
-            Ok(Added::Lacks) => {
-                self.lacks_earlier = true;
-                Ok(())
-            }
-            Err(error) if error.kind() == CaptureErrorKind::Damaged => {
-                self.state.refused += 1;
-                Ok(())
-            }
-            Err(error) => Err(error),
+        match self.file.add(&capture, (batch.sequence, batch.stored_epoch_nanos), states_gaps)? {
+            Added::All => added(&capture),
+            Added::Nothing => {}
+            Added::Lacks => self.lacks_earlier = true,
+            Added::Refused(why) => self.refuse(batch, why),
+        }
+        Ok(())
+    }
+
+    /// Notes that a message was left out. The other messages are received as if it was not there.
+    fn refuse(&mut self, batch: &StoredBatch, why: String) {
+        // Whoever reads the stream again finds it again.
+        if batch.sequence <= self.refused_to {
+            return;
+        }
+        self.refused_to = batch.sequence;
+        self.state.refused += 1;
+        let refusals = &mut self.state.refusals;
+        if let Some(known) = refusals.iter_mut().find(|known| known.subject == batch.subject) {
+            known.messages += 1;
+        } else if refusals.len() < REFUSALS_MAX {
+            refusals.push(Refusal { subject: batch.subject.clone(), why, messages: 1 });
         }
     }
 

@@ -1,19 +1,16 @@
 //! The subjects of batches: the stream, the host, the ring, and the kind of its events.
 
-use crate::capture::{CaptureError, CaptureErrorKind};
+use crate::capture::batches::{NAME_BYTES_MAX, is_name};
+use crate::capture::{CaptureError, CaptureErrorKind, CapturedRing, RingRole};
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
-/// The longest name of a host or ring, in bytes. It has room in a subject even if all of its bytes are escaped.
-const NAME_BYTES_MAX: usize = 255;
 
 /// Checks that a name can be in subjects, headers and captures. `what` says whose name it is, and `remedy` what to do.
 ///
 /// # Errors
 /// The name is empty, too long, or has control characters.
 pub(super) fn check_name(what: &str, remedy: &str, name: &str) -> Result<(), CaptureError> {
-    let is_good = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
-    if is_good {
+    if is_name(name) {
         return Ok(());
     }
     let message = format!(
@@ -30,6 +27,28 @@ pub(super) fn subject_of(stream: &str, host: &str, ring: &str, content_type: u16
         _ => "events",
     };
     format!("{stream}.{}.{}.{kind}", token(host), token(ring))
+}
+
+/// Checks that a batch of these rings may have a subject: it is of one recorder, and names its host and ring as the subject does. Who
+/// may send under one subject only can so not send in the name of another host or ring.
+///
+/// # Errors
+/// It is not so; the error says what is wrong.
+pub(super) fn check_subject(stream: &str, subject: &str, rings: &[CapturedRing]) -> Result<(), String> {
+    let Some(shard0) = rings.first() else { return Err("it describes no ring".to_owned()) };
+    let is_of_it = |(ring, index): (&CapturedRing, u32)| match ring.role {
+        RingRole::Shard { recorder: 0, shard } => index == 0 || ring.name == format!("{}.{shard}", shard0.name),
+        RingRole::Shard { .. } => false,
+        RingRole::Single => index == 0,
+    };
+    let is_one = rings.iter().zip(0..).all(|ring| is_of_it(ring) && ring.0.host == shard0.host);
+    if !is_one {
+        return Err("its rings are not those of one recorder".to_owned());
+    }
+    match subject_of(stream, &shard0.host, &shard0.name, shard0.content_type) {
+        expected if expected == subject => Ok(()),
+        expected => Err(format!("it is of another ring or host: expected it under {expected}")),
+    }
 }
 
 /// Returns the subjects of the batches of these hosts and rings; `None` stands for all.
@@ -60,6 +79,29 @@ mod tests {
         let error = check_name("the name of the ring", "choose another", "a\nb").unwrap_err();
         assert_eq!(error.kind(), CaptureErrorKind::BadOptions);
         assert!(error.to_string().contains("the name of the ring is \"a\\nb\", expected"), "{error}");
+    }
+
+    #[test]
+    fn a_batch_comes_only_under_the_subject_of_its_own_host_and_ring() {
+        let fixture = crate::capture::fixtures::CaptureFixture::sharded().open();
+        let [shard0, exec, shard1] = [0, 1, 2].map(|index| {
+            let ring = fixture.rings()[index].clone();
+            CapturedRing { host: "h".into(), ..ring }
+        });
+        let check = |subject: &str, rings: &[&CapturedRing]| {
+            let rings: Vec<CapturedRing> = rings.iter().map(|ring| (*ring).clone()).collect();
+            check_subject("S", subject, &rings).is_ok()
+        };
+        assert!(check("S.h.shop.spans", &[&shard0, &shard1]) && check("S.h.shop-exec.exec", &[&exec]));
+        for subject in ["S.h.shop.events", "S.h.other.spans", "S.g.shop.spans", "T.h.shop.spans", "S.h.shop.spans.x"] {
+            assert!(!check(subject, &[&shard0, &shard1]), "{subject}");
+        }
+        let of_another_host = CapturedRing { host: "g".into(), ..shard1.clone() };
+        let of_another_name = CapturedRing { name: "stop.1".into(), ..shard1.clone() };
+        for second in [&exec, &of_another_host, &of_another_name] {
+            assert!(!check("S.h.shop.spans", &[&shard0, second]), "{second:?}");
+        }
+        assert!(!check("S.h.shop.spans", &[]));
     }
 
     #[test]

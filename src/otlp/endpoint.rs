@@ -2,6 +2,7 @@
 
 use super::error::{OtlpError, OtlpErrorKind};
 use super::tls::OtlpTls;
+use crate::secret::SecretAddress;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -120,11 +121,7 @@ impl FromStr for OtlpEndpoint {
 
     fn from_str(text: &str) -> Result<Self, OtlpError> {
         let bad = |problem: &str| {
-            // What stands before an `@` is secret.
-            let shown = match (text.split_once("://"), text.rsplit_once('@')) {
-                (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-                _ => text.to_owned(),
-            };
+            let shown = SecretAddress::from(text);
             let message = format!(
                 "`{shown}` is no address of a collector: {problem}, expected otlp://HOST[:PORT][/PATH], or otlps://… for TLS"
             );

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub mod forged;
 pub mod place;
 
 use std::net::{TcpListener, TcpStream};

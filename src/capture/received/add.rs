@@ -1,7 +1,8 @@
 //! Adding a batch to the file of a receiver.
 
+use super::account::HeldSeqnos;
 use super::{Added, ReceivedCapture, ReceivedRing, without_shared_text};
-use crate::capture::batches::RingIdentity;
+use crate::capture::batches::{NAME_BYTES_MAX, RingIdentity, is_name};
 use crate::capture::block;
 use crate::capture::columns::{BlockRecords, EncodedBlock, PayloadsWanted, PlacedGap};
 use crate::capture::end::CaptureEnd;
@@ -17,21 +18,22 @@ use std::collections::HashSet;
 impl ReceivedCapture {
     /// Adds what a batch has and the file has not. `place` is its place in the stream, and the time at which the broker
     /// has stored it. If seqnos before the batch are missing, they become a gap with `states_gaps`; without, the batch
-    /// is not added.
+    /// is not added. Nothing is added of a batch that is refused.
     ///
     /// # Errors
-    /// The batch is damaged: then nothing of it is in the file. Or the file has no room for its rings, or cannot be
-    /// written.
+    /// The file cannot be written, or the batch cannot be read. What a batch says is never an error.
     pub(crate) fn add(
         &mut self,
         batch: &CaptureFile,
         place: (u64, u64),
         states_gaps: bool,
     ) -> Result<Added, CaptureError> {
-        let end = batch.end().filter(|_| !batch.is_truncated()).ok_or_else(|| {
-            CaptureError::new(CaptureErrorKind::Damaged, "the batch has no account, expected a whole capture file")
-        })?;
-        self.check(batch, end)?;
+        let end = match self.check(batch) {
+            // Memory or the file fails, and not the batch.
+            Err(error) if error.io_error().is_some() => return Err(error),
+            Err(error) => return Ok(Added::Refused(error.to_string())),
+            Ok(end) => end,
+        };
         if !states_gaps && batch.rings.iter().any(|ring| ring.first_seqno > self.next_seqno_of(ring)) {
             return Ok(Added::Lacks);
         }
@@ -83,17 +85,15 @@ impl ReceivedCapture {
     }
 
     /// Checks all of a batch, before anything of it is written: a batch is in the file wholly or not at all. Blocks are
-    /// decoded one by one, so that a hostile batch does not fill the memory.
-    fn check(&self, batch: &CaptureFile, end: &CaptureEnd) -> Result<(), CaptureError> {
-        let damaged = |what: &str| Err(CaptureError::new(CaptureErrorKind::Damaged, what));
+    /// decoded one by one, so that a hostile batch does not fill the memory. Returns its account.
+    fn check<'b>(&self, batch: &'b CaptureFile) -> Result<&'b CaptureEnd, CaptureError> {
+        let damaged = |what: &str| CaptureError::new(CaptureErrorKind::Damaged, what);
+        let end = batch.end().filter(|_| !batch.is_truncated());
+        let end = end.ok_or_else(|| damaged("the batch has no account, expected a whole capture file"))?;
+        batch.rings.iter().try_for_each(|ring| self.check_ring(ring))?;
         let identities: HashSet<RingIdentity> = batch.rings.iter().map(RingIdentity::of).collect();
         if identities.len() < batch.rings.len() {
-            return damaged("the batch describes a ring twice, expected each ring once");
-        }
-        let ends_early =
-            |(ring, stats): (&CapturedRing, &RingStats)| stats.last_seqno < ring.first_seqno.saturating_sub(1);
-        if batch.rings.iter().zip(&end.stats.rings).any(ends_early) {
-            return damaged("the account of the batch ends before its first seqno");
+            return Err(damaged("the batch describes a ring twice, expected each ring once"));
         }
         let new = identities.iter().filter(|identity| !self.by_identity.contains_key(identity)).count();
         if self.rings.len() + new > RINGS_MAX {
@@ -110,22 +110,43 @@ impl ReceivedCapture {
         };
         let descriptions = [if new > 0 { plain_bytes(BlockKind::Ring) } else { 0 }, plain_bytes(BlockKind::Tables)];
         if !self.writer.has_room_for(descriptions.iter().sum(), self.rings.len() + new) {
-            return damaged("the batch has more descriptions than a file of this size can have");
+            return Err(damaged("the batch has more descriptions than a file of this size can have"));
         }
+        let mut held: Vec<HeldSeqnos> = batch.rings.iter().map(HeldSeqnos::of_ring).collect();
         for block in &batch.blocks {
             match block.header.kind {
                 BlockKind::Tables => drop(block::content(&batch.file, block)?),
-                BlockKind::Events => match batch.rings.get(block.header.ring as usize) {
-                    // Only a part of such a block is written.
-                    Some(ring) if ring.first_seqno < self.next_seqno_of(ring) => {
-                        drop(block::records(&batch.file, block, PayloadsWanted::All)?);
-                    }
-                    _ => drop(block::stored(&batch.file, block)?),
-                },
+                BlockKind::Events => {
+                    let records = block::records(&batch.file, block, PayloadsWanted::All)?;
+                    let held = held.get_mut(block.header.ring as usize);
+                    held.and_then(|held| held.take(&block.header, &records)).ok_or_else(|| {
+                        damaged("the seqnos of the batch do not follow each other, expected each once, or in a gap")
+                    })?;
+                }
                 _ => {}
             }
         }
-        Ok(())
+        match held.iter().zip(&end.stats.rings).all(|(held, stated)| held.agrees(stated)) {
+            true => Ok(end),
+            false => Err(damaged("the account of the batch does not agree with what it holds")),
+        }
+    }
+
+    /// Checks what a batch says about a ring.
+    fn check_ring(&self, ring: &CapturedRing) -> Result<(), CaptureError> {
+        if let Some(name) = [&ring.host, &ring.name].into_iter().find(|name| !is_name(name)) {
+            let message = format!("a name has {} bytes, expected 1 to {NAME_BYTES_MAX}", name.len());
+            return Err(CaptureError::new(CaptureErrorKind::Damaged, message));
+        }
+        if ring.has_other_perf_schema() {
+            return Err(CaptureError::new(CaptureErrorKind::WrongSchema, ring.other_perf_schema()));
+        }
+        let known = self.by_identity.get(&RingIdentity::of(ring)).and_then(|index| self.rings.get(*index as usize));
+        let kind = |ring: &CapturedRing| (ring.content_type, ring.schema_hash);
+        match known.is_none_or(|known| kind(&known.described) == kind(ring)) {
+            true => Ok(()),
+            false => Err(CaptureError::new(CaptureErrorKind::Damaged, "its ring has other events than before")),
+        }
     }
 
     /// Returns the indices of the rings of a batch, and describes those that are new.

@@ -14,7 +14,9 @@
 //! | `files` | which files there are, and which is written |
 //! | `place` | how far a file has come in its stream |
 //! | `add` | adding a batch |
+//! | `account` | checking what a batch claims |
 
+mod account;
 mod add;
 mod files;
 mod place;
@@ -77,7 +79,7 @@ pub fn receive_message(path: &Path, message: &[u8]) -> Result<bool, CaptureError
     let place = file.place().saturating_add(1);
     let added = crate::capture::batches::read_batch(message).and_then(|batch| file.add(&batch, (place, place), true));
     file.finish()?;
-    Ok(added.is_ok())
+    Ok(matches!(added, Ok(Added::All | Added::Nothing)))
 }
 
 /// A ring of the files.
@@ -92,7 +94,7 @@ struct ReceivedRing {
 }
 
 /// The fate of a batch that was given to [`ReceivedCapture::add`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Added {
     /// The file has all of it now.
     All,
@@ -100,6 +102,8 @@ pub(crate) enum Added {
     Nothing,
     /// Nothing was added: seqnos before the batch are missing, which an earlier batch may still bring.
     Lacks,
+    /// Nothing was added: this is wrong with the batch.
+    Refused(String),
 }
 
 impl ReceivedCapture {
@@ -378,5 +382,7 @@ fn seek_to(mut file: &File, offset: u64) -> std::io::Result<()> {
     file.seek(std::io::SeekFrom::Start(offset)).map(drop)
 }
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;

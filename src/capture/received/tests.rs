@@ -29,7 +29,7 @@ fn payload(number: u64) -> Vec<u8> {
 }
 
 /// Returns the same events as batches of two sizes, so that batches of one row begin within those of the other.
-fn rows() -> &'static [Vec<Vec<u8>>; 2] {
+pub(super) fn rows() -> &'static [Vec<Vec<u8>>; 2] {
     static ROWS: OnceLock<[Vec<Vec<u8>>; 2]> = OnceLock::new();
     ROWS.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn account_of(paths: &[PathBuf], first_seqno: u64) -> (u64, u64) {
     (next - 1, missing)
 }
 
-fn open(path: &Path) -> ReceivedCapture {
+pub(super) fn open(path: &Path) -> ReceivedCapture {
     ReceivedCapture::open(path, "S", ReceivedOptions::default()).unwrap()
 }
 
@@ -187,7 +187,7 @@ proptest! {
         }
         let before = file.bytes();
         if let Ok(batch) = read_batch(&bytes)
-            && file.add(&batch, (1, 1), true).is_err()
+            && matches!(file.add(&batch, (1, 1), true).unwrap(), Added::Refused(_))
         {
             prop_assert_eq!(file.bytes(), before);
         }
@@ -271,12 +271,12 @@ fn a_file_gets_no_more_descriptions_than_its_readers_take() {
         let ring = batch.blocks.iter_mut().find(|block| block.header.kind == BlockKind::Ring).unwrap();
         batch.rings[0].schema_text = "a".repeat(3 << 20);
         ring.header.plain_bytes = 3 << 20;
-        match file.add(&batch, (1, 1), true) {
-            Ok(added) => assert_eq!(added, Added::All),
-            Err(error) => {
-                assert!(error.to_string().contains("more descriptions than"), "{error}");
+        match file.add(&batch, (1, 1), true).unwrap() {
+            Added::Refused(why) => {
+                assert!(why.contains("more descriptions than"), "{why}");
                 refused += 1;
             }
+            added => assert_eq!(added, Added::All),
         }
         assert!(CaptureFile::open(&path).is_ok(), "host {host}");
     }
@@ -310,7 +310,7 @@ fn nothing_is_written_of_a_batch_whose_last_block_is_damaged() {
     let mut damaged = rows()[0][0].clone();
     damaged[last.end() as usize - 1] ^= 1;
     let before = file.bytes();
-    assert!(file.add(&read_batch(&damaged).unwrap(), (1, 1), true).is_err());
+    assert!(matches!(file.add(&read_batch(&damaged).unwrap(), (1, 1), true).unwrap(), Added::Refused(_)));
     assert_eq!((file.bytes(), file.stats().rings.len()), (before, 0));
     for (place, batch) in (2..).zip(&rows()[0]) {
         assert_eq!(file.add(&read_batch(batch).unwrap(), (place, place), false).unwrap(), Added::All);
@@ -359,8 +359,10 @@ fn a_batch_for_which_a_file_has_no_room_is_refused_and_the_file_can_be_read() {
         .collect();
     batch.end.as_mut().unwrap().stats.rings = vec![stats; RINGS_MAX];
     assert_eq!(file.add(&batch, (1, 1), true).unwrap(), Added::All);
-    let error = file.add(&read_batch(&rows()[0][0]).unwrap(), (2, 2), true).unwrap_err();
-    assert!(error.to_string().contains("receive into a new file"), "{error}");
+    match file.add(&read_batch(&rows()[0][0]).unwrap(), (2, 2), true).unwrap() {
+        Added::Refused(why) => assert!(why.contains("receive into a new file"), "{why}"),
+        added => panic!("{added:?}"),
+    }
     file.finish().unwrap();
     assert_eq!(CaptureFile::open(&path).unwrap().rings().len(), RINGS_MAX);
 }

@@ -208,8 +208,13 @@ fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
 
 /// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
 pub(in crate::cli) fn report_problem(is_error: bool, problem: &str) {
+    anstream::eprintln!("{}", problem_line(is_error, problem));
+}
+
+/// Returns the line that [`report_problem`] prints.
+pub(super) fn problem_line(is_error: bool, problem: &str) -> String {
     let (style, kind) = if is_error { (ERROR, "error:") } else { (WARNING, "warning:") };
-    anstream::eprintln!("{style}{kind}{style:#} {}", one_line(problem));
+    format!("{style}{kind}{style:#} {}", one_line(&crate::cli::without_secrets(problem)))
 }
 
 /// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too

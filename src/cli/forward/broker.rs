@@ -7,6 +7,7 @@ use crate::cli::open::LOOK_PAUSE;
 use crate::cli::saved::{parse_file_bytes, parse_file_time};
 use eventring::__internals::forward::{EventStream, StreamOptions};
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError};
+use eventring::__internals::secret::SecretAddress;
 use eventring::capture::CaptureError;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -85,14 +86,14 @@ impl BrokerArgs {
         Ok(endpoint)
     }
 
-    pub(super) fn options(&self, servers: &str) -> Result<StreamOptions, Failure> {
+    pub(super) fn options(&self, servers: &SecretAddress) -> Result<StreamOptions, Failure> {
         let Some(stream) = &self.stream else {
             return Err(Failure::new(Exit::Usage, "a broker has many streams: name one with --stream"));
         };
         for file in [&self.creds, &self.nkey, &self.tls_ca, &self.tls_cert, &self.tls_key].into_iter().flatten() {
             read(file)?;
         }
-        let mut options = StreamOptions::new(servers, stream);
+        let mut options = StreamOptions::new(servers.expose(), stream);
         if let Some(file) = &self.creds {
             options = options.credentials(file);
         }

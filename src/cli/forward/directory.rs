@@ -52,7 +52,7 @@ pub(super) enum FileFormat {
 }
 
 pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
-    let directory = Path::new(&args.to);
+    let directory = Path::new(args.to.expose());
     if std::fs::metadata(directory).is_ok_and(|metadata| !metadata.is_dir()) {
         let message = format!("--to {}: it is a file, expected a directory or the address of a broker", args.to);
         return Err(Failure::new(Exit::Usage, message).into());

@@ -18,6 +18,7 @@ use crate::cli::processes::ProcessArgs;
 use crate::cli::saved::parse_duration;
 use broker::{BrokerArgs, RetentionArgs};
 use directory::DirectoryArgs;
+use eventring::__internals::secret::SecretAddress;
 use eventring::capture::CaptureOptions;
 use filter::FilterArgs;
 use otlp::OtlpArgs;
@@ -39,7 +40,7 @@ pub(super) struct ForwardArgs {
     /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas); otlp://HOST[:PORT], or otlps:// for TLS,
     /// an OpenTelemetry collector; or a directory
     #[arg(long, value_name = "ADDRESS")]
-    to: String,
+    to: SecretAddress,
     #[command(flatten)]
     otlp: OtlpArgs,
     #[command(flatten)]
@@ -77,7 +78,7 @@ impl ForwardArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
-    let to = AddressKind::of(&args.to)?;
+    let to = AddressKind::of(args.to.expose())?;
     to.check_options(args)?;
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait)?;
@@ -139,7 +140,8 @@ impl AddressKind {
             () if address.contains(':') && !address.contains('/') && !Path::new(address).is_dir() => {
                 let message = format!(
                     "--to {address}: expected nats://HOST:PORT, otlp://HOST:PORT or a directory; a new directory with a \
-                     colon in its name is ./{address} here"
+                     colon in its name is ./{address} here",
+                    address = SecretAddress::from(address)
                 );
                 Err(Failure::new(Exit::Usage, message))
             }

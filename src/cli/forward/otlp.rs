@@ -107,7 +107,7 @@ fn failure(error: OtlpError) -> Failure {
 }
 
 fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
-    let mut endpoint: OtlpEndpoint = args.to.parse().map_err(failure)?;
+    let mut endpoint: OtlpEndpoint = args.to.expose().parse().map_err(failure)?;
     let of_environment = std::env::var("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
     for header in of_environment.split(',').filter(|header| !header.trim().is_empty()) {
         let (name, value) = header.split_once('=').ok_or_else(|| {

@@ -5,14 +5,17 @@ use super::report::{Problems, spinner};
 use super::rings::LiveRings;
 use crate::cli::capture::report_problem;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::format::{bytes, events, grouped};
+use crate::cli::format::{bytes, counted, events, one_line};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
 use crate::cli::output_directory;
 use crate::cli::paint::WARNING;
 use crate::cli::saved::{parse_duration, parse_file_bytes, parse_file_time};
 use crate::cli::silence::Silence;
-use eventring::__internals::forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Share};
+use eventring::__internals::forward::{
+    EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share,
+};
+use eventring::__internals::secret::SecretAddress;
 use eventring::capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring::export::{Format, export_files};
 use serde_json::json;
@@ -32,7 +35,7 @@ const STREAM_PAUSE: Duration = Duration::from_millis(200);
 pub(in crate::cli) struct ReceiveArgs {
     /// The broker: nats://HOST:PORT or tls://HOST:PORT (several with commas)
     #[arg(value_name = "ADDRESS")]
-    from: String,
+    from: SecretAddress,
     #[command(flatten)]
     broker: BrokerArgs,
     /// The capture to write, or to go on with
@@ -77,13 +80,13 @@ pub(in crate::cli) struct ReceiveArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events are missing
+    /// Exit with code 16 if events are missing, or messages were left out
     #[arg(long)]
     strict: bool,
 }
 
 pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
-    if !is_broker(&args.from) {
+    if !is_broker(args.from.expose()) {
         let message = format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from);
         return Err(Failure::new(Exit::Usage, message).into());
     }
@@ -129,12 +132,16 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         }
     };
     let mut problems = Problems::default();
-    let mut silence = Silence::new(false);
+    let (mut silence, mut refusals_said) = (Silence::new(false), 0);
     let bytes_at_begin = receiver.bytes();
     let mut progress = |state: &ReceiveProgress| {
         bar.set_message(format!("{}, {}; Ctrl-C ends it", events(state.events), bytes(state.bytes)));
         bar.tick();
         problems.note(&bar, state.problem.as_deref());
+        for refusal in &state.refusals[refusals_said..] {
+            bar.suspend(|| report_problem(false, &format!("left out: {}", in_words(refusal))));
+        }
+        refusals_said = state.refusals.len();
         rings.borrow_mut().iter_mut().for_each(LiveRings::record_what_is_idle);
         if state.problem.is_none() && state.bytes == bytes_at_begin {
             bar.suspend(|| silence.say(|| awaited(args)));
@@ -172,6 +179,9 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             "given_up": stats.given_up(),
             "filtered": stats.filtered(),
             "refused": state.refused,
+            "refusals": state.refusals.iter().map(|refusal| json!({
+                "subject": refusal.subject, "why": refusal.why, "messages": refusal.messages,
+            })).collect::<Vec<_>>(),
             "bytes": state.bytes,
             "have_all_ended": state.have_all_ended,
         });
@@ -193,16 +203,23 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         }
         if state.refused > 0 {
             anstream::eprintln!(
-                "{WARNING}{} messages are no batches, and were left out{WARNING:#}",
-                grouped(state.refused)
+                "{WARNING}{} left out; the stream still has them{WARNING:#}",
+                counted(state.refused, "message was", "messages were")
             );
         }
     }
     Ok(match not_recorded {
         Some(exit) => exit,
-        None if args.strict && stats.lost() > 0 => Exit::Lost,
+        None if args.strict && (stats.lost() > 0 || state.refused > 0) => Exit::Lost,
         None => Exit::Done,
     })
+}
+
+/// Returns a line about a subject with messages that were left out. A subject may be long.
+fn in_words(refusal: &Refusal) -> String {
+    const SUBJECT_CHARS_MAX: usize = 300;
+    let subject: String = refusal.subject.chars().take(SUBJECT_CHARS_MAX).collect();
+    one_line(&format!("a message with the subject {subject}: {}", refusal.why))
 }
 
 /// Returns what a receiver waits for, to which nothing has come.

@@ -1,6 +1,7 @@
 //! Rings of this host, in which the events of others are live.
 
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::one_line;
 use eventring::__internals::tracing::ReplayedRecorder;
 use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use eventring::reader::Descriptor;
@@ -165,10 +166,7 @@ impl LiveRings {
         let description = ContentDescription::new(ring.content_type, ring.content_name.clone())
             .schema_hash(ring.schema_hash)
             .schema_text(ring.schema_text.clone());
-        // Names come from the stream, and are not trusted.
-        let name: String = format!("{}.{}", ring.host, ring.name);
-        let name = name.replace(['/', '\0', ':'], "_");
-        let path = self.path_of(name.trim_start_matches('.'), ring);
+        let path = self.path_of(&file_name(&ring.host, &ring.name), ring);
         // Who receives a stream to its end wants to read the rings afterwards.
         let builder =
             Recorder::builder(description).config(&path).shifts(SHIFTS.0, SHIFTS.1).prefault(false).keep(true);
@@ -190,6 +188,18 @@ impl LiveRings {
     }
 }
 
+/// Returns the name of the file of a ring. The names come from the stream, and are not trusted: they may be paths,
+/// change a terminal, or be too long together.
+fn file_name(host: &str, ring: &str) -> String {
+    /// The longest name, in bytes. Numbers of paths and shards have room after it.
+    const BYTES_MAX: usize = 200;
+    let name = one_line(&format!("{host}.{ring}")).replace(['/', ':'], "_");
+    match name.trim_start_matches('.') {
+        "" => "_".to_owned(),
+        name => name[..name.floor_char_boundary(BYTES_MAX)].to_owned(),
+    }
+}
+
 fn identity(ring: &CapturedRing) -> Identity {
     (ring.host.clone(), ring.name.clone(), ring.pid, ring.created_epoch_nanos)
 }
@@ -199,5 +209,20 @@ fn recorder_of(ring: &CapturedRing, index: usize) -> usize {
     match ring.role {
         RingRole::Shard { recorder, .. } => recorder as usize,
         RingRole::Single => index,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_stream_become_names_of_files_that_a_directory_can_have() {
+        assert_eq!(file_name("web-1.example", "shop"), "web-1.example.shop");
+        assert_eq!(file_name("..", "../etc/passwd:15"), "_etc_passwd_15");
+        assert_eq!(file_name("a\n\u{1b}[2J", "b\0"), "a\u{fffd}\u{fffd}[2J.b\u{fffd}");
+        assert_eq!(file_name(".", "."), "_");
+        let long = file_name(&"ü".repeat(127), &"r".repeat(255));
+        assert!(long.len() <= 200 && long.starts_with('ü'), "{long}");
     }
 }

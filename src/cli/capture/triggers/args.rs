@@ -4,7 +4,7 @@ use super::action::parse_command;
 use super::names::NameTemplate;
 use super::policy::{Limits, MaxInTime, parse_files, parse_max};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::saved::{parse_bytes, parse_duration, parse_file_bytes};
+use crate::cli::saved::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time};
 use eventring::capture::RollingOptions;
 use eventring::live::Condition;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,9 @@ pub(in crate::cli::capture) struct TriggerArgs {
     /// A shell command to run after each file; {file} and {manifest} stand for the paths
     #[arg(long, value_name = "COMMAND", value_parser = parse_command, requires = "conditions")]
     pub(super) exec: Option<String>,
+    /// The longest time for which a command of --exec runs; then it is killed, with all that it has started
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time, default_value = "60s", requires = "exec")]
+    pub(super) exec_timeout: Duration,
 }
 
 /// The least memory for the kept events. Less would hold hardly anything: the events lie in several parts, and each

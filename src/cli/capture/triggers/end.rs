@@ -1,15 +1,15 @@
 //! The end of a watch: what was recorded before it is read, and the files that wait are written.
 
+use super::action::ActionState;
 use super::manifest::Shot;
 use super::watch::{HISTORY_TIME_MAX, PAUSE, Watch};
 use super::writer::WriterMessage;
-use crate::cli::format::counted;
+use crate::cli::format::{counted, duration};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::paint::DIM;
 use eventring::__internals::clock::Clock;
 use eventring::capture::EndReason;
 use eventring::live::LiveProgress;
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -70,50 +70,60 @@ impl Watch<'_> {
         unread.sum()
     }
 
-    /// Waits until the files that wait are written. Sets `is_hurried` when an interrupt comes, or when they take too
-    /// long: then the writer leaves out those that it has not begun.
+    /// Waits until the files that wait are written and the commands have ended. When an interrupt comes, or when this
+    /// takes too long, files and commands that are not begun are left out. Commands that run have their own limit; only
+    /// after an interrupt they are not waited for.
     pub(super) fn finish_files(
         &mut self,
         end: WatchEnd,
         told: &Receiver<WriterMessage>,
         interrupt: &Interrupt,
-        is_hurried: &OnceLock<()>,
+        commands: &ActionState,
     ) {
         let begun = Instant::now();
         let mut next_word = begun;
         loop {
-            if is_hurried.get().is_none() {
-                self.is_hurried |= interrupt.came();
-                self.is_slow = end.until_nanos().is_some() && begun.elapsed() >= QUEUE_TIME_MAX;
-                if self.is_hurried || self.is_slow {
-                    let _ = is_hurried.set(());
-                } else if Instant::now() >= next_word {
-                    next_word += WORD_PAUSE;
-                    self.say_what_waits(end);
-                }
+            self.is_hurried |= interrupt.came();
+            self.is_slow |= !self.is_hurried && end.until_nanos().is_some() && begun.elapsed() >= QUEUE_TIME_MAX;
+            if self.is_hurried {
+                let _ = commands.is_interrupted.set(());
+            }
+            if self.is_hurried || self.is_slow {
+                let _ = commands.is_hurried.set(());
+            }
+            if !self.is_hurried && Instant::now() >= next_word {
+                next_word += WORD_PAUSE;
+                self.say_what_waits(end, commands.len());
             }
             match told.recv_timeout(PAUSE) {
                 Ok(told) => self.hear(told),
-                Err(RecvTimeoutError::Timeout) => self.bar.tick(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn say_what_waits(&self, end: WatchEnd) {
-        let waiting = self.judge.waiting.len();
-        if waiting == 0 {
+    fn say_what_waits(&self, end: WatchEnd, commands: usize) {
+        let files = match self.judge.waiting.len() {
+            0 => None,
+            files => {
+                let at_most = match end.until_nanos() {
+                    Some(_) => format!(", for at most {} s", QUEUE_TIME_MAX.as_secs()),
+                    None => String::new(),
+                };
+                Some(format!("{} to be written{at_most}", counted(files as u64, "file waits", "files wait")))
+            }
+        };
+        let commands = (commands > 0).then(|| {
+            let commands = counted(commands as u64, "command of --exec has", "commands of --exec have");
+            format!("{commands} not ended, and may run for {} each", duration(self.args.triggers.exec_timeout))
+        });
+        let parts: Vec<String> = files.into_iter().chain(commands).collect();
+        if parts.is_empty() {
             return;
         }
-        let files = counted(waiting as u64, "file waits", "files wait");
-        let at_most = match end.until_nanos() {
-            Some(_) => format!(", for at most {} s", QUEUE_TIME_MAX.as_secs()),
-            None => String::new(),
-        };
         let again = if end.reason == EndReason::Interrupted { "a further Ctrl-C" } else { "Ctrl-C" };
-        let text = format!("{files} to be written{at_most}; {again} leaves out those that are not begun");
-        self.bar.set_message(text.clone());
-        self.bar.suspend(|| anstream::eprintln!("{DIM}{text}{DIM:#}"));
+        self.screen.say(format!("{DIM}{}; {again} leaves out what is not done{DIM:#}", parts.join("; ")));
     }
 
     /// Returns why files were left out, if some were.

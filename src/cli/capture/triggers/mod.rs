@@ -7,6 +7,7 @@ mod manifest;
 mod names;
 mod policy;
 mod report;
+mod screen;
 mod watch;
 mod writer;
 

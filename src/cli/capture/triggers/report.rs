@@ -1,10 +1,11 @@
 //! The messages of a watch, while it goes on and at its end.
 
+use super::action::ActionEnd;
 use super::end::WatchEnd;
 use super::manifest::WrittenFile;
 use super::watch::Watch;
 use super::writer::WriterMessage;
-use crate::cli::capture::report::{reason, report_problem};
+use crate::cli::capture::report::{problem_line, reason, report_problem};
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::history::History;
 use crate::cli::paint::{DIM, WARNING};
@@ -21,32 +22,43 @@ impl Watch<'_> {
             WriterMessage::Written(file) => {
                 self.judge.policy.count_bytes(file.cut.bytes);
                 let when = self.times.time(file.shot.epoch_nanos);
-                self.bar.suspend(|| {
-                    anstream::eprintln!(
-                        "{DIM}{when}{DIM:#} {} → {} ({}, {})",
-                        one_line(&file.shot.what),
-                        file.path.display(),
-                        events(file.cut.events),
-                        bytes(file.cut.bytes)
-                    );
-                    if let Some(shortfall) = file.shortfall() {
-                        anstream::eprintln!("{WARNING}  {shortfall}{WARNING:#}");
-                    }
-                });
+                let mut line = format!(
+                    "{DIM}{when}{DIM:#} {} → {} ({}, {})",
+                    one_line(&file.shot.what),
+                    file.path.display(),
+                    events(file.cut.events),
+                    bytes(file.cut.bytes)
+                );
+                if let Some(shortfall) = file.shortfall() {
+                    line += &format!("\n{WARNING}  {shortfall}{WARNING:#}");
+                }
+                self.screen.say(line);
                 self.files.push(*file);
             }
             WriterMessage::Failed(shot, error) => {
                 let message = format!("no file for `{}`: {error}", shot.what);
-                self.bar.suspend(|| report_problem(true, &message));
+                self.screen.say(problem_line(true, &message));
                 self.problems.push(message);
                 self.failure.get_or_insert(error);
             }
             WriterMessage::Suppressed => self.judge.policy.suppress(),
             WriterMessage::LeftOut => self.not_written += 1,
-            WriterMessage::ActionFailed(message) => {
-                self.bar.suspend(|| report_problem(false, &message));
-                self.problems.push(message);
-            }
+            WriterMessage::ActionEnded(end) => self.note_action(end),
+        }
+    }
+
+    /// Notes how a command has ended.
+    fn note_action(&mut self, end: ActionEnd) {
+        let (count, message) = match end {
+            ActionEnd::Done => (&mut self.actions.done, None),
+            ActionEnd::Failed(message) => (&mut self.actions.failed, Some(message)),
+            ActionEnd::TimedOut(message) => (&mut self.actions.timed_out, Some(message)),
+            ActionEnd::LeftOut(message) => (&mut self.actions.left_out, Some(message)),
+        };
+        *count += 1;
+        if let Some(message) = message {
+            self.screen.say(problem_line(false, &message));
+            self.problems.push(message);
         }
     }
 
@@ -54,7 +66,7 @@ impl Watch<'_> {
         let counts = self.judge.policy.counts();
         let state = self.live.state();
         let lost = if state.lost() > 0 { format!(", {} lost", grouped(state.lost())) } else { String::new() };
-        self.bar.set_message(format!(
+        self.screen.progress(format!(
             "{}  {} seen{lost}; {} fired, {} debounced, {} suppressed; Ctrl-C ends it",
             duration(self.started.elapsed()),
             events(state.events()),
@@ -62,7 +74,6 @@ impl Watch<'_> {
             counts.debounced,
             counts.suppressed
         ));
-        self.bar.tick();
     }
 
     /// Says if the rings hold less than the time before an event that files shall hold.
@@ -105,6 +116,10 @@ impl Watch<'_> {
                 "unseen": unseen,
                 "lost": summary.map(|summary| summary.stats.lost()),
                 "not_tracked": state.not_tracked(),
+                "commands": self.args.triggers.exec.as_ref().map(|_| json!({
+                    "done": self.actions.done, "failed": self.actions.failed, "timed_out": self.actions.timed_out,
+                    "left_out": self.actions.left_out,
+                })),
                 "problems": of_capture.iter().chain(&self.problems).chain(&left_out).collect::<Vec<_>>(),
             });
             writeln!(anstream::stdout(), "{object}")?;

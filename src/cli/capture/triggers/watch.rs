@@ -1,10 +1,11 @@
 //! The watch: follows the rings, tests the conditions, and has files written.
 
-use super::action::Action;
+use super::action::{Action, ActionState};
 use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::policy::{Policy, TriggerVerdict};
-use super::writer::{FileWriter, WaitingShots, WriterMessage};
+use super::screen::Screen;
+use super::writer::{FileActions, FileWriter, WaitingShots, WriterMessage};
 use crate::cli::capture::awaited::AwaitedRings;
 use crate::cli::capture::program::Program;
 use crate::cli::capture::{self, Args};
@@ -15,7 +16,6 @@ use crate::cli::output;
 use eventring::capture::{EndReason, NextRing, RollingCapture};
 use eventring::live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Occurrence, Sight};
 use eventring::reader::{Reader, RingSet};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, OnceLock};
@@ -56,7 +56,11 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.level))?;
     watch.say_what_the_rings_hold(&names);
-    let (is_over, is_hurried) = (OnceLock::new(), OnceLock::new());
+    let (is_over, commands) = (OnceLock::new(), ActionState::default());
+    let (tell, told) = mpsc::channel();
+    let (for_commands, files) = mpsc::channel();
+    let exec = args.triggers.exec.as_deref();
+    let action = exec.map(|command| Action::new(command, args.triggers.exec_timeout, &commands, tell.clone()));
     let waiting = Arc::clone(&watch.judge.waiting);
     let writer = FileWriter {
         rolling: &rolling,
@@ -65,18 +69,20 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         before: args.triggers.before,
         after: args.triggers.after,
         bytes_max: args.triggers.limits().bytes_max,
-        action: args.triggers.exec.as_deref().map(|command| Action::new(command, &is_hurried)),
+        actions: exec.map(|command| FileActions { command, state: &commands, files: for_commands }),
         is_over: &is_over,
-        is_hurried: &is_hurried,
+        is_hurried: &commands.is_hurried,
         waiting: &waiting,
         times: TimeFormat::new(true),
     };
     let end = std::thread::scope(|scope| {
         let (shots, for_writer) = mpsc::channel();
-        let (tell, told) = mpsc::channel();
-        let spawned = std::thread::Builder::new().name("capture-files".into());
-        let spawned = spawned.spawn_scoped(scope, move || writer.run(&for_writer, &tell));
-        spawned.map_err(|error| Failure::io("cannot start a thread", &error))?;
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let failed = |error| Failure::io("cannot start a thread", &error);
+        thread("capture-files").spawn_scoped(scope, move || writer.run(&for_writer, &tell)).map_err(failed)?;
+        if let Some(action) = action {
+            thread("capture-exec").spawn_scoped(scope, move || action.run(&files)).map_err(failed)?;
+        }
         if has_past {
             watch.read_past(&shots);
         }
@@ -95,10 +101,11 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         watch.read_rest(end, &shots, &interrupt);
         // The writer ends after the shots that wait.
         drop(shots);
-        watch.finish_files(end, &told, &interrupt, &is_hurried);
+        watch.finish_files(end, &told, &interrupt, &commands);
         anyhow::Ok(end)
     })?;
-    watch.bar.finish_and_clear();
+    let not_shown = watch.screen.finish();
+    watch.problems.extend(not_shown);
     let summary = match rolling.finish() {
         Ok(summary) => summary,
         Err(error) => {
@@ -123,6 +130,15 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
 }
 
+/// The numbers of commands that have ended, and how.
+#[derive(Default)]
+pub(super) struct ActionCounts {
+    pub(super) done: u64,
+    pub(super) failed: u64,
+    pub(super) timed_out: u64,
+    pub(super) left_out: u64,
+}
+
 /// A watch that goes on.
 pub(super) struct Watch<'a> {
     pub(super) args: &'a Args,
@@ -136,6 +152,7 @@ pub(super) struct Watch<'a> {
     pub(super) failure: Option<anyhow::Error>,
     /// The problems with files and commands.
     pub(super) problems: Vec<String>,
+    pub(super) actions: ActionCounts,
     /// The number of shots whose files were left out at the end.
     pub(super) not_written: u64,
     /// The number of events that were not read any more at the end.
@@ -144,7 +161,7 @@ pub(super) struct Watch<'a> {
     pub(super) is_hurried: bool,
     /// True if the files took too long after the end.
     pub(super) is_slow: bool,
-    pub(super) bar: ProgressBar,
+    pub(super) screen: Screen,
     pub(super) times: TimeFormat,
     pub(super) started: Instant,
 }
@@ -154,11 +171,6 @@ impl<'a> Watch<'a> {
         let conditions = ConditionSet::new(args.triggers.conditions.clone());
         // Without rates and percentiles, nothing is counted.
         let options = conditions.options(LiveOptions::new().windows([]).without_self_times());
-        // On a stderr that is no terminal, the bar draws nothing.
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style);
-        }
         Self {
             args,
             live: Live::new(RingSet::options().from_readers([]), &options),
@@ -173,11 +185,12 @@ impl<'a> Watch<'a> {
             files: Vec::new(),
             failure: None,
             problems: Vec::new(),
+            actions: ActionCounts::default(),
             not_written: 0,
             unread: 0,
             is_hurried: false,
             is_slow: false,
-            bar,
+            screen: Screen::new(),
             times: TimeFormat::new(false),
             started: Instant::now(),
         }

@@ -1,6 +1,6 @@
 //! The thread that writes the files, one after the other, while the watch goes on.
 
-use super::action::Action;
+use super::action::{self, ActionEnd, ActionState};
 use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::names::{NameParts, NameTemplate};
@@ -27,7 +27,8 @@ pub(super) struct FileWriter<'w> {
     pub(super) overwrite: bool,
     pub(super) before: Duration,
     pub(super) after: Duration,
-    pub(super) action: Option<Action<'w>>,
+    /// The commands that run after files; `None` without `--exec`.
+    pub(super) actions: Option<FileActions<'w>>,
     /// The size of all files from which on no other is begun.
     pub(super) bytes_max: Option<u64>,
     /// The end of the watch, if it has ended.
@@ -37,6 +38,13 @@ pub(super) struct FileWriter<'w> {
     /// The shots that wait, oldest first.
     pub(super) waiting: &'w WaitingShots,
     pub(super) times: TimeFormat,
+}
+
+/// The way to the commands that run after files.
+pub(super) struct FileActions<'w> {
+    pub(super) command: &'w str,
+    pub(super) state: &'w ActionState,
+    pub(super) files: Sender<(PathBuf, PathBuf)>,
 }
 
 /// The times of the shots that wait for their files, oldest first.
@@ -84,13 +92,13 @@ pub(super) enum WriterMessage {
     Suppressed,
     /// An occurrence gets no file, because the end of the watch does not wait for it.
     LeftOut,
-    /// A command could not be started, or has failed.
-    ActionFailed(String),
+    /// A command has ended, or was left out.
+    ActionEnded(ActionEnd),
 }
 
 impl FileWriter<'_> {
     /// Writes a file for each shot, until no more come.
-    pub(super) fn run(mut self, shots: &Receiver<Shot>, tell: &Sender<WriterMessage>) {
+    pub(super) fn run(self, shots: &Receiver<Shot>, tell: &Sender<WriterMessage>) {
         let (mut number, mut bytes) = (0, 0_u64);
         for shot in shots {
             if self.is_hurried.get().is_some() {
@@ -116,9 +124,6 @@ impl FileWriter<'_> {
             self.rolling.hold(self.waiting.oldest_nanos(self.before));
             // The watch waits for the writer, so it listens.
             let _ = tell.send(told);
-        }
-        for failure in self.action.take().map_or(Vec::new(), Action::finish) {
-            let _ = tell.send(WriterMessage::ActionFailed(failure));
         }
     }
 
@@ -159,10 +164,15 @@ impl FileWriter<'_> {
         }
     }
 
-    fn act(&mut self, written: &WrittenFile, tell: &Sender<WriterMessage>) {
-        let Some(action) = &mut self.action else { return };
-        for failure in action.start(&written.path, &WrittenFile::manifest_path(&written.path)) {
-            let _ = tell.send(WriterMessage::ActionFailed(failure));
+    /// Has the command run for a file, and does not wait for it.
+    fn act(&self, written: &WrittenFile, tell: &Sender<WriterMessage>) {
+        let Some(FileActions { command, state, files }) = &self.actions else { return };
+        if state.add() {
+            // The commands are awaited until no more files come.
+            let _ = files.send((written.path.clone(), WrittenFile::manifest_path(&written.path)));
+        } else {
+            let left_out = ActionEnd::LeftOut(action::left_out(&written.path, command));
+            let _ = tell.send(WriterMessage::ActionEnded(left_out));
         }
     }
 }

@@ -1,0 +1,48 @@
+//! Checking the account of a batch by what the batch holds. Who sends a batch may claim anything.
+
+use crate::capture::columns::{BlockRecords, PlacedGap};
+use crate::capture::format::BlockHeader;
+use crate::capture::ring::CapturedRing;
+use crate::capture::stats::RingStats;
+
+/// What the blocks of a batch hold of one ring, so far.
+pub(super) struct HeldSeqnos {
+    next_seqno: u64,
+    stats: RingStats,
+}
+
+impl HeldSeqnos {
+    pub(super) fn of_ring(ring: &CapturedRing) -> Self {
+        Self { next_seqno: ring.first_seqno, stats: RingStats::default() }
+    }
+
+    /// Counts a block. Returns `None` if a seqno is missing or there twice, or if its header says something else.
+    pub(super) fn take(&mut self, header: &BlockHeader, records: &BlockRecords) -> Option<()> {
+        let first_seqno = self.next_seqno;
+        let mut gaps = records.gaps.iter().peekable();
+        for (index, event) in records.events.descriptors().iter().enumerate() {
+            while let Some(PlacedGap { gap, .. }) = gaps.next_if(|placed| placed.events_before <= index) {
+                self.follow(gap.first_seqno, gap.count)?;
+            }
+            self.follow(event.seqno, 1)?;
+        }
+        gaps.try_for_each(|PlacedGap { gap, .. }| self.follow(gap.first_seqno, gap.count))?;
+        self.stats.count(records, &records.all());
+        (header.first_seqno == first_seqno && header.last_seqno == self.next_seqno - 1).then_some(())
+    }
+
+    fn follow(&mut self, first_seqno: u64, count: u64) -> Option<()> {
+        let is_next = first_seqno == self.next_seqno && count > 0;
+        self.next_seqno = self.next_seqno.checked_add(count)?;
+        is_next.then_some(())
+    }
+
+    /// Returns true if an account says the same.
+    pub(super) fn agrees(&self, stated: &RingStats) -> bool {
+        let of_blocks = |stats: &RingStats| {
+            let payloads = [stats.expired_payloads, stats.malformed_payloads, stats.omitted_payloads];
+            (stats.events, payloads, stats.missing_by_cause)
+        };
+        of_blocks(&self.stats) == of_blocks(stated) && stated.last_seqno.checked_add(1) == Some(self.next_seqno)
+    }
+}

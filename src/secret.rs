@@ -1,0 +1,164 @@
+//! Addresses of brokers and collectors with passwords or keys in them: kept whole, shown without.
+
+use std::fmt;
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// An address, or several with commas between them. What is shown of it has no user, password, token or query.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretAddress(String);
+
+impl SecretAddress {
+    /// Returns the whole address. It must not be shown.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for SecretAddress {
+    fn from(address: &str) -> Self {
+        Self(address.to_owned())
+    }
+}
+
+impl From<String> for SecretAddress {
+    fn from(address: String) -> Self {
+        Self(address)
+    }
+}
+
+impl fmt::Debug for SecretAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for SecretAddress {
+    /// Shows too little rather than too much of an address that can be read in two ways.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut begin = 0;
+        // A comma may be a part of a password, except before the scheme of the next address.
+        let is_scheme = |text: &str| text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme));
+        for (comma, _) in self.0.match_indices(',').filter(|(comma, _)| is_scheme(self.0[comma + 1..].trim_start())) {
+            write!(f, "{},", shown(&self.0[begin..comma]))?;
+            begin = comma + 1;
+        }
+        f.write_str(&shown(&self.0[begin..]))
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+fn shown(address: &str) -> String {
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme, rest)) if is_scheme(scheme.trim_start()) => (&address[..scheme.len() + 3], rest),
+        _ => ("", address),
+    };
+    let (user, host) = rest.rsplit_once('@').map_or(("", rest), |(_, host)| ("…@", host));
+    // An `@` after a `?` may be a part of a key.
+    if rest[..rest.len() - host.len()].contains(['?', '#']) {
+        return format!("{scheme}…");
+    }
+    let (host, query) = host.split_once(['?', '#']).map_or((host, ""), |(host, _)| (host, "?…"));
+    let (authority, path) = host.split_at(host.find('/').unwrap_or(host.len()));
+    let after_host = authority.rfind(']').map_or(0, |bracket| bracket + 1);
+    // What is no port may be a password whose host was forgotten.
+    match authority[after_host..].split_once(':') {
+        Some((name, port))
+            if !scheme.is_empty() && user.is_empty() && !port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            format!("{scheme}{}{name}:…", &authority[..after_host])
+        }
+        _ => format!("{scheme}{user}{authority}{path}{query}"),
+    }
+}
+
+/// Returns the text without the passwords, tokens and queries of the addresses in `arguments`, wherever it repeats them.
+pub fn without_secrets_of<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, text: &str) -> String {
+    let mut text = text.to_owned();
+    for argument in arguments {
+        let argument = argument.as_ref();
+        // The whole rest first: a password may have spaces in it.
+        for (at, _) in argument.match_indices("://") {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+            let from = argument[..at]
+                .rfind(|c: char| !is_part(c))
+                .map_or(0, |before| before + argument[before..].chars().next().map_or(1, char::len_utf8));
+            hide(&argument[from..], &mut text);
+            hide(argument[from..].split_whitespace().next().unwrap_or_default(), &mut text);
+        }
+        let is_user_and_password = |user: &str| user.contains(':') && !user.contains("://");
+        if argument.split_once('@').is_some_and(|(user, _)| is_user_and_password(user)) {
+            hide(argument, &mut text);
+        }
+    }
+    text
+}
+
+fn hide(address: &str, text: &mut String) {
+    let shown = SecretAddress::from(address).to_string();
+    if shown == address {
+        return;
+    }
+    *text = text.replace(address, &shown);
+    // A message may repeat a part of the address. The sign beside the secret keeps short ones from matching everywhere.
+    if let Some((before, after)) = shown.split_once('…') {
+        let secret = address.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).unwrap_or_default();
+        let (sign_before, sign_after) = match after.is_empty() {
+            true => (before.chars().next_back().map_or_else(String::new, String::from), ""),
+            false => (String::new(), "@"),
+        };
+        if secret.is_empty() {
+            return;
+        }
+        *text = text.replace(&format!("{sign_before}{secret}{sign_after}"), &format!("{sign_before}…{sign_after}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_user_password_token_and_query() {
+        for (address, shown) in [
+            ("nats://a:4222", "nats://a:4222"),
+            ("tls://[::1]:4222", "tls://[::1]:4222"),
+            ("otlp://a:1/path", "otlp://a:1/path"),
+            ("nats://u:PW@a:1,tls://b:2, nats://PW@c", "nats://…@a:1,tls://b:2, nats://…@c"),
+            ("nats://u:P,W@a", "nats://…@a"),
+            ("nats://u:P@W@a", "nats://…@a"),
+            ("nats://u:P W@a", "nats://…@a"),
+            ("nats://u:P/W@a:1", "nats://…@a:1"),
+            ("nats://u:P%40W@a", "nats://…@a"),
+            ("nats://u:P?W@a", "nats://…"),
+            ("nats://u:PW", "nats://u:…"),
+            ("u:PW@a", "…@a"),
+            ("otlp://a/p?key=PW", "otlp://a/p?…"),
+            ("otlp://a?key=P@W", "otlp://…"),
+        ] {
+            let secret = SecretAddress::from(address);
+            assert_eq!((secret.to_string(), secret.expose()), (shown.to_owned(), address));
+            assert_eq!(format!("{secret:?} {:?}", Secret("PW".into())), format!("{shown} …"));
+        }
+    }
+
+    #[test]
+    fn a_text_that_repeats_arguments_has_no_secret_of_them() {
+        let arguments = ["--to=nats://u:P W@a", "-onats://PW@b", "curl -d x https://u:PW@c/ -v", "u:PW@d", "my@file"];
+        let text = "'nats://u:P W@a' nats://PW@b curl -d x https://u:PW@c/ -s u:PW@d my@file";
+        let shown = without_secrets_of(arguments, text);
+        assert_eq!(shown, "'nats://…@a' nats://PW@b curl -d x https://…@c/ -s …@d my@file".replace("PW@b", "…@b"));
+    }
+}
