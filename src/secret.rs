@@ -86,44 +86,47 @@ fn shown(address: &str) -> String {
 
 /// Returns the text without the passwords, tokens and queries of the addresses in `arguments`, wherever it repeats them.
 pub fn without_secrets_of<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, text: &str) -> String {
-    let mut text = text.to_owned();
+    let mut hidden = Vec::new();
     for argument in arguments {
         let argument = argument.as_ref();
-        // The whole rest first: a password may have spaces in it.
         for (at, _) in argument.match_indices("://") {
             let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
             let from = argument[..at]
                 .rfind(|c: char| !is_part(c))
                 .map_or(0, |before| before + argument[before..].chars().next().map_or(1, char::len_utf8));
-            hide(&argument[from..], &mut text);
-            hide(argument[from..].split_whitespace().next().unwrap_or_default(), &mut text);
+            // A password may have spaces in it, so the whole rest may be the address, or its first word.
+            hidden.extend(repeated(&argument[from..]));
+            hidden.extend(repeated(argument[from..].split_whitespace().next().unwrap_or_default()));
         }
         let is_user_and_password = |user: &str| user.contains(':') && !user.contains("://");
         if argument.split_once('@').is_some_and(|(user, _)| is_user_and_password(user)) {
-            hide(argument, &mut text);
+            hidden.extend(repeated(argument));
         }
     }
-    text
+    // The longest come first: a short one may be a part of a longer one, whose rest would then stay.
+    hidden.sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));
+    hidden.iter().fold(text.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
 }
 
-fn hide(address: &str, text: &mut String) {
+/// Returns what messages may repeat of an address, each with what is shown instead: the whole address, and its secret
+/// with the sign beside it, which keeps a short secret from being found everywhere.
+fn repeated(address: &str) -> Vec<(String, String)> {
     let shown = SecretAddress::from(address).to_string();
     if shown == address {
-        return;
+        return Vec::new();
     }
-    *text = text.replace(address, &shown);
-    // A message may repeat a part of the address. The sign beside the secret keeps short ones from matching everywhere.
+    let mut repeated = vec![(address.to_owned(), shown.clone())];
     if let Some((before, after)) = shown.split_once('…') {
         let secret = address.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).unwrap_or_default();
         let (sign_before, sign_after) = match after.is_empty() {
             true => (before.chars().next_back().map_or_else(String::new, String::from), ""),
             false => (String::new(), "@"),
         };
-        if secret.is_empty() {
-            return;
+        if !secret.is_empty() {
+            repeated.push((format!("{sign_before}{secret}{sign_after}"), format!("{sign_before}…{sign_after}")));
         }
-        *text = text.replace(&format!("{sign_before}{secret}{sign_after}"), &format!("{sign_before}…{sign_after}"));
     }
+    repeated
 }
 
 #[cfg(test)]

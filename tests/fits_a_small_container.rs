@@ -57,7 +57,10 @@ fn record_with(spans: &str, events: &str) -> Result<(), Box<dyn std::error::Erro
     });
     assert_eq!(SHOP.installed().map(|recorder| recorder.stats().last_seqno), Some(THREADS as u64 * 2_000));
     // In a control group the program's own memory may leave none for the last shards. Then threads share.
-    assert!(recording.recorder().is_some_and(|recorder| recorder.stats().shard_failures == 0) || std::env::var_os(GROUP).is_some());
+    assert!(
+        recording.recorder().is_some_and(|recorder| recorder.stats().shard_failures == 0)
+            || std::env::var_os(GROUP).is_some()
+    );
     Ok(())
 }
 

@@ -85,8 +85,9 @@ mod tests {
     fn a_batch_comes_only_under_the_subject_of_its_own_host_and_ring() {
         let fixture = crate::capture::fixtures::CaptureFixture::sharded().open();
         let [shard0, exec, shard1] = [0, 1, 2].map(|index| {
-            let ring = fixture.rings()[index].clone();
-            CapturedRing { host: "h".into(), ..ring }
+            let mut ring = fixture.rings()[index].clone();
+            ring.host = "h".into();
+            ring
         });
         let check = |subject: &str, rings: &[&CapturedRing]| {
             let rings: Vec<CapturedRing> = rings.iter().map(|ring| (*ring).clone()).collect();
@@ -96,8 +97,9 @@ mod tests {
         for subject in ["S.h.shop.events", "S.h.other.spans", "S.g.shop.spans", "T.h.shop.spans", "S.h.shop.spans.x"] {
             assert!(!check(subject, &[&shard0, &shard1]), "{subject}");
         }
-        let of_another_host = CapturedRing { host: "g".into(), ..shard1.clone() };
-        let of_another_name = CapturedRing { name: "stop.1".into(), ..shard1.clone() };
+        let [mut of_another_host, mut of_another_name] = [shard1.clone(), shard1.clone()];
+        of_another_host.host = "g".into();
+        of_another_name.name = "stop.1".into();
         for second in [&exec, &of_another_host, &of_another_name] {
             assert!(!check("S.h.shop.spans", &[&shard0, second]), "{second:?}");
         }
