@@ -98,8 +98,8 @@ impl SpanMap {
         Some(self.find(key)?.span_id.load(Ordering::Relaxed))
     }
 
-    /// Removes a closed span, and returns its id in the ring. No thread has a handle of it any more, so none looks up its id during the call. Returns
-    /// `None` if the map does not have the span.
+    /// Removes a closed span, and returns its id in the ring. No thread has a handle of it any more, so none looks up
+    /// its id during the call. Returns `None` if the map does not have the span.
     #[inline(always)]
     pub(super) fn remove(&self, key: u64) -> Option<u64> {
         let entry = self.find(key)?;
