@@ -196,7 +196,7 @@ mod tests {
         use crate::span_slab::{FreeList, SPAN_SLAB};
 
         let free = FreeList::new();
-        let span = SPAN_SLAB.create(&free, 1).unwrap();
+        let span = SPAN_SLAB.create::<false>(&free, 1).unwrap();
         CURRENT_SPAN.set(span);
         let _line = crate::ext_scope!(Shop, line = 6);
         let _shelf = crate::ext_scope!(Stock, shelf = 1);

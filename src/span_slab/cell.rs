@@ -1,6 +1,6 @@
 //! One cell of the span slab.
 
-use super::{CLOSED, GENERATION_MASK, INDEX_BITS, INDEX_MASK};
+use super::{CLOSED, GENERATION_MASK, INDEX_BITS, INDEX_MASK, LAYER_BIT};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A cell, which belongs to an open span or is free.
@@ -47,13 +47,14 @@ impl SpanCell {
     }
 
     /// Begins a new span in this free cell, with one handle. `index` is the index of the cell. Returns the span's id,
-    /// which has the cell's next generation.
+    /// which has the cell's next generation, and [`LAYER_BIT`] if the span is one of a layer.
     #[inline(always)]
-    pub(super) fn begin(&self, index: u64, call_site_id: u32) -> u64 {
+    pub(super) fn begin<const LAYER: bool>(&self, index: u64, call_site_id: u32) -> u64 {
         // Relaxed, here and in all places where no comment names another ordering. A cell passes from one thread to
         // another in two ways only: with a handle of its span, or through the shared free list. Both ways make the
         // stores of the first thread happen before the loads of the second.
-        let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & GENERATION_MASK | index;
+        let plain = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & GENERATION_MASK | index;
+        let id = if LAYER { plain | LAYER_BIT } else { plain };
         self.id.store(id, Ordering::Relaxed);
         self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
         id

@@ -93,38 +93,31 @@ impl SpanSlab {
     /// Takes a free cell for a new span, which has one handle. Returns the span's id. Returns `None` and changes
     /// nothing if the thread's free list is empty, or if the last cell of the list is not in the first block.
     #[inline(always)]
-    pub(crate) fn try_create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
+    pub(crate) fn try_create<const LAYER: bool>(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         let (index, len) = free.last()?;
         let cell = self.first.get(index as usize)?;
         free.truncate(len);
-        Some(cell.begin(index, call_site_id))
+        Some(cell.begin::<LAYER>(index, call_site_id))
     }
 
-    /// Takes a free cell for a new span, which has one handle. Returns the span's id, or `None` if no cell is free.
+    /// Takes a free cell for a new span, which has one handle. `LAYER` says whether the span is one of a layer. Returns
+    /// the span's id, or `None` if no cell is free.
     #[inline(always)]
-    pub(crate) fn create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
-        match self.try_create(free, call_site_id) {
+    pub(crate) fn create<const LAYER: bool>(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
+        match self.try_create::<LAYER>(free, call_site_id) {
             Some(id) => Some(id),
-            None => self.create_slow(free, call_site_id),
+            None => self.create_slow::<LAYER>(free, call_site_id),
         }
     }
 
     #[inline(never)]
-    fn create_slow(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
+    fn create_slow<const LAYER: bool>(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         let index = match free.pop() {
             Some(index) => index,
             None => self.refill(free)?,
         };
         free.release_if_ended(self);
-        Some(self.cell(index)?.begin(index, call_site_id))
-    }
-
-    /// Takes a free cell like [`Self::create`], for a span of a layer.
-    #[inline(always)]
-    pub(crate) fn create_for_layer(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
-        let id = self.create(free, call_site_id)? | LAYER_BIT;
-        self.cell(id & INDEX_MASK)?.id.store(id, Ordering::Relaxed);
-        Some(id)
+        Some(self.cell(index)?.begin::<LAYER>(index, call_site_id))
     }
 
     /// Returns the call site of an open span. Returns `None` if no open span has this id, or if the span's cell is
@@ -186,7 +179,7 @@ impl SpanSlab {
     /// Returns `None` and changes nothing in any other case: there are other handles, the cell is not in the first
     /// block, the cell has had its last generation, or the thread's free list has no room.
     #[inline(always)]
-    pub(crate) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
+    pub(crate) fn try_drop_only_handle<const LAYER: bool>(&self, free: &FreeList, id: u64) -> Option<u32> {
         let index = id & INDEX_MASK;
         let cell = self.first.get(index as usize)?;
         if cell.id.load(Ordering::Relaxed) != id {
@@ -194,7 +187,8 @@ impl SpanSlab {
         }
         // Acquire, as in `drop_handle`.
         let state = cell.state.load(Ordering::Acquire);
-        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.push(index) {
+        let plain = if LAYER { id & !LAYER_BIT } else { id };
+        if state as u32 != 1 || plain > BELOW_LAST_IDS || !free.push(index) {
             return None;
         }
         cell.id.store(id | CLOSED, Ordering::Relaxed);

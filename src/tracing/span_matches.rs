@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn conditions_that_are_met_one_by_one_add_up_and_entries_of_closed_spans_go() {
         let matches = SpanMatches::default();
-        let open = SPAN_SLAB.create(&FreeList::new(), 1).unwrap();
+        let open = SPAN_SLAB.create::<false>(&FreeList::new(), 1).unwrap();
         let conditions = |met| MetConditions { key: 1, met };
         matches.add(open, [conditions(0b01)]);
         assert!(!matches.has_met(open, conditions(0b11)));

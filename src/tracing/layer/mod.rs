@@ -90,9 +90,10 @@ impl RecorderLayer {
     #[inline(always)]
     fn try_enter(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
         let ring = self.sink.try_ring(thread)?;
-        let span = self.spans.get(local_id)?;
-        thread.try_enter(span.span_id, local_id, span.call_site_id, self.owner)?;
-        record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+        let span_id = self.spans.id_of(local_id)?;
+        let call_site_id = SPAN_SLAB.try_call_site_id(span_id)?;
+        thread.try_enter(span_id, local_id, call_site_id, self.owner)?;
+        record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
         Some(())
     }
 
@@ -238,11 +239,17 @@ where
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {
         thread::with(|thread| {
-            let local_id = id.into_u64();
-            let Some(ring) = self.sink.try_ring(thread) else { return self.close_slow(thread, local_id) };
-            let Some(span) = self.spans.remove(local_id) else { return };
-            SPAN_SLAB.drop_handle(&thread.free_list, span.span_id);
-            record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+            // The span is removed from the map even while recording is switched off, because the registry will give its
+            // id to another span later.
+            let Some(span_id) = self.spans.remove(id.into_u64()) else { return };
+            let ring = self.sink.try_ring(thread);
+            let close = |ring| Some((ring, SPAN_SLAB.try_drop_only_handle::<true>(&thread.free_list, span_id)?));
+            match ring.and_then(close) {
+                Some((ring, call_site_id)) => {
+                    record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
+                }
+                None => self.close_slow(thread, span_id),
+            }
         });
     }
 }

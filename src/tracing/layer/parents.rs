@@ -19,8 +19,11 @@ impl RecorderLayer {
     /// are open; then the span is counted as lost.
     #[inline(always)]
     pub(super) fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
-        end_of_thread::register();
-        if let Some(span_id) = SPAN_SLAB.create_for_layer(&thread.free_list, call_site_id) {
+        if thread.free_list.is_empty() {
+            // A list with cells was filled after this call.
+            end_of_thread::register();
+        }
+        if let Some(span_id) = SPAN_SLAB.create::<true>(&thread.free_list, call_site_id) {
             if self.spans.insert(id.into_u64(), span_id) {
                 return Some(MappedSpan { span_id, call_site_id });
             }

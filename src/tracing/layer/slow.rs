@@ -2,7 +2,7 @@
 
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt};
-use crate::span_slab::SPAN_SLAB;
+use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::end_of_thread;
 use crate::tracing::span_map::MappedSpan;
 use crate::tracing::thread::ThreadState;
@@ -45,14 +45,12 @@ impl RecorderLayer {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn close_slow(&self, thread: &ThreadState, local_id: u64) {
+    pub(super) fn close_slow(&self, thread: &ThreadState, span_id: u64) {
         let _paused = thread.pause_count();
-        // The span is removed from the map even while recording is switched off, because the registry will give its id
-        // to another span later.
-        let Some(span) = self.spans.remove(local_id) else { return };
         end_of_thread::register();
-        SPAN_SLAB.drop_handle(&thread.free_list, span.span_id);
-        self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+        if let Dropped::Last(call_site_id) = SPAN_SLAB.drop_handle(&thread.free_list, span_id) {
+            self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
+        }
     }
 
     /// Closes a new span after the `Debug` code of one of its fields has panicked. Because of the panic, the program
@@ -72,7 +70,10 @@ impl RecorderLayer {
         // `stack` is empty if `reload` has put this layer into a stack that was already in use. Without `stack` the
         // `Registry` cannot be reached, so the span is closed in this layer alone.
         let Some(stack) = self.stack.get().and_then(WeakDispatch::upgrade) else {
-            return self.close_slow(thread, id.into_u64());
+            if let Some(span_id) = self.spans.remove(id.into_u64()) {
+                self.close_slow(thread, span_id);
+            }
+            return;
         };
         let parent = match attributes.parent() {
             None if attributes.is_contextual() => context.current_span().id().cloned(),

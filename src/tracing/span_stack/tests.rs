@@ -25,7 +25,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn new_span() -> u64 {
     end_of_thread::register();
-    thread::with(|thread| SPAN_SLAB.create(&thread.free_list, 1)).unwrap()
+    thread::with(|thread| SPAN_SLAB.create::<false>(&thread.free_list, 1)).unwrap()
 }
 
 fn close(span_id: u64) {

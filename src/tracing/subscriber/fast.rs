@@ -18,7 +18,7 @@ impl RecorderSubscriber {
         let ring = self.sink.try_ring(thread)?;
         let call_site_id = CALL_SITES.known_id_of(attributes.metadata())?;
         let parent = thread.span_stack.try_current(self.owner)?;
-        let span_id = SPAN_SLAB.try_create(&thread.free_list, call_site_id)?;
+        let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
         let ids = u64::from(call_site_id) | thread.id_word();
         match ring.core.try_record_empty(PerfEvent::SpanNew as u16, span_id, parent, ids, 0) {
             Some(_) => Some(id_of(span_id)),
@@ -52,7 +52,7 @@ impl RecorderSubscriber {
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let ring = self.sink.try_ring(thread)?;
-        let call_site_id = SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id)?;
+        let call_site_id = SPAN_SLAB.try_drop_only_handle::<false>(&thread.free_list, span_id)?;
         let ids = u64::from(call_site_id) | thread.id_word();
         match ring.core.try_record_empty(PerfEvent::SpanClose as u16, span_id, 0, ids, 0) {
             Some(_) => Some(true),

@@ -57,7 +57,7 @@ impl RecorderSubscriber {
         let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let parent = self.parent_of(thread, attributes.is_contextual(), attributes.parent());
         end_of_thread::register();
-        let Some(span_id) = SPAN_SLAB.create(&thread.free_list, call_site_id) else {
+        let Some(span_id) = SPAN_SLAB.create::<false>(&thread.free_list, call_site_id) else {
             core.count_lost_span();
             return id_of(UNRECORDED);
         };

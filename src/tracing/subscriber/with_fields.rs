@@ -59,7 +59,7 @@ impl RecorderSubscriber {
             return self.large_span(thread, attributes, epoch_nanos);
         }
         let fields = encoder.encoded(Some(epoch_nanos));
-        let Some(span_id) = SPAN_SLAB.try_create(&thread.free_list, call_site_id) else {
+        let Some(span_id) = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id) else {
             return self.encoded_span(thread, attributes, fields);
         };
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
