@@ -28,6 +28,7 @@ fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {
     TopOpen {
         id,
         name: name.to_owned(),
+        age_max_nanos: None,
         age_nanos,
         thread: thread.map(str::to_owned),
         is_opened_before_window: id == 1,
