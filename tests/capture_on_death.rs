@@ -219,6 +219,8 @@ fn who_looks_after_a_death_states_an_interval_that_contains_it() {
     interval(&top["programs"][0], killed);
     let text = run(&["capture", argument(&ring), "-o", argument(&file), "--force"]).err;
     assert!(text.contains("died") && !text.contains("has ended"), "{text}");
+    let summary = run(&["summary", argument(&file)]).out;
+    assert!(summary.contains("+ 1 open when the program died"), "{summary}");
     for verb in ["info", "list"] {
         let place = if verb == "info" { &ring } else { directory.path() };
         let told = run(&[verb, argument(place), "--json"]).json();

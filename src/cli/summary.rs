@@ -53,10 +53,13 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         (false, true, true) => "was lost or is in an earlier file",
     };
     let end_reason = saved.capture.end().map(|end| end.reason);
+    let rings = saved.capture.end().map_or(&[][..], |end| &end.stats.rings);
+    let have_died = rings.iter().all(|ring| ring.end.is_some_and(|end| end.has_died));
     let open = match (saved.is_part, end_reason) {
         (true, _) => "open, or their end is not selected",
         // The rings have no common end in this file.
         (false, Some(EndReason::Rotated | EndReason::Size) | None) => "open, or closed after the end of this file",
+        (false, Some(_)) if have_died => "open when the program died",
         (false, Some(_)) => "open",
     };
     let mut table = NumberTable::new(["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max"]);

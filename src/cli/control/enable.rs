@@ -90,7 +90,7 @@ pub(in crate::cli) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
     }
     while !interrupt.came() {
         if processes.iter().all(Process::is_gone) {
-            anstream::eprintln!("the program has ended");
+            anstream::eprintln!("the program has ended, or its server");
             break;
         }
         std::thread::sleep(PAUSE);
