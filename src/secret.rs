@@ -86,47 +86,55 @@ fn shown(address: &str) -> String {
 
 /// Returns the text without the passwords, tokens and queries of the addresses in `arguments`, wherever it repeats them.
 pub fn without_secrets_of<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, text: &str) -> String {
-    let mut hidden = Vec::new();
+    let mut addresses = Vec::new();
     for argument in arguments {
-        let argument = argument.as_ref();
-        for (at, _) in argument.match_indices("://") {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-            let from = argument[..at]
-                .rfind(|c: char| !is_part(c))
-                .map_or(0, |before| before + argument[before..].chars().next().map_or(1, char::len_utf8));
-            // A password may have spaces in it, so the whole rest may be the address, or its first word.
-            hidden.extend(repeated(&argument[from..]));
-            hidden.extend(repeated(argument[from..].split_whitespace().next().unwrap_or_default()));
-        }
-        let is_user_and_password = |user: &str| user.contains(':') && !user.contains("://");
-        if argument.split_once('@').is_some_and(|(user, _)| is_user_and_password(user)) {
-            hidden.extend(repeated(argument));
-        }
+        addresses_in(argument.as_ref(), &mut addresses);
     }
-    // The longest come first: a short one may be a part of a longer one, whose rest would then stay.
-    hidden.sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));
-    hidden.iter().fold(text.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
+    // Those that are parts of others come after them, and parts of addresses after whole ones.
+    addresses.sort_by_key(|address| std::cmp::Reverse(address.len()));
+    let mut text = text.to_owned();
+    for address in &addresses {
+        text = text.replace(address, &SecretAddress::from(address.as_str()).to_string());
+    }
+    for (part, shown) in addresses.iter().filter_map(|address| secret_part(address)) {
+        text = text.replace(&part, &shown);
+    }
+    text
 }
 
-/// Returns what messages may repeat of an address, each with what is shown instead: the whole address, and its secret
-/// with the sign beside it, which keeps a short secret from being found everywhere.
-fn repeated(address: &str) -> Vec<(String, String)> {
-    let shown = SecretAddress::from(address).to_string();
-    if shown == address {
-        return Vec::new();
-    }
-    let mut repeated = vec![(address.to_owned(), shown.clone())];
-    if let Some((before, after)) = shown.split_once('…') {
-        let secret = address.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).unwrap_or_default();
-        let (sign_before, sign_after) = match after.is_empty() {
-            true => (before.chars().next_back().map_or_else(String::new, String::from), ""),
-            false => (String::new(), "@"),
-        };
-        if !secret.is_empty() {
-            repeated.push((format!("{sign_before}{secret}{sign_after}"), format!("{sign_before}…{sign_after}")));
+/// Adds the addresses in an argument that have a secret.
+fn addresses_in(argument: &str, out: &mut Vec<String>) {
+    let mut add = |address: &str| {
+        if SecretAddress::from(address).to_string() != address {
+            out.push(address.to_owned());
         }
+    };
+    // The whole rest, too: a password may have spaces in it.
+    for (at, _) in argument.match_indices("://") {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        let from = argument[..at]
+            .rfind(|c: char| !is_part(c))
+            .map_or(0, |before| before + argument[before..].chars().next().map_or(1, char::len_utf8));
+        add(&argument[from..]);
+        add(argument[from..].split_whitespace().next().unwrap_or_default());
     }
-    repeated
+    let is_user_and_password = |user: &str| user.contains(':') && !user.contains("://");
+    if argument.split_once('@').is_some_and(|(user, _)| is_user_and_password(user)) {
+        add(argument);
+    }
+}
+
+/// Returns the part of an address that a message may repeat alone, and what is shown instead. The sign beside the
+/// secret keeps a short one from matching everywhere.
+fn secret_part(address: &str) -> Option<(String, String)> {
+    let shown = SecretAddress::from(address).to_string();
+    let (before, after) = shown.split_once('…')?;
+    let secret = address.strip_prefix(before)?.strip_suffix(after).filter(|secret| !secret.is_empty())?;
+    Some(match (after.is_empty(), before.chars().next_back()) {
+        (true, Some(sign)) => (format!("{sign}{secret}"), format!("{sign}…")),
+        (true, None) => (secret.to_owned(), "…".to_owned()),
+        (false, _) => (format!("{secret}@"), "…@".to_owned()),
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Several captures on the command line of `export`, `summary` and `watch` become one.
 #![cfg(feature = "cli")]
 
+#[path = "broker/forged.rs"]
+mod forged;
 mod program;
 
+use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::{argument, directory, place, run};
 use serde_json::Value;
@@ -81,4 +84,42 @@ fn problems_name_the_capture_that_has_them() {
     let shown = run(&["summary", &a, &b]);
     assert!(shown.out.contains(" 8 "), "{shown:?}");
     assert!(shown.err.contains(&format!(" {b}: truncated: ")) && !shown.err.contains(&a), "{shown:?}");
+}
+
+#[test]
+fn rings_of_another_version_are_left_out_by_name_and_the_others_are_read() {
+    let directory = directory();
+    let (good, other) = (capture(&directory, "a", 3), capture(&directory, "b", 5));
+    let of_other_version = |ring: &mut Vec<u8>| ring[16..48].fill(9);
+    let forged = forged::batch(&std::fs::read(&other).unwrap(), "h", of_other_version, |_| ());
+    std::fs::write(&other, forged).unwrap();
+    // The same as rings: they have no spans of this version, or those of the capture.
+    let (ring, of_version) = (place(&directory, "a"), place(&directory, "of-version"));
+    let builder = Recorder::builder(ContentDescription::new(3, "PERF").schema_hash([9; 32])).config(&of_version);
+    drop(builder.shifts(16, 27).prefault(false).keep(true).build().unwrap());
+    let (ring, of_version) = (argument(&ring), argument(&of_version));
+    for (good, other) in [(good.as_str(), other.as_str()), (ring, of_version)] {
+        let said = |run: &program::Run| run.err.contains("left out: ") && run.err.contains("0909090909090909");
+        for names in [[good, other], [other, good]] {
+            let shown = run(&[&["summary", "--json"], &names[..]].concat());
+            assert!(said(&shown) && shown.json()["spans"][0]["count"] == 3, "{shown:?}");
+            let shown = run(&[&["export", "--format", "jsonl"], &names[..]].concat());
+            let spans = shown.json_lines().iter().filter(|line| line["type"] == "span").count();
+            assert!(said(&shown) && shown.code == Some(0) && spans == 3, "{shown:?}");
+            let shown = run(&[&["open", "--json"], &names[..]].concat());
+            assert!(said(&shown) && shown.code == Some(0), "{shown:?}");
+        }
+        for verb in [&["summary"][..], &["export", "--format", "jsonl"], &["open"]] {
+            assert_eq!(run(&[verb, &[other]].concat()).code, Some(9), "{verb:?}");
+        }
+    }
+    let chosen = run(&["summary", "--json", "--ring", "a", &good, &other]);
+    assert!(chosen.err.is_empty() && chosen.json()["spans"][0]["count"] == 3, "{chosen:?}");
+    // What is written lacks a ring that was asked for: the others are there, and the exit code says it.
+    let both = argument(&place(&directory, "both.evc")).to_owned();
+    for names in [[ring, of_version], [of_version, ring]] {
+        let made = run(&[&["capture", "--now", "--force", "-o", &both], &names[..]].concat());
+        assert!(made.code == Some(9) && made.err.contains("0909090909090909"), "{made:?}");
+        assert_eq!(run(&["summary", "--json", &both]).json()["spans"][0]["count"], 3);
+    }
 }

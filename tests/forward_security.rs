@@ -103,6 +103,7 @@ fn no_message_has_a_password_or_key_of_an_address() {
         "nats://user:S3CRET and S3CRET@127.0.0.1:x",
         "nats://user:a@S3CRET@127.0.0.1:x,tls://S3CRET%40@b:y",
         "user:S3CRET@127.0.0.1:4222",
+        "nats:/user:S3CRET@127.0.0.1:4222",
         "otlp://user:S3CRET@127.0.0.1:1",
         "otlp://127.0.0.1:1/?key=S3CRET",
         "redis://127.0.0.1:1/?token=S3CRET",

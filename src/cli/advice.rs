@@ -6,10 +6,11 @@ use super::exit::{Exit, Failure};
 use super::format::one_line;
 use super::paint::WARNING;
 use super::processes;
-use eventring::__internals::layout::header::content_type_name;
+use eventring::__internals::layout::header::{CONTENT_TYPE_PERF, content_type_name};
 use eventring::__internals::shm::{ByteCount, RingDirectories};
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
+use eventring::schema::perf::PerfEvent;
 use std::path::Path;
 
 /// Returns the error with advice if the program knows a remedy. Otherwise returns the error as it is.
@@ -221,6 +222,14 @@ pub(super) fn on_saved(name: &Path, error: CaptureError) -> anyhow::Error {
 /// Returns the error of a ring that was opened as a perf ring.
 pub(super) fn on_perf(name: &Path, error: ReaderError) -> anyhow::Error {
     on_spans(name, &error).unwrap_or_else(|| error.into())
+}
+
+/// Checks that a perf ring has the schema of this version. Rings of other events have no such schema.
+pub(super) fn check_perf_schema(ring: &Reader) -> Result<(), ReaderError> {
+    match ring.info().content_type {
+        CONTENT_TYPE_PERF => ring.check_events::<PerfEvent>(),
+        _ => Ok(()),
+    }
 }
 
 /// Returns an error with advice in three cases: the ring is missing, holds no spans, or holds spans of another schema.

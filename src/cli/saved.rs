@@ -134,12 +134,19 @@ pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
 
 /// Captures the present content of the rings.
 fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
-    let mut rings = Vec::new();
+    let (mut rings, mut others) = (Vec::new(), Vec::new());
     for name in names {
         let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
         advice::warn_of_shard(name, &ring);
-        rings.push(ring);
+        match advice::check_perf_schema(&ring) {
+            Ok(()) => rings.push(ring),
+            Err(error) => others.push(error),
+        }
     }
+    if rings.is_empty() && !others.is_empty() {
+        return Err(advice::on_perf(&names[0], others.swap_remove(0)));
+    }
+    let left_out: Vec<String> = others.iter().map(|error| format!("left out: {error}")).collect();
     if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
         // The capture would fail later without this check, but its error would not say what the ring holds. The error
         // of `check_events` does.
@@ -151,7 +158,7 @@ fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     rings.iter().for_each(|ring| read.add_ring(ring));
     let (capture, made) = capture_now(rings, || true).map_err(|error| advice::on_saved(&names[0], error))?;
     let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);
-    Ok(Saved { problems: made.problems, lost_pages, ..Saved::new(capture, read) })
+    Ok(Saved { problems: [left_out, made.problems].concat(), lost_pages, ..Saved::new(capture, read) })
 }
 
 impl Saved {

@@ -1,12 +1,12 @@
 //! Exports of a small capture that has one of everything.
 
 use super::*;
-use crate::capture::Selection;
 use crate::capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
 mod damaged;
+mod other_schemas;
 
 /// Makes a capture with a request, two concurrent queries of it on two threads, a typed event, a log record, a
 /// counter, a loss, and an open span.
@@ -135,48 +135,6 @@ fn a_slice_whose_exit_was_lost_ends_with_its_span() {
     made.span(PerfEvent::SpanClose, 1100, 2, 1, 0);
     let chrome = exported(&made.open(), Format::Chrome, View::Thread);
     assert!(chrome.contains("\"end\":\"lost\"") && chrome.contains("\"dur\":0.090"), "{chrome}");
-}
-
-/// Its other ring has typed events, and no spans.
-#[test]
-fn a_capture_whose_only_spans_have_the_schema_of_another_version_has_its_message() {
-    let capture = CaptureFixture::with_schema([9; 32]).open();
-    let error = export(&capture, Format::Folded, View::Thread, &mut Vec::new()).unwrap_err();
-    assert_eq!(error.kind(), CaptureErrorKind::WrongSchema);
-    assert!(error.to_string().contains("has the schema 0909090909090909…, expected "), "{error}");
-    assert!(export(&capture, Format::Jsonl, View::Thread, &mut Vec::new()).is_ok());
-}
-
-#[test]
-fn a_ring_with_the_schema_of_another_version_is_left_out_by_name_and_changes_nothing_in_the_others() {
-    let spans = |made: &mut CaptureFixture| {
-        made.call_site(900, 1, CallSiteKind::Span, "job", &[]);
-        made.span_new(1000, 1, (1, 0), 1, &[]);
-        made.span(PerfEvent::SpanClose, 1100, 1, 1, 0);
-    };
-    let (mut alone, mut both) = (CaptureFixture::new(), CaptureFixture::with_other_schema());
-    [&mut alone, &mut both].into_iter().for_each(spans);
-    both.in_shard(2);
-    both.span(PerfEvent::SpanClose, 1050, 1, 1, 0);
-    // What another version writes into its tables need not be a call site of this version.
-    both.call_site(1060, 1, CallSiteKind::Span, "strange", &[]);
-    let (alone, mut both) = (alone.open(), both.open());
-    let lines = |capture: &CaptureFile| {
-        let lines = exported(capture, Format::Jsonl, View::Thread);
-        lines.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(lines(&both), lines(&alone));
-    assert_eq!(crate::export::summarize(&both).unwrap().to_json(), crate::export::summarize(&alone).unwrap().to_json());
-    let left_out = both.left_out();
-    assert!(left_out.len() == 1 && left_out[0].starts_with("left out: the perf ring other has the schema 0909"));
-    // Who does not select it hears nothing of it, and who selects only it gets the error.
-    both.select(&Selection::new().ring("shop")).unwrap();
-    assert!(both.left_out().is_empty() && lines(&both) == lines(&alone));
-    both.select(&Selection::new().min_duration(std::time::Duration::from_nanos(50))).unwrap();
-    assert_eq!(lines(&both).iter().filter(|line| line.contains("\"span\"")).count(), 1);
-    both.select(&Selection::new().ring("other")).unwrap();
-    let error = export(&both, Format::Jsonl, View::Thread, &mut Vec::new()).unwrap_err();
-    assert_eq!(error.kind(), CaptureErrorKind::WrongSchema);
 }
 
 /// Returns the `busy_ns` of the span with this id: first from the JSON lines, then from the Chrome trace in span view.

@@ -84,11 +84,13 @@ mod tests {
     #[test]
     fn a_batch_comes_only_under_the_subject_of_its_own_host_and_ring() {
         let fixture = crate::capture::fixtures::CaptureFixture::sharded().open();
-        let [shard0, exec, shard1] = [0, 1, 2].map(|index| {
-            let mut ring = fixture.rings()[index].clone();
-            ring.host = "h".into();
+        let named = |index: usize, host: &str, name: Option<&str>| {
+            let mut ring: CapturedRing = fixture.rings()[index].clone();
+            ring.host = host.into();
+            name.into_iter().for_each(|name| ring.name = name.into());
             ring
-        });
+        };
+        let [shard0, exec, shard1] = [0, 1, 2].map(|index| named(index, "h", None));
         let check = |subject: &str, rings: &[&CapturedRing]| {
             let rings: Vec<CapturedRing> = rings.iter().map(|ring| (*ring).clone()).collect();
             check_subject("S", subject, &rings).is_ok()
@@ -97,10 +99,7 @@ mod tests {
         for subject in ["S.h.shop.events", "S.h.other.spans", "S.g.shop.spans", "T.h.shop.spans", "S.h.shop.spans.x"] {
             assert!(!check(subject, &[&shard0, &shard1]), "{subject}");
         }
-        let [mut of_another_host, mut of_another_name] = [shard1.clone(), shard1.clone()];
-        of_another_host.host = "g".into();
-        of_another_name.name = "stop.1".into();
-        for second in [&exec, &of_another_host, &of_another_name] {
+        for second in [&exec, &named(2, "g", None), &named(2, "h", Some("stop.1"))] {
             assert!(!check("S.h.shop.spans", &[&shard0, second]), "{second:?}");
         }
         assert!(!check("S.h.shop.spans", &[]));

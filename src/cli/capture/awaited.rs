@@ -10,10 +10,8 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::open::LOOK_PAUSE;
 use crate::cli::processes::{FollowedPrograms, is_of_process};
 use crate::cli::silence::Silence;
-use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::capture::{NextRing, ReadFiles};
-use eventring::reader::{Reader, ReaderError, RingState};
-use eventring::schema::perf::PerfEvent;
+use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -119,16 +117,27 @@ impl AwaitedRings {
         true
     }
 
-    /// Opens all rings, which must exist. If a server is slow, the rest of its rings is opened later.
+    /// Opens all rings, which must exist. One with the schema of another version is left to [`Self::failure`], unless
+    /// all are such. If a server is slow, the rest of its rings is opened later.
     pub(in crate::cli) fn open_all(&mut self) -> Result<(), ReaderError> {
         let begin = Instant::now();
         for name in std::mem::take(&mut self.awaited) {
-            match begin.elapsed() < OPENING_MAX || !is_of_process(&name) {
-                true => self.hold(open(&name)?),
-                false => self.named.push_back(name),
+            if begin.elapsed() >= OPENING_MAX && is_of_process(&name) {
+                self.named.push_back(name);
+                continue;
+            }
+            match open(&name) {
+                Ok(reader) => self.hold(reader),
+                Err(error) if matches!(error.kind(), ReaderErrorKind::WrongSchema { .. }) => {
+                    self.failed.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        match self.failed.take_if(|_| self.found.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 
     /// Waits until at least one ring exists, at most for the time `limit`. Returns true if the first search found a
@@ -412,7 +421,7 @@ fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
 /// Opens a ring that can be captured.
 fn open(name: &Path) -> Result<Reader, ReaderError> {
     let reader = Reader::open(name)?;
-    check(&reader)?;
+    advice::check_perf_schema(&reader)?;
     advice::warn_of_strangers_ring(name, &reader);
     Ok(reader)
 }
@@ -420,14 +429,6 @@ fn open(name: &Path) -> Result<Reader, ReaderError> {
 /// Opens the ring that has replaced `ring` under its name. Returns `None` if there is no such ring.
 fn successor(ring: &Reader) -> Result<Option<Reader>, ReaderError> {
     let next = ring.reopen()?;
-    next.iter().try_for_each(check)?;
+    next.iter().try_for_each(advice::check_perf_schema)?;
     Ok(next)
-}
-
-/// Checks that the ring can be captured.
-fn check(ring: &Reader) -> Result<(), ReaderError> {
-    match ring.info().content_type {
-        CONTENT_TYPE_PERF => ring.check_events::<PerfEvent>(),
-        _ => Ok(()),
-    }
 }

@@ -137,7 +137,9 @@ impl AddressKind {
                 "--to is empty, expected nats://HOST:PORT, otlp://HOST:PORT or a directory",
             )),
             // A directory of such a name must be there. Otherwise the scheme was forgotten.
-            () if address.contains(':') && !address.contains('/') && !Path::new(address).is_dir() => {
+            () if (address.contains(':') && !address.contains('/') || has(&["nats:", "tls:", "otlp:", "otlps:"]))
+                && !Path::new(address).is_dir() =>
+            {
                 let message = format!(
                     "--to {address}: expected nats://HOST:PORT, otlp://HOST:PORT or a directory; a new directory with a \
                      colon in its name is ./{address} here",

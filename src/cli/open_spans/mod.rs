@@ -6,6 +6,7 @@ mod text;
 mod tree;
 
 use super::advice;
+use super::capture::report_problem;
 use super::exit::{Exit, Failure};
 use super::format::{TimeFormat, columns};
 use super::interrupt::Interrupt;
@@ -128,8 +129,16 @@ pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
         rings.push(ring);
     }
     let is_perf = |ring: &&Reader| ring.info().content_type == PerfEvent::CONTENT_TYPE;
+    let has_spans = rings.iter().any(|ring| ring.check_events::<PerfEvent>().is_ok());
     match rings.iter().zip(names).find(|(ring, _)| is_perf(ring)).or(rings.iter().zip(names).next()) {
-        Some((ring, name)) => ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?,
+        Some((ring, name)) if !has_spans => {
+            ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
+        }
+        Some(_) => {
+            let others = rings.iter().filter_map(|ring| advice::check_perf_schema(ring).err());
+            others.for_each(|error| report_problem(false, &format!("left out: {error}")));
+            rings.retain(|ring| advice::check_perf_schema(ring).is_ok());
+        }
         None => return Err(Failure::new(Exit::NotFound, "the program has no rings").into()),
     }
     Ok(RingSet::options().from_readers(rings))

@@ -47,7 +47,7 @@ pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Res
     let Counted { mut tables, rings } = tables;
     let counts = end.finish(|process_index, span| tables.span(process_index, &span)).map_err(pass::write_error)?;
     tables.finish().map_err(pass::write_error)?;
-    let problems = [counts.problems.as_slice(), capture.problems()].concat();
+    let problems = [counts.problems.as_slice(), &capture.left_out(), capture.problems()].concat();
     Ok(ArrowSummary { rings, problems })
 }
 

@@ -72,7 +72,7 @@ impl ArrowTail {
             }
         }
         self.tables = tables.finish_batch().map_err(pass::write_error)?;
-        let problems = [counts.problems.as_slice(), batch.problems()].concat();
+        let problems = [counts.problems.as_slice(), &batch.left_out(), batch.problems()].concat();
         Ok(ArrowSummary { rings, problems })
     }
 
