@@ -298,11 +298,15 @@ impl Receiver {
         let capture = match read_batch(&batch.bytes) {
             // There is no memory for it, for example.
             Err(error) if error.io_error().is_some() => return Err(error),
-            Err(error) => return Ok(self.refuse(batch, format!("it is no batch: {error}"))),
+            Err(error) => {
+                self.refuse(batch, format!("it is no batch: {error}"));
+                return Ok(());
+            }
             Ok(capture) => capture,
         };
         if let Err(why) = check_subject(self.stream.name(), &batch.subject, capture.rings()) {
-            return Ok(self.refuse(batch, why));
+            self.refuse(batch, why);
+            return Ok(());
         }
         let states_gaps = batch.sequence >= self.trusted_from;
         match self.file.add(&capture, (batch.sequence, batch.stored_epoch_nanos), states_gaps)? {

@@ -28,7 +28,6 @@ fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {
     TopOpen {
         id,
         name: name.to_owned(),
-        age_max_nanos: None,
         age_nanos,
         age_max_nanos: None,
         thread: thread.map(str::to_owned),
