@@ -84,7 +84,8 @@ fn shown(address: &str) -> String {
     }
 }
 
-/// Returns the text without the passwords, tokens and queries of the addresses in `arguments`, wherever it repeats them.
+/// Returns the text without the passwords, tokens and queries of the addresses in `arguments`, wherever it repeats
+/// them.
 pub fn without_secrets_of<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, text: &str) -> String {
     let mut addresses = Vec::new();
     for argument in arguments {

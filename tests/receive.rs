@@ -204,8 +204,8 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
     assert!(!receive.wait().unwrap().success() && said.contains("all.evc: it was removed"), "{said}");
 }
 
-/// The wrong ones are: no batch, a perf ring of another version, an account that is not true, the batch of another host,
-/// and a name that is too long. A good one has names that are too long together for a file.
+/// The wrong ones are: no batch, a perf ring of another version, an account that is not true, the batch of another
+/// host, and a name that is too long. A good one has names that are too long together for a file.
 #[test]
 fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_without_them() {
     let Some(place) = Place::new() else { return };

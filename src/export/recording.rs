@@ -61,8 +61,8 @@ impl<'c> CaptureRecording<'c> {
         self.rings.processes()
     }
 
-    /// Checks that the capture has a perf ring of this version. A truncated or damaged capture passes, because it may have had a perf
-    /// ring in the part that is missing. Its problems say what is missing.
+    /// Checks that the capture has a perf ring of this version. A truncated or damaged capture passes, because it may
+    /// have had a perf ring in the part that is missing. Its problems say what is missing.
     ///
     /// # Errors
     /// There is no perf ring, or all have the schema of another version.

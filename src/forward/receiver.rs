@@ -126,7 +126,7 @@ pub struct ReceiveProgress {
 pub struct Refusal {
     /// The subject.
     pub subject: String,
-    /// What was wrong with the first of them.
+    /// Fault of the first of them.
     pub why: String,
     /// The number of messages.
     pub messages: u64,

@@ -29,8 +29,8 @@ pub(super) fn subject_of(stream: &str, host: &str, ring: &str, content_type: u16
     format!("{stream}.{}.{}.{kind}", token(host), token(ring))
 }
 
-/// Checks that a batch of these rings may have a subject: it is of one recorder, and names its host and ring as the subject does. Who
-/// may send under one subject only can so not send in the name of another host or ring.
+/// Checks that a batch of these rings may have a subject: it is of one recorder, and names its host and ring as the
+/// subject does. So a sender that may send under one subject only cannot send in the name of another host or ring.
 ///
 /// # Errors
 /// It is not so; the error says what is wrong.

@@ -1,6 +1,6 @@
 //! Adding a batch to the file of a receiver.
 
-use super::account::HeldSeqnos;
+use super::claims::HeldSeqnos;
 use super::{Added, ReceivedCapture, ReceivedRing, without_shared_text};
 use crate::capture::batches::{NAME_BYTES_MAX, RingIdentity, is_name};
 use crate::capture::block;

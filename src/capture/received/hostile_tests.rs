@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// What a batch may claim of its own rings stays there: nobody can know that it is wrong.
+/// Claims of a batch about its own rings, which nobody can know to be wrong.
 #[test]
 fn what_cannot_be_checked_changes_only_the_ring_of_the_batch_itself() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,10 +14,10 @@
 //! | `files` | which files there are, and which is written |
 //! | `place` | how far a file has come in its stream |
 //! | `add` | adding a batch |
-//! | `account` | checking what a batch claims |
+//! | `claims` | checking what a batch claims |
 
-mod account;
 mod add;
+mod claims;
 mod files;
 mod place;
 

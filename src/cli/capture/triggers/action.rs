@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The parts of a command that stand for something.
 const PLACEHOLDERS: [&str; 2] = ["file", "manifest"];
 
-/// What the commands of a watch have in common with its files.
+/// State that the commands of a watch share with its files.
 #[derive(Default)]
 pub(super) struct ActionState {
     /// The number of commands that run or wait.
@@ -57,9 +57,9 @@ impl ActionState {
 pub(super) enum ActionEnd {
     Done,
     Failed(String),
-    /// It has run longer than `--exec-timeout`, and was killed.
+    /// Killed command: it has run longer than `--exec-timeout`.
     TimedOut(String),
-    /// It was not started, or not waited for.
+    /// Command that was not started, or not waited for.
     LeftOut(String),
 }
 

@@ -7,7 +7,7 @@ mod manifest;
 mod names;
 mod policy;
 mod report;
-mod screen;
+mod shown_lines;
 mod watch;
 mod writer;
 

@@ -4,7 +4,7 @@ use super::action::{Action, ActionState};
 use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::policy::{Policy, TriggerVerdict};
-use super::screen::Screen;
+use super::shown_lines::ShownLines;
 use super::writer::{FileActions, FileWriter, WaitingShots, WriterMessage};
 use crate::cli::capture::awaited::AwaitedRings;
 use crate::cli::capture::program::Program;
@@ -161,7 +161,7 @@ pub(super) struct Watch<'a> {
     pub(super) is_hurried: bool,
     /// True if the files took too long after the end.
     pub(super) is_slow: bool,
-    pub(super) screen: Screen,
+    pub(super) screen: ShownLines,
     pub(super) times: TimeFormat,
     pub(super) started: Instant,
 }
@@ -190,7 +190,7 @@ impl<'a> Watch<'a> {
             unread: 0,
             is_hurried: false,
             is_slow: false,
-            screen: Screen::new(),
+            screen: ShownLines::new(),
             times: TimeFormat::new(false),
             started: Instant::now(),
         }

@@ -1,5 +1,5 @@
-//! What a watch shows on stderr. Whoever does not read it, such as a stopped terminal or a full pipe, holds up a thread
-//! that does nothing else, and never the watch.
+//! The lines that a watch shows on stderr. If nobody reads stderr, as with a stopped terminal or a full pipe, a thread
+//! waits that does nothing else, and never the watch.
 
 use crate::cli::format::counted;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 1000;
 const END_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// A bar, and lines above it.
-pub(super) struct Screen {
+pub(super) struct ShownLines {
     shown: Option<SyncSender<Shown>>,
     has_ended: Receiver<()>,
     left_out: Cell<u64>,
@@ -25,7 +25,7 @@ enum Shown {
     Progress(String),
 }
 
-impl Screen {
+impl ShownLines {
     pub(super) fn new() -> Self {
         let (shown, show) = sync_channel(WAITING_MAX);
         let (end, has_ended) = sync_channel(0);

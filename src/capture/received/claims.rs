@@ -5,7 +5,7 @@ use crate::capture::format::BlockHeader;
 use crate::capture::ring::CapturedRing;
 use crate::capture::stats::RingStats;
 
-/// What the blocks of a batch hold of one ring, so far.
+/// Seqnos and counts of one ring in the blocks of a batch, so far.
 pub(super) struct HeldSeqnos {
     next_seqno: u64,
     stats: RingStats,
