@@ -349,7 +349,10 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
         let output = format!("{slowness}.evc");
         let capture = run_in(directory.path(), &["capture", &server.address, "-d", "1s", "-o", &output]);
         assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
-        assert!(capture.code == Some(0) && capture.err.contains("the time was over"), "{capture:?}");
+        // A fast server may hand out more rings than the address space has room for. Its own capture then fails.
+        let has_no_room = !slowness && capture.code == Some(12) && capture.err.contains("address space");
+        let is_over = capture.code == Some(0) && capture.err.contains("the time was over");
+        assert!(is_over || has_no_room, "{capture:?}");
     }
 }
 

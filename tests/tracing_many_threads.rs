@@ -298,16 +298,20 @@ fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
         allow_only(&CALLS_OF_THREADS);
         let all_record = Barrier::new(THREADS as usize);
         std::thread::scope(|scope| {
-            for n in 0..THREADS {
-                let (dispatch, typed, all_record) = (&dispatch, &typed, &all_record);
-                let work = move || {
-                    let log = || tracing::info_span!("work", n).in_scope(|| tracing::info!(n));
-                    tracing::dispatcher::with_default(dispatch, log);
-                    assert_ne!(typed.record(2, [n, 0, 0, 0], b"also typed"), 0);
-                    all_record.wait();
-                };
-                std::thread::Builder::new().name(format!("{n}")).spawn_scoped(scope, work).unwrap();
-            }
+            let threads: Vec<_> = (0..THREADS)
+                .map(|n| {
+                    let (dispatch, typed, all_record) = (&dispatch, &typed, &all_record);
+                    let work = move || {
+                        let log = || tracing::info_span!("work", n).in_scope(|| tracing::info!(n));
+                        tracing::dispatcher::with_default(dispatch, log);
+                        assert_ne!(typed.record(2, [n, 0, 0, 0], b"also typed"), 0);
+                        all_record.wait();
+                    };
+                    std::thread::Builder::new().name(format!("{n}")).spawn_scoped(scope, work).unwrap()
+                })
+                .collect();
+            // The end of the scope waits for the work of the threads. `join` waits for their ends, too.
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
         std::process::exit(0);
     }
