@@ -266,7 +266,7 @@ fn what_is_wrong_with_an_address_or_a_stream_is_said() {
         (forward(&with_password, "S"), 0, "1 event in 1 batch"),
         (forward(&with_password, "a.b"), 2, "without dots"),
         (forward("nats://127.0.0.1:9", "S"), 1, "cannot connect to nats://127.0.0.1:9"),
-        (forward(&with_password.replace("secret", "wrong"), "S"), 1, "cannot connect to nats://127.0.0.1"),
+        (forward(&with_password.replace("secret", "wrong"), "S"), 1, "cannot connect to nats://…@127.0.0.1"),
         (forward("otlp://127.0.0.1", "S"), 2, "has no --stream"),
         (forward("ftp://127.0.0.1", "S"), 2, "expected nats://HOST:PORT"),
         (receive(&with_password, "NONE"), 3, "there is no stream NONE"),

@@ -231,13 +231,13 @@ fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_scr
     terminal.wait(&[THREADS, "waits"]);
     shop.talk.child.kill().unwrap();
     shop.talk.child.wait().unwrap();
-    let shown = terminal.wait(&["ended: these are the last seconds", THREADS]);
+    let shown = terminal.wait(&["these are the last seconds: died", THREADS]);
     // The thread `works` may have been anywhere between two spans.
     let rest: Vec<String> =
         without_numbers(&shown).lines().filter(|line| !line.contains("works")).map(str::to_owned).collect();
     insta::assert_snapshot!("threads_of_a_killed_program", rest[1..].join("\n"));
     terminal.press("t");
-    terminal.wait(&["ended: these are the last seconds", "by self time", "lock"]);
+    terminal.wait(&["these are the last seconds: died", "by self time", "lock"]);
     terminal.press(CTRL_C);
     assert_eq!(terminal.end().code(), Some(0));
     assert_eq!(terminal.changes(), [""; 0]);

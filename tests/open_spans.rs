@@ -54,7 +54,12 @@ fn screen(name: &Path, options: &[&str]) -> String {
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
     let mut out = String::new();
     for line in run.out.lines() {
-        out.push_str(&without_times(line));
+        let line = without_times(line);
+        // The column of ages is as wide as the longest age.
+        match line.trim_start().strip_prefix("≥ N") {
+            Some(rest) => out.push_str(&format!("  ≥ N{rest}")),
+            None => out.push_str(&line),
+        }
         out.push('\n');
     }
     out

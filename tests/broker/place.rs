@@ -56,13 +56,26 @@ impl Place {
 }
 
 /// Returns the lines of a capture, in an order that does not depend on the order of its rings.
+///
+/// Leaves out the times between which the programs ended: who notices an end knows it in his own way.
 pub fn lines(capture: &str) -> Vec<String> {
     let exported = run(&["export", capture, "--format", "jsonl"]);
     assert_eq!(exported.code, Some(0), "{exported:?}");
     // The first line is about the file.
-    let mut lines: Vec<String> = exported.out.lines().skip(1).map(str::to_owned).collect();
+    let mut lines: Vec<String> = exported.out.lines().skip(1).map(without_ends).collect();
     lines.sort();
     lines
+}
+
+fn without_ends(line: &str) -> String {
+    if !line.starts_with(r#"{"type":"end""#) {
+        return line.to_owned();
+    }
+    let mut end: serde_json::Value = serde_json::from_str(line).unwrap();
+    for process in end["processes"].as_array_mut().unwrap() {
+        process.as_object_mut().unwrap().retain(|name, _| !name.starts_with("ended_"));
+    }
+    end.to_string()
 }
 
 /// Publishes messages as any program may.

@@ -117,7 +117,7 @@ fn warnings(screen: &TopScreen) -> String {
             [end] => end_in_words(end, &TimeFormat::new(false)),
             _ => "ended, not all in good order".to_owned(),
         };
-        said.push(format!("{how}: these are the last seconds"));
+        said.push(format!("these are the last seconds: {how}"));
     } else if screen.is_behind {
         said.push("reading what the rings hold".to_owned());
     }
