@@ -73,7 +73,7 @@ fn shown(address: &str) -> String {
     let (host, query) = host.split_once(['?', '#']).map_or((host, ""), |(host, _)| (host, "?…"));
     let (authority, path) = host.split_at(host.find('/').unwrap_or(host.len()));
     let after_host = authority.rfind(']').map_or(0, |bracket| bracket + 1);
-    // What is no port may be a password whose host was forgotten.
+    // Other text than a port may be a password whose host was forgotten.
     match authority[after_host..].split_once(':') {
         Some((name, port))
             if !scheme.is_empty() && user.is_empty() && !port.bytes().all(|byte| byte.is_ascii_digit()) =>

@@ -115,7 +115,7 @@ fn rings_of_another_version_are_left_out_by_name_and_the_others_are_read() {
     }
     let chosen = run(&["summary", "--json", "--ring", "a", &good, &other]);
     assert!(chosen.err.is_empty() && chosen.json()["spans"][0]["count"] == 3, "{chosen:?}");
-    // What is written lacks a ring that was asked for: the others are there, and the exit code says it.
+    // The file lacks a ring that was asked for: the others are there, and the exit code says it.
     let both = argument(&place(&directory, "both.evc")).to_owned();
     for names in [[ring, of_version], [of_version, ring]] {
         let made = run(&[&["capture", "--now", "--force", "-o", &both], &names[..]].concat());

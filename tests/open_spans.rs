@@ -56,11 +56,9 @@ fn screen(name: &Path, options: &[&str]) -> String {
     for line in run.out.lines() {
         let line = without_times(line);
         // The column of ages is as wide as the longest age.
-        match line.trim_start().strip_prefix("≥ N") {
-            Some(rest) => out.push_str(&format!("  ≥ N{rest}")),
-            None => out.push_str(&line),
-        }
-        out.push('\n');
+        let from_age = line.trim_start();
+        let indent = if from_age.starts_with("≥ N") { "  " } else { &line[..line.len() - from_age.len()] };
+        out.push_str(&format!("{indent}{from_age}\n"));
     }
     out
 }

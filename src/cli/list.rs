@@ -60,6 +60,31 @@ struct ListedRing {
     server: Option<(Value, String)>,
 }
 
+impl ListedRing {
+    /// Returns what the ring itself says, for a ring without a file.
+    fn new(name: String, reader: &Reader) -> Self {
+        let info = reader.info();
+        let state = reader.state();
+        Self {
+            name,
+            file: None,
+            removed_from: None,
+            state,
+            end: reader.end(),
+            content_type: info.content_type,
+            content_name: content_name(&info).to_owned(),
+            writer: writer(reader),
+            shards: reader.shard_count(),
+            is_orphaned: false,
+            recorded: recorded(reader),
+            file_bytes: info.geometry.file_bytes(),
+            history: History::of(reader, state == RingState::Live),
+            server: None,
+            program_name: info.extension.map(|extension| extension.writer.program_name),
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let directories = directories::named_or_usual(&args.directories);
     let files = directories::files(&directories, !args.directories.is_empty())?;
@@ -132,24 +157,12 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
             return None;
         }
     };
-    let info = reader.info();
-    let role = directories::shard_role(path, &info);
+    let role = directories::shard_role(path, &reader.info());
     let mut found = ListedRing {
-        name: path.file_name()?.to_string_lossy().into_owned(),
         file: Some(path.to_path_buf()),
-        removed_from: None,
-        state: reader.state(),
-        end: reader.end(),
-        content_type: info.content_type,
-        content_name: content_name(&info).to_owned(),
-        writer: writer(&reader),
-        program_name: info.extension.as_ref().map(|extension| extension.writer.program_name.clone()),
         shards: 0,
-        is_orphaned: false,
-        recorded: recorded(&reader),
         file_bytes: metadata.len(),
-        history: History::of(&reader, reader.state() == RingState::Live),
-        server: None,
+        ..ListedRing::new(path.file_name()?.to_string_lossy().into_owned(), &reader)
     };
     match role {
         ShardRole::Shard(_) => return None,
@@ -200,23 +213,13 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
         for file in server.anonymous() {
             let Ok(descriptor) = server.process().import(file) else { continue };
             let Ok(reader) = Reader::options().open_fd(&descriptor) else { continue };
-            let info = reader.info();
             found.push(ListedRing {
-                name: format!("{}/{}", server.process().short_name(), file.name()),
-                file: None,
-                removed_from: None,
-                state: reader.state(),
-                end: reader.end(),
-                content_type: info.content_type,
-                content_name: content_name(&info).to_owned(),
                 writer: Some((server.process().pid(), Some(true))).filter(|(pid, _)| *pid != 0),
                 program_name: Some(server.process().program().to_owned()),
-                shards: reader.shard_count(),
-                is_orphaned: false,
-                recorded: recorded(&reader),
                 file_bytes: std::fs::File::from(descriptor).metadata().map_or(0, |found| found.len()),
                 history: History::of(&reader, true),
                 server: shown.clone(),
+                ..ListedRing::new(format!("{}/{}", server.process().short_name(), file.name()), &reader)
             });
         }
     }
@@ -227,24 +230,7 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
 fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
     let is_meant = |path: &Path| path.parent().is_some_and(|parent| directories.iter().any(|it| it == parent));
     for held::RemovedRing { name, was_at, reader } in held::removed_rings(None, is_meant) {
-        let info = reader.info();
-        found.push(ListedRing {
-            name,
-            file: None,
-            removed_from: Some(was_at),
-            state: reader.state(),
-            end: reader.end(),
-            content_type: info.content_type,
-            content_name: content_name(&info).to_owned(),
-            writer: writer(&reader),
-            program_name: info.extension.as_ref().map(|extension| extension.writer.program_name.clone()),
-            shards: reader.shard_count(),
-            is_orphaned: false,
-            recorded: recorded(&reader),
-            file_bytes: info.geometry.file_bytes(),
-            history: History::of(&reader, reader.state() == RingState::Live),
-            server: None,
-        });
+        found.push(ListedRing { removed_from: Some(was_at), ..ListedRing::new(name, &reader) });
     }
 }
 

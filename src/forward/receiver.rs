@@ -320,7 +320,7 @@ impl Receiver {
 
     /// Notes that a message was left out. The other messages are received as if it was not there.
     fn refuse(&mut self, batch: &StoredBatch, why: String) {
-        // Whoever reads the stream again finds it again.
+        // Another receiver of the stream finds it again.
         if batch.sequence <= self.refused_to {
             return;
         }

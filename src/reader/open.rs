@@ -145,8 +145,12 @@ impl ReaderOptions {
     /// As [`Self::open`].
     pub fn open_fd(&self, fd: impl AsFd) -> Result<Reader, ReaderError> {
         let file = shm::duplicate(fd).map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
-        let source = self.map_ring(shm::RingFile::from_descriptor(file).map_err(ReaderError::shm)?)?;
+        let source = self.map_descriptor(file)?;
         Ok(Reader::from_source(Arc::new(source)))
+    }
+
+    fn map_descriptor(&self, descriptor: std::fs::File) -> Result<Source, ReaderError> {
+        self.map_ring(shm::RingFile::from_descriptor(descriptor).map_err(ReaderError::shm)?)
     }
 
     /// Opens a ring that a server has handed out.
@@ -157,7 +161,7 @@ impl ReaderOptions {
         served_by: super::served::ServedBy,
         opened_as: Option<(PathBuf, Self)>,
     ) -> Result<Reader, ReaderError> {
-        let source = self.map_ring(shm::RingFile::from_descriptor(descriptor).map_err(ReaderError::shm)?)?;
+        let source = self.map_descriptor(descriptor.into())?;
         Ok(Reader::from_source(Arc::new(Source { served_by: Some(served_by), opened_as, ..source })))
     }
 
@@ -169,7 +173,7 @@ impl ReaderOptions {
         held_by: super::removed::HeldBy,
         opened_as: Option<(PathBuf, Self)>,
     ) -> Result<Reader, ReaderError> {
-        let source = self.map_ring(shm::RingFile::from_descriptor(descriptor).map_err(ReaderError::shm)?)?;
+        let source = self.map_descriptor(descriptor.into())?;
         Ok(Reader::from_source(Arc::new(Source { held_by: Some(held_by), opened_as, ..source })))
     }
 

@@ -41,7 +41,7 @@ pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader
     };
     let mut files = HeldFile::of(Some(pid.parse().ok()?));
     files.retain(|file| ring.is_none_or(|ring| file.was_at.file_name() == Some(ring.as_ref())));
-    // What is not a ring is passed over, and so are shards, which a reader finds through shard 0.
+    // Other files are passed over, and so are shards, which a reader finds through shard 0.
     let is_first = |file: &HeldFile| {
         let reader = open_file(&Reader::options().header_only(), file, None).ok();
         reader.is_some_and(|reader| reader.info().extension.is_none_or(|extension| extension.shard_index == 0))

@@ -25,7 +25,7 @@ fn a_ring_with_the_schema_of_another_version_is_left_out_by_name_and_changes_not
     [&mut alone, &mut both].into_iter().for_each(spans);
     both.in_shard(2);
     both.span(PerfEvent::SpanClose, 1050, 1, 1, 0);
-    // What another version writes into its tables need not be a call site of this version.
+    // A table of another version may hold what is no call site of this version.
     both.call_site(1060, 1, CallSiteKind::Span, "strange", &[]);
     let (mut alone, mut both) = (alone.open(), both.open());
     let lines = |capture: &CaptureFile| {
@@ -36,7 +36,7 @@ fn a_ring_with_the_schema_of_another_version_is_left_out_by_name_and_changes_not
     assert_eq!(summarize(&both).unwrap().to_json(), summarize(&alone).unwrap().to_json());
     let left_out = both.left_out();
     assert!(left_out.len() == 1 && left_out[0].starts_with("left out: the perf ring other has the schema 0909"));
-    // Who does not select it hears nothing of it, and who selects only it gets the error.
+    // A selection without that ring says nothing of it, and a selection of nothing else is the error.
     [&mut alone, &mut both].into_iter().for_each(|capture| capture.select(&Selection::new().ring("shop")).unwrap());
     assert!(both.left_out().is_empty());
     assert_eq!(lines(&both), lines(&alone));
