@@ -125,7 +125,9 @@ fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
         talk.child.kill().unwrap();
         talk.child.wait().unwrap();
         let result = result(&live.end());
-        assert_eq!((count(&result, "fired"), count(&result, "lost")), (1, 0), "{result:#}");
+        assert_eq!(count(&result, "fired"), 1, "{result:#}");
+        // A thread that is killed between the claim and the commit of an event leaves a seqno without one.
+        assert!(count(&result, "lost") <= THREADS, "{result:#}");
         let (file, manifest) = checked(&result["files"][0]);
         assert_eq!((&manifest["reason"], &manifest["program"]["pid"]), (&"death".into(), &talk.child.id().into()));
         let listed: BTreeSet<u64> = open_spans(&file).into_iter().map(|(id, _)| id).collect();
