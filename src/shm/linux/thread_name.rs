@@ -21,7 +21,7 @@ pub(crate) fn current_thread_name(is_ending: bool) -> String {
     let Ok(name) = rustix::thread::name() else { return String::new() };
     if name.count_bytes() == SYSTEM_BYTES_MAX
         && !is_ending
-        && !is_any_signal_blocked()
+        && !may_be_in_a_handler()
         && let Some(whole) = thread::current().name()
         && whole.as_bytes().starts_with(name.to_bytes())
     {
@@ -30,16 +30,25 @@ pub(crate) fn current_thread_name(is_ending: bool) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns true if a signal is blocked on this thread. While a handler runs, its own signal is blocked, unless the
-/// handler was installed with `SA_NODEFER`.
-fn is_any_signal_blocked() -> bool {
+/// Returns true if this thread may be running a signal handler. While a handler runs, its own signal is blocked, unless
+/// the handler was installed with `SA_NODEFER`. A signal that is blocked and has no handler, because a thread of the
+/// program waits for it, says nothing.
+fn may_be_in_a_handler() -> bool {
     let mut blocked = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: without a new set, the call only stores the present set in `blocked`, which has room for it.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), blocked.as_mut_ptr()) };
-    // SAFETY: a set consists of integers, which have no padding, and all of its bytes were zeroed above.
-    let blocked =
-        unsafe { std::mem::transmute::<MaybeUninit<libc::sigset_t>, [u8; size_of::<libc::sigset_t>()]>(blocked) };
-    blocked.iter().any(|byte| *byte != 0)
+    // SAFETY: `blocked` was zeroed, which is an empty set, and holds the present set if the call above has succeeded.
+    let is_blocked = |signal: &i32| unsafe { libc::sigismember(blocked.as_ptr(), *signal) } == 1;
+    (1..=libc::SIGRTMAX()).filter(is_blocked).any(has_handler)
+}
+
+fn has_handler(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action, the call only stores the present one in `action`, which has room for it.
+    let refused = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0;
+    // SAFETY: an action consists of integers and of pointers that may be null, so zero bytes are one, too.
+    let handler = unsafe { action.assume_init() }.sa_sigaction;
+    !refused && handler != libc::SIG_DFL && handler != libc::SIG_IGN
 }
 
 #[cfg(test)]
@@ -57,20 +66,24 @@ mod tests {
         Builder::new().name(name.to_owned()).spawn(named).unwrap().join().unwrap()
     }
 
+    fn block<const SIGNAL: i32>() {
+        let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: `set` has room for a set.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: the call above has made an empty set.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), SIGNAL) };
+        // SAFETY: `set` is a set. The old one is not wanted.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+    }
+
     #[test]
-    fn a_long_name_is_whole_unless_a_signal_is_blocked() {
+    fn a_long_name_is_whole_unless_the_thread_may_be_in_a_handler() {
         assert_eq!(name_on(LONG, || ()), LONG);
         assert_eq!(name_on("fifteen-bytes-x", || ()), "fifteen-bytes-x");
-        let block = || {
-            let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-            // SAFETY: `set` has room for a set.
-            unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-            // SAFETY: the call above has made an empty set.
-            unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGUSR1) };
-            // SAFETY: `set` is a set. The old one is not wanted.
-            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
-        };
-        assert_eq!(name_on(LONG, block), LONG[..SYSTEM_BYTES_MAX]);
+        // This signal has no handler: a program blocks it on all threads, and one of them waits for it.
+        assert_eq!(name_on(LONG, block::<{ libc::SIGHUP }>), LONG);
+        // The standard library has a handler for this one.
+        assert_eq!(name_on(LONG, block::<{ libc::SIGSEGV }>), LONG[..SYSTEM_BYTES_MAX]);
     }
 
     #[test]

@@ -293,9 +293,14 @@ mod tests {
         let [ActionEnd::TimedOut(said)] = ends.as_slice() else { panic!("{} ends", ends.len()) };
         assert!(said.contains("for a.evc has taken longer than 300") && said.contains("was killed"), "{said}");
         for pid in std::fs::read_to_string(pids).unwrap().split_whitespace() {
-            // A killed process may be a zombie for a moment, until the first process of the system has waited for it.
-            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            assert!(state.is_empty() || state.contains(") Z"), "{state}");
+            // A killed process takes a moment to end, and is a zombie until the first process of the system has waited
+            // for it.
+            let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while !(stat().is_empty() || stat().contains(") Z")) {
+                assert!(Instant::now() < deadline, "{}", stat());
+                std::thread::sleep(PAUSE);
+            }
         }
     }
 
