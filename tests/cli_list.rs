@@ -250,3 +250,36 @@ fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
     assert_eq!(run(&["list", "--json"]).json()["rings"], serde_json::json!([]));
     assert_eq!(run(&["info", &process]).code, Some(3));
 }
+
+#[test]
+fn a_forked_child_that_outlives_its_parent_leaves_no_ring_in_the_list() {
+    let test = "a_forked_child_that_outlives_its_parent_leaves_no_ring_in_the_list";
+    if part().is_some() {
+        let _ = eventring::tracing::init("shop:15:21");
+        tracing::info!("served");
+        // SAFETY: the child only waits for a signal.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // The test reads to the end of the parent's messages.
+            // SAFETY: the child writes nothing.
+            unsafe { libc::close(1) };
+        }
+        while child == 0 {
+            std::thread::park();
+        }
+        say(child);
+        return wait_for_parent();
+    }
+    let directory = directory();
+    let mut command = play(test, "", directory.path());
+    command.env("EVENTRING_DIR", directory.path()).env_remove("EVENTRING_SERVER").env_remove("EVENTRING_FILTER");
+    let mut talk = Talk::with(command);
+    let child: i32 = talk.hear().parse().unwrap();
+    assert!(talk.end().success());
+    let mut list = program(&["list", "--json"]);
+    list.env("EVENTRING_DIR", directory.path());
+    let list = finish(list);
+    rustix::process::kill_process(rustix::process::Pid::from_raw(child).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    assert_eq!((&list.json()["rings"], list.err.as_str()), (&serde_json::json!([]), ""));
+}

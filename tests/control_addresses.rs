@@ -209,3 +209,31 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
     let list = run(&["list"]);
     assert_eq!(list.out.matches("0 clients").count(), 3, "{list:?}");
 }
+
+#[test]
+fn a_socket_is_made_only_where_a_ring_would_be_made() {
+    const NAME: &str = "a_socket_is_made_only_where_a_ring_would_be_made";
+    if child::part().is_some() {
+        return program();
+    }
+    let base = program::directory();
+    let said_in = |directory: &Path| start(NAME, "1", directory).1;
+    let rings = base.path().join("deep/rings");
+    assert_eq!(said_in(&rings), "served");
+    assert_eq!(rings.metadata().unwrap().permissions().mode() & 0o777, 0o750);
+    for (mode, says) in [(0o777, "everybody may replace files in it"), (0o770, "its group may replace files in it")] {
+        std::fs::set_permissions(&rings, PermissionsExt::from_mode(mode)).unwrap();
+        let said = said_in(&rings);
+        assert!(said.starts_with("PermissionDenied") && said.contains(says), "{said}");
+    }
+    std::fs::set_permissions(&rings, PermissionsExt::from_mode(0o1777)).unwrap();
+    assert_eq!(said_in(&rings), "served");
+    let link = base.path().join("link");
+    std::os::unix::fs::symlink(&rings, &link).unwrap();
+    assert!(said_in(&link).contains("it is a link or a file, not a directory"));
+    if std::os::unix::fs::chown(&rings, Some(4711), None).is_ok() {
+        assert!(said_in(&rings).contains("it belongs to user 4711"));
+    }
+    let kind = Process::connect(&ServerAddress::Path(rings.join("none"))).unwrap_err().kind();
+    assert_eq!(kind, ControlErrorKind::NoServer);
+}

@@ -6,9 +6,8 @@ mod child;
 mod program;
 mod users;
 
-use child::Talk;
 use eventring::capture::CaptureFile;
-use eventring::control::{ControlErrorKind, Process, Server, ServerAddress, environment_error};
+use eventring::control::{Process, Server, ServerAddress};
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use program::Run;
@@ -20,7 +19,6 @@ use rustix::net::{
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use std::io::IoSlice;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -447,37 +445,27 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
 }
 
 #[test]
-fn a_socket_is_made_only_where_a_ring_would_be_made() {
-    const NAME: &str = "a_socket_is_made_only_where_a_ring_would_be_made";
-    if child::part().is_some() {
-        let _ring = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().shifts(16, 27).build().unwrap();
-        child::say(
-            environment_error().map_or_else(|| "served".to_owned(), |error| format!("{:?}: {error}", error.kind())),
-        );
-        return child::wait_for_parent();
-    }
-    let base = program::directory();
-    let said_in = |directory: &Path| {
-        let mut command = child::play(NAME, "program", directory);
-        command.env("EVENTRING_SERVER", "1").env("EVENTRING_DIR", directory);
-        Talk::with(command).hear()
+fn nothing_is_asked_of_the_file_systems_to_which_a_stranger_leads() {
+    // It stands for a file system that the stranger serves (FUSE), and that never answers.
+    let elsewhere = |client: &Client, kind: u16, number: u32| match kind {
+        kind::LIST | kind::FOLLOW => client.list(number, &[file(1, "LIES", "/proc/version")]),
+        kind::IMPORT => {
+            let descriptor = std::fs::File::open("/proc/version").unwrap();
+            client.send(&message(kind::IMPORTED, number, &[&[0; 16]]), &[descriptor.as_fd()])
+        }
+        _ => client.state(number),
     };
-    let rings = base.path().join("deep/rings");
-    assert_eq!(said_in(&rings), "served");
-    assert_eq!(rings.metadata().unwrap().permissions().mode() & 0o777, 0o750);
-    for (mode, says) in [(0o777, "everybody may replace files in it"), (0o770, "its group may replace files in it")] {
-        std::fs::set_permissions(&rings, PermissionsExt::from_mode(mode)).unwrap();
-        let said = said_in(&rings);
-        assert!(said.starts_with("PermissionDenied") && said.contains(says), "{said}");
+    let directory = program::directory();
+    let refused = |address: &str| {
+        let run = run_in(directory.path(), &["info", &format!("{address}/LIES")]);
+        assert_ne!(run.code, Some(0), "{run:?}");
+        run.err.contains("is not in memory, expected a file of /dev/shm or hugetlbfs")
+    };
+    // The user's own programs may serve rings of any file system.
+    assert!(!refused(&Hostile::serve("own-elsewhere", elsewhere).address));
+    let become_stranger = move || users::become_user(4711, 4711).then(|| Hostile::serve("elsewhere", elsewhere));
+    match std::thread::spawn(become_stranger).join().unwrap() {
+        Some(strangers) => assert!(refused(&strangers.address)),
+        None => eprintln!("SKIPPED: only root can play another user"),
     }
-    std::fs::set_permissions(&rings, PermissionsExt::from_mode(0o1777)).unwrap();
-    assert_eq!(said_in(&rings), "served");
-    let link = base.path().join("link");
-    std::os::unix::fs::symlink(&rings, &link).unwrap();
-    assert!(said_in(&link).contains("it is a link or a file, not a directory"));
-    if std::os::unix::fs::chown(&rings, Some(4711), None).is_ok() {
-        assert!(said_in(&rings).contains("it belongs to user 4711"));
-    }
-    let kind = Process::connect(&ServerAddress::Path(rings.join("none"))).unwrap_err().kind();
-    assert_eq!(kind, ControlErrorKind::NoServer);
 }

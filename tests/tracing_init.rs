@@ -313,6 +313,28 @@ fn a_second_instance_records_under_a_name_of_its_own() {
 }
 
 #[test]
+fn a_ring_of_another_user_keeps_its_name_and_this_one_gets_the_next() {
+    use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
+
+    let test = "a_ring_of_another_user_keeps_its_name_and_this_one_gets_the_next";
+    if part().is_some() {
+        return record_in_one_line();
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let mut others = command(test, directory.path(), &[]);
+    // The program must be able to start this executable.
+    if others.uid(4711).gid(4711).spawn().is_err() {
+        return eprintln!("SKIPPED: only root can play another user");
+    }
+    let mut others = Talk::with(others);
+    assert_eq!(others.hear(), "app");
+    let mut own = start(test, directory.path());
+    assert_eq!(own.1, "app~2");
+    assert!(own.0.end().success() && others.end().success());
+}
+
+#[test]
 fn a_program_that_is_started_in_the_moment_after_a_kill_has_the_same_name_again() {
     let test = "a_program_that_is_started_in_the_moment_after_a_kill_has_the_same_name_again";
     if part().is_some() {

@@ -329,3 +329,41 @@ fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
     let status = end("later", &directory.path().join("later"));
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGSYS), "{status}");
 }
+
+#[test]
+fn a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read() {
+    let test = "a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read";
+    if child::part().is_some() {
+        // In a forked child, this thread is the main thread.
+        // SAFETY: the other threads of this process hold no locks that the child needs: they wait for this test.
+        let forked = unsafe { libc::fork() };
+        if forked != 0 {
+            // SAFETY: without a place for the status, the call stores nothing.
+            unsafe { libc::waitpid(forked, std::ptr::null_mut(), 0) };
+            return;
+        }
+        let recorder = small(PerfRecorder::builder().config(child::place())).build().unwrap();
+        let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
+        tracing::dispatcher::with_default(&dispatch, || tracing::info!(n = 1_u64));
+        let main = format!("/proc/thread-self/../{}/stat", std::process::id());
+        std::thread::spawn(move || {
+            while !std::fs::read_to_string(&main).is_ok_and(|stat| stat.contains(") Z ")) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            tracing::dispatcher::with_default(&dispatch, || tracing::info!(n = 2_u64));
+            child::say("recorded");
+            child::wait_for_parent();
+            std::process::exit(0);
+        });
+        // SAFETY: only this thread ends, as if a program in C had called `pthread_exit`. Nothing that it owns is used.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut talk = child::Talk::with(child::play(test, "", &path));
+    assert_eq!(talk.hear(), "recorded");
+    let mut reader = PerfReader::open(&path).unwrap();
+    let numbers: Vec<u64> = numbers_by_thread(&reference::records(&mut reader)).into_values().flatten().collect();
+    assert_eq!(numbers.len(), 2, "{numbers:?}");
+    assert!(talk.end().success());
+}

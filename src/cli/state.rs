@@ -37,10 +37,15 @@ pub(super) fn short_word(state: RingState) -> (Style, &'static str) {
 /// Returns an end in words: how, and between which times.
 pub(super) fn end_in_words(end: RingEnd, time: &TimeFormat) -> String {
     let how = if end.has_died { "died" } else { "ended its recording" };
-    let [after, before] = [end.after_epoch_nanos, end.before_epoch_nanos].map(|nanos| time.date_and_time(nanos));
+    format!("{how} {}", end_between(end, |nanos| time.date_and_time(nanos)))
+}
+
+/// Returns in words between which times an end was. `time` writes a time.
+pub(super) fn end_between(end: RingEnd, time: impl Fn(u64) -> String) -> String {
+    let [after, before] = [end.after_epoch_nanos, end.before_epoch_nanos].map(time);
     match end.after_epoch_nanos {
-        0 => format!("{how} before {before}"),
-        _ => format!("{how} between {after} and {before}"),
+        0 => format!("before {before}"),
+        _ => format!("between {after} and {before}"),
     }
 }
 

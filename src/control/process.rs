@@ -7,6 +7,7 @@ use super::served_file::{FileChange, NAME_BYTES_MAX, ServedFile, cut};
 use super::state::{ClientWish, Domain, ProcessState, WishTime};
 use super::switches::SwitchedDomain;
 use super::wire::{Answer, ClientRequest, DomainAnswer, ServedInfo, WishInfo, WishLife};
+use crate::shm;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -164,10 +165,20 @@ impl Process {
     /// Returns a descriptor of a ring, which can only read.
     ///
     /// # Errors
-    /// Returns an error if the server no longer serves the ring, or if the process has ended.
+    /// Returns an error if the server no longer serves the ring, if the process has ended, or if it runs as a
+    /// [stranger](Self::is_stranger) and the ring is not in memory.
     pub fn import(&self, file: &ServedFile) -> Result<OwnedFd, ControlError> {
         let ServedInfo { id, content_type, schema_hash, .. } = file.info;
         match self.ask(&ClientRequest::Import { id, content_type, schema_hash })? {
+            // A stranger may have made the file system (FUSE), and then each call that asks it can wait without end.
+            (Answer::Imported { .. }, Some(descriptor)) if self.is_stranger() && !shm::is_in_memory(&descriptor) => {
+                let text = format!(
+                    "the ring {} of another user is not in memory, expected a file of /dev/shm or hugetlbfs, or a memfd; \
+                     read it by its path if you trust that file system",
+                    file.name()
+                );
+                Err(ControlError::new(ControlErrorKind::PermissionDenied, text).at(&self.described()))
+            }
             (Answer::Imported { .. }, Some(descriptor)) => Ok(descriptor),
             (Answer::Imported { .. }, None) => {
                 let text = "the answer came without its descriptor; this process may have as many open files as it may \

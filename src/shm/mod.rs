@@ -68,7 +68,7 @@ pub use system::{
 pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name, leave_note};
 #[cfg(feature = "capture")]
 pub(crate) use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
-pub(crate) use system::{duplicate, free_bytes, process_number, realtime_nanos, remove_dead_parts};
+pub(crate) use system::{duplicate, free_bytes, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
 
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub use linux::HeldFile;
@@ -78,7 +78,8 @@ pub(crate) use linux::same_pid;
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::{
-    RemovedAtExit, UninheritedFd, is_all_read, open_read_only, patience, prepare_ring_directory, process_and_user,
+    RemovedAtExit, UninheritedFd, is_all_read, is_in_memory, open_read_only, patience, prepare_ring_directory,
+    process_and_user,
 };
 
 /// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not

@@ -431,6 +431,10 @@ pub(crate) fn realtime_nanos() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
+pub(crate) fn is_of_another_user(_: &Path) -> bool {
+    false
+}
+
 pub(crate) fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }

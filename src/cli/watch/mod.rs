@@ -137,9 +137,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let patterns = FollowedPatterns::of(&args.names).knowing(&names);
     if names != args.names && !args.quiet {
         let rings: Vec<String> = names.iter().map(|name| one_line(&name.display().to_string())).collect();
-        let later =
-            if patterns.is_empty() { "that the program makes later are not" } else { "that fit later are, too" };
-        anstream::eprintln!("reading {}; rings {later} shown", rings.join(", "));
+        let later = if patterns.is_empty() {
+            "that the program makes later are not shown"
+        } else {
+            "that fit later are shown, too"
+        };
+        anstream::eprintln!("reading {}; rings {later}", rings.join(", "));
     }
     if args.reopen {
         ProcessArgs::check_lasting(&names)?;

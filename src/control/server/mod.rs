@@ -287,7 +287,7 @@ fn let_everybody_connect(path: &Path) {
     };
     let socket = std::fs::File::from(socket);
     if socket.metadata().is_ok_and(|found| found.file_type().is_socket()) {
-        let place = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&socket));
+        let place = format!("/proc/thread-self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&socket));
         let _ = std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
 }

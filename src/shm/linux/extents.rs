@@ -53,7 +53,7 @@ impl SparseFile {
         }
         // `seek` moves the file offset of an open file description, and others may use the description of `file`. So
         // the calls below need a description of their own.
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let path = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
         let own = match paths::open(path.as_ref(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
             Ok(own) => own,
             Err(_) => rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(failed)?,

@@ -1,12 +1,13 @@
 //! Files that processes have open, and that no directory has: rings whose files were removed, and notes.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, FileType, MemfdFlags, OFlags, StatxFlags, memfd_create, statx};
 use rustix::io::pread;
 
 use super::note;
@@ -62,6 +63,9 @@ fn processes() -> Vec<u32> {
 
 fn of_process(pid: u32) -> Vec<HeldFile> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let is_own = std::fs::metadata(format!("/proc/{pid}"))
+        .is_ok_and(|process| [0, rustix::process::geteuid().as_raw()].contains(&process.uid()));
+    let in_memory = LazyCell::new(|| memory_devices(pid));
     let mut seen = HashSet::new();
     let mut file = |path: PathBuf| {
         let target = path.read_link().ok()?;
@@ -69,11 +73,33 @@ fn of_process(pid: u32) -> Vec<HeldFile> {
         // The mode of the link says for what the file is open. Files that are not regular are left out, because
         // opening a pipe or a device can have effects.
         let is_writable = path.symlink_metadata().ok()?.permissions().mode() & 0o200 != 0;
-        let metadata = path.metadata().ok()?;
-        let is_new = is_writable && metadata.is_file() && seen.insert((metadata.dev(), metadata.ino()));
-        is_new.then_some(HeldFile { pid, path, was_at })
+        // Another user may serve a file system (FUSE), which could keep this process waiting. So the file system is not
+        // asked, and the file is used only if it is in memory.
+        let stat = statx(CWD, &path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
+        let device = (stat.stx_dev_major, stat.stx_dev_minor);
+        let is_regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
+        let is_meant = is_writable && is_regular && (is_own || in_memory.contains(&device));
+        (is_meant && seen.insert((device, stat.stx_ino))).then_some(HeldFile { pid, path, was_at })
     };
     entries.flatten().filter_map(|entry| file(entry.path())).collect()
+}
+
+/// Returns the devices of the file systems in memory that the process sees, and of memfds.
+fn memory_devices(pid: u32) -> HashSet<(u32, u32)> {
+    let mounts = paths::read(format!("/proc/{pid}/mountinfo").as_ref()).unwrap_or_default();
+    let mounts = String::from_utf8_lossy(&mounts);
+    let device = |line: &str| {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let (major, minor) = mount.split(' ').nth(2)?.split_once(':')?;
+        let is_memory = ["tmpfs", "hugetlbfs"].contains(&file_system.split(' ').next()?);
+        is_memory.then_some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    let of_memfds = || {
+        let memfd = memfd_create("eventring-device", MemfdFlags::CLOEXEC).ok()?;
+        let stat = statx(memfd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok()?;
+        Some((stat.stx_dev_major, stat.stx_dev_minor))
+    };
+    mounts.lines().filter_map(device).chain(of_memfds()).collect()
 }
 
 #[cfg(test)]
@@ -98,5 +124,17 @@ mod tests {
         drop(writer);
         assert_eq!(held(), 0, "a reader has it open");
         drop(reader);
+    }
+
+    #[test]
+    fn file_systems_in_memory_are_known_and_others_are_not_among_them() {
+        let devices = memory_devices(std::process::id());
+        let has = |file: &File| {
+            let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).unwrap();
+            devices.contains(&(stat.stx_dev_major, stat.stx_dev_minor))
+        };
+        assert!(has(&memfd_create("x", MemfdFlags::CLOEXEC).unwrap().into()));
+        assert!(has(&tempfile::tempfile_in("/dev/shm").unwrap()));
+        assert!(!has(&File::open("/proc/self/status").unwrap()));
     }
 }

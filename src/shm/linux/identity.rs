@@ -110,7 +110,8 @@ impl ProcessStat {
 }
 
 fn namespace(kind: &str) -> u64 {
-    paths::stat(&Path::new("/proc/self/ns").join(kind)).map_or(0, |stat| stat.st_ino)
+    // The files of the process are not there after its main thread has ended.
+    paths::stat(&Path::new("/proc/thread-self/ns").join(kind)).map_or(0, |stat| stat.st_ino)
 }
 
 fn boot_id() -> [u8; 16] {

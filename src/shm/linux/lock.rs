@@ -55,7 +55,7 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     }
     // The attempt below uses a new description. On the description of `file`, the attempt could weaken or release a
     // lock that this description holds already.
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let Ok(fresh) = paths::open(path.as_ref(), flags) else {
         return LockState::Unknown;

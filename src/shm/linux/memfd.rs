@@ -55,7 +55,7 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
     // The second description, which will hold the lock, is opened before the file gets its final mode. The final mode
     // may not allow this process to open the file.
     let lock = open_for_lock(&file)
-        .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
+        .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/thread-self/fd"))?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
     let huge = huge_page_bytes(file.as_fd()).map_err(failed)?;
     let page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
@@ -98,6 +98,6 @@ fn open_memfd(name: &str, huge_pages: bool) -> Result<OwnedFd, Errno> {
 /// Opens a second description of `file`, for the lock. The first description must not hold the lock: the program may
 /// send a descriptor of it to other processes, and these would then hold the lock, too.
 fn open_for_lock(file: &OwnedFd) -> Result<OwnedFd, Errno> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     paths::open(path.as_ref(), OFlags::RDWR)
 }

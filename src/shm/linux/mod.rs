@@ -125,5 +125,6 @@ pub use stale::StaleFile;
 pub(crate) use system::*;
 #[cfg(feature = "tracing")]
 pub(crate) use thread_name::current_thread_name;
+pub(crate) use trust::is_of_another_user;
 #[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;

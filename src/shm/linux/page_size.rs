@@ -49,5 +49,5 @@ fn magic(statfs: &StatFs) -> u64 {
 
 /// Returns the path that the kernel shows for a descriptor. The path is for messages only.
 pub(super) fn path_of(file: BorrowedFd<'_>) -> Option<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+    std::fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).ok()
 }

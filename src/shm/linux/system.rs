@@ -60,8 +60,16 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std:
 /// Opens the file of a descriptor once more, only for reading. Needs /proc.
 #[cfg(feature = "server")]
 pub(crate) fn open_read_only(file: impl AsFd) -> std::io::Result<std::os::fd::OwnedFd> {
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()));
+    let path = format!("/proc/thread-self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()));
     Ok(super::paths::open(path.as_ref(), rustix::fs::OFlags::RDONLY)?)
+}
+
+/// Returns true if the file is in memory: in tmpfs or hugetlbfs, or a memfd. Asks the kernel and no file system, so it
+/// waits for nobody.
+#[cfg(feature = "server")]
+pub(crate) fn is_in_memory(file: impl AsFd) -> bool {
+    // Only these file systems have seals, which may be none.
+    rustix::fs::fcntl_get_seals(file).is_ok()
 }
 
 /// Returns a second descriptor of the same open file.

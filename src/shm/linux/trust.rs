@@ -99,6 +99,11 @@ pub(super) fn check_ours(operation: &'static str, stat: &Stat, path: &Path) -> R
     if is_ours_or_roots(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
+/// Returns true if there is something at the path that belongs to another user.
+pub(crate) fn is_of_another_user(path: &Path) -> bool {
+    super::paths::lstat(path).is_ok_and(|stat| stat.st_uid != geteuid().as_raw())
+}
+
 /// Checks that a file belongs to this user. The caller wants to remove the file.
 pub(super) fn check_own(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if stat.st_uid == geteuid().as_raw() {

@@ -23,7 +23,7 @@ pub(super) struct Shot {
     target: Option<String>,
     program: Option<(String, u32)>,
     /// The times between which the program ended, if this is its end.
-    end: Option<RingEnd>,
+    pub(super) end: Option<RingEnd>,
 }
 
 impl Shot {
@@ -86,7 +86,7 @@ impl WrittenFile {
 
     /// Returns what the result of the whole capture says of the file.
     pub(super) fn object(&self) -> Value {
-        json!({
+        let mut object = json!({
             "file": self.path.to_string_lossy(),
             "reason": self.shot.reason,
             "what": self.shot.what,
@@ -97,7 +97,11 @@ impl WrittenFile {
             "lost": self.cut.lost,
             "bytes": self.cut.bytes,
             "shortfall": self.shortfall(),
-        })
+        });
+        if self.shot.end.is_some() {
+            add_end(&mut object, self.shot.end);
+        }
+        object
     }
 
     /// Returns the manifest.
@@ -106,9 +110,6 @@ impl WrittenFile {
         let program = self.shot.program.as_ref();
         object["span"] = json!({ "name": self.shot.name, "id": self.shot.span_id, "target": self.shot.target });
         object["program"] = json!({ "name": program.map(|it| &it.0), "pid": program.map(|it| it.1) });
-        if self.shot.end.is_some() {
-            add_end(&mut object, self.shot.end);
-        }
         let window = |(from, to): (u64, u64)| json!({ "from_epoch_nanos": from, "to_epoch_nanos": to });
         object["asked"] = window(self.asked_nanos);
         object["kept"] = window((self.cut.from_epoch_nanos, self.cut.to_epoch_nanos));

@@ -9,6 +9,7 @@ use crate::cli::capture::report::{problem_line, reason, report_problem};
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::history::History;
 use crate::cli::paint::{DIM, WARNING};
+use crate::cli::state::end_between;
 use eventring::capture::{CaptureSummary, EndReason};
 use serde_json::json;
 use std::io::Write as _;
@@ -21,10 +22,14 @@ impl Watch<'_> {
         match told {
             WriterMessage::Written(file) => {
                 self.judge.policy.count_bytes(file.cut.bytes);
-                let when = self.times.time(file.shot.epoch_nanos);
+                let what = one_line(&file.shot.what);
+                let what = match file.shot.end {
+                    // Nobody knows the time of a death better.
+                    Some(end) => format!("{what} {}", end_between(end, |nanos| self.times.time(nanos))),
+                    None => format!("{DIM}{}{DIM:#} {what}", self.times.time(file.shot.epoch_nanos)),
+                };
                 let mut line = format!(
-                    "{DIM}{when}{DIM:#} {} → {} ({}, {})",
-                    one_line(&file.shot.what),
+                    "{what} → {} ({}, {})",
                     file.path.display(),
                     events(file.cut.events),
                     bytes(file.cut.bytes)
