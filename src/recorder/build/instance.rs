@@ -14,8 +14,8 @@ use std::time::Instant;
 const INSTANCES_MAX: u32 = 999;
 
 impl RecorderBuilder {
-    /// Makes the ring's file. If another living process or another user owns the name, and the ring is numbered, makes a
-    /// file with the lowest number whose name is free: `shop~2`, `shop~3` …
+    /// Makes the ring's file. If another living process or another user owns the name, and the ring is numbered, makes
+    /// a file with the lowest number whose name is free: `shop~2`, `shop~3` …
     pub(super) fn make_file(
         &self,
         name: &shm::RingName,
