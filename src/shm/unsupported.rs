@@ -431,7 +431,7 @@ pub(crate) fn realtime_nanos() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn free_bytes(_: Option<&Path>) -> Option<u64> {
+pub fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }
 

@@ -117,17 +117,12 @@ impl ReceivedCapture {
             return Err(damaged("an entry of its tables of call sites, threads or blocks is damaged"));
         }
         let mut held: Vec<HeldSeqnos> = batch.rings.iter().map(HeldSeqnos::of_ring).collect();
-        for block in &batch.blocks {
-            match block.header.kind {
-                BlockKind::Events => {
-                    let records = block::records(&batch.file, block, PayloadsWanted::All)?;
-                    let held = held.get_mut(block.header.ring as usize);
-                    held.and_then(|held| held.take(&block.header, &records)).ok_or_else(|| {
-                        damaged("the seqnos of the batch do not follow each other, expected each once, or in a gap")
-                    })?;
-                }
-                _ => {}
-            }
+        for block in batch.blocks.iter().filter(|block| block.header.kind == BlockKind::Events) {
+            let records = block::records(&batch.file, block, PayloadsWanted::All)?;
+            let held = held.get_mut(block.header.ring as usize);
+            held.and_then(|held| held.take(&block.header, &records)).ok_or_else(|| {
+                damaged("the seqnos of the batch do not follow each other, expected each once, or in a gap")
+            })?;
         }
         if !held.iter().zip(&end.stats.rings).all(|(held, stated)| held.agrees(stated)) {
             return Err(damaged("the account of the batch does not agree with what it holds"));

@@ -1,7 +1,9 @@
 //! Rings of this host, in which the events of others are live.
 
+use super::ring_room::RingRoom;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
+use eventring::__internals::layout::fit::Shifts;
 use eventring::__internals::tracing::ReplayedRecorder;
 use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use eventring::reader::Descriptor;
@@ -10,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The sizes of the rings, as shifts: a million events, 128 MiB.
-const SHIFTS: (u32, u32) = (20, 27);
+/// The size of the rings: a million events, 128 MiB.
+const SHIFTS: Shifts = Shifts { descriptor: 20, payload: 27 };
 
 /// The shortest time after which records are recorded although no further batch has come.
 const IDLE_MIN: Duration = Duration::from_millis(300);
@@ -27,6 +29,9 @@ type Identity = (String, String, u32, u64);
 /// Rings in a directory, one for each recorder of each host. All shards of a recorder are one ring.
 pub(super) struct LiveRings {
     directory: PathBuf,
+    room: RingRoom,
+    /// What is to be said of rings that were not made.
+    unsaid: Vec<String>,
     rings: HashMap<Identity, LiveRing>,
     /// Rings whose program was followed by another one under the same name.
     former: HashSet<Identity>,
@@ -81,6 +86,8 @@ impl LiveRings {
         std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
         Ok(Self {
             directory: directory.to_path_buf(),
+            room: RingRoom::of(directory),
+            unsaid: Vec::new(),
             rings: HashMap::new(),
             former: HashSet::new(),
             last: HashMap::new(),
@@ -96,8 +103,8 @@ impl LiveRings {
             if recorder_of(ring, index) == index && !self.former.contains(&identity(ring)) {
                 if !self.rings.contains_key(&identity(ring)) {
                     self.forget_former(ring);
-                    let made = LiveRing::new(self.make(ring)?);
-                    self.rings.insert(identity(ring), made);
+                    let Some(made) = self.make(ring)? else { continue };
+                    self.rings.insert(identity(ring), LiveRing::new(made));
                 }
                 if let Some(made) = self.rings.get_mut(&identity(ring)) {
                     made.recorder.learn(&batch.catalog(index as u32));
@@ -162,15 +169,34 @@ impl LiveRings {
         }
     }
 
-    fn make(&mut self, ring: &CapturedRing) -> anyhow::Result<ReplayedRecorder> {
+    /// Returns what is to be said of rings that were not made since the last call.
+    pub(super) fn take_unsaid(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unsaid)
+    }
+
+    /// Returns the number of rings that were not made, because there was no room.
+    pub(super) fn count_without_room(&self) -> u64 {
+        self.room.count_without()
+    }
+
+    /// Makes a ring. Returns `None` if there is no room.
+    fn make(&mut self, ring: &CapturedRing) -> anyhow::Result<Option<ReplayedRecorder>> {
         let description = ContentDescription::new(ring.content_type, ring.content_name.clone())
             .schema_hash(ring.schema_hash)
             .schema_text(ring.schema_text.clone());
         let path = self.path_of(&file_name(&ring.host, &ring.name), ring);
+        if !self.room.take(&path, ring_bytes(ring.is_perf())) {
+            self.unsaid.extend(self.room.note_without(&ring.host, &ring.name));
+            return Ok(None);
+        }
         // Who receives a stream to its end wants to read the rings afterwards.
-        let builder =
-            Recorder::builder(description).config(&path).shifts(SHIFTS.0, SHIFTS.1).prefault(false).keep(true);
-        ReplayedRecorder::new(builder, ring.is_perf()).map_err(|error| {
+        let builder = Recorder::builder(description)
+            .config(&path)
+            .shifts(SHIFTS.descriptor, SHIFTS.payload)
+            .prefault(false)
+            .keep(true);
+        let made = ReplayedRecorder::new(builder, ring.is_perf());
+        made.map(Some).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into()
         })
     }
@@ -186,6 +212,11 @@ impl LiveRings {
         self.paths.insert(path.clone(), owner);
         path
     }
+}
+
+/// Returns the size of a ring, in bytes.
+fn ring_bytes(is_perf: bool) -> u64 {
+    SHIFTS.ring_bytes(if is_perf { 1 << ReplayedRecorder::CONTEXT_SHIFT } else { 0 })
 }
 
 /// Returns the name of the file of a ring. The names come from the stream, and are not trusted: they may be paths,
@@ -215,6 +246,18 @@ fn recorder_of(ring: &CapturedRing, index: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_room_that_is_counted_is_that_which_a_ring_takes() {
+        let directory = tempfile::tempdir().unwrap();
+        for is_perf in [false, true] {
+            let path = directory.path().join(format!("{is_perf}"));
+            let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path.to_str().unwrap());
+            let builder = builder.shifts(SHIFTS.descriptor, SHIFTS.payload).prefault(false);
+            let _recorder = ReplayedRecorder::new(builder, is_perf).unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), ring_bytes(is_perf));
+        }
+    }
 
     #[test]
     fn names_of_the_stream_become_names_of_files_that_a_directory_can_have() {
