@@ -47,9 +47,9 @@ impl HeldSeqnos {
     }
 }
 
-/// Returns true if a program can lack room for so many call sites and shards. The ids of call sites have 32 bits and are
-/// given once; after a shard could not be made, no other is tried. Threads and spans without room have no limit: they
-/// come and go, and need no seqno.
+/// Returns true if a program can lack room for so many call sites and shards. The ids of call sites have 32 bits and
+/// are given once; after a shard could not be made, no other is tried. Threads and spans without room have no limit:
+/// they come and go, and need no seqno.
 pub(super) fn can_lack_room(stated: &RingStats) -> bool {
     let [call_sites, _threads, shards, _spans] = stated.table_losses;
     call_sites.max(shards) <= u64::from(u32::MAX)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The room in a directory that the rings of one receiver may take together: half of what was free when it began.
 pub(super) struct RingRoom {
     directory: PathBuf,
-    /// What is left of it. All that there is, if the system does not show how much is free.
+    /// The rest of it. It has no limit if the system does not show how much is free.
     bytes: u64,
     /// Host and name of each ring for which there was no room.
     without: HashSet<(String, String)>,

@@ -23,6 +23,12 @@ const IDLE_MAX: Duration = Duration::from_secs(10);
 /// The longest time for which records wait for those of a shard from which none come: its writer may be stalled.
 const WAIT_NANOS: u64 = 1_000_000_000;
 
+/// The most bytes of records that wait, of all rings together. Who sends a batch says what its records wait for, so
+/// they could wait without end.
+const WAITING_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
+/// The bytes of records that come before it is looked whether too many wait.
+const LOOK_BYTES: usize = WAITING_BYTES_MAX / 16;
+
 /// The identity of a ring of another host.
 type Identity = (String, String, u32, u64);
 
@@ -30,7 +36,7 @@ type Identity = (String, String, u32, u64);
 pub(super) struct LiveRings {
     directory: PathBuf,
     room: RingRoom,
-    /// What is to be said of rings that were not made.
+    /// Messages about rings that were not made.
     unsaid: Vec<String>,
     rings: HashMap<Identity, LiveRing>,
     /// Rings whose program was followed by another one under the same name.
@@ -39,6 +45,8 @@ pub(super) struct LiveRings {
     last: HashMap<Identity, LastRecord>,
     /// The ring that has a path: its host and name.
     paths: HashMap<PathBuf, (String, String)>,
+    /// Bytes of records that have come since it was looked whether too many wait.
+    bytes_since_look: usize,
 }
 
 /// The ring of a recorder.
@@ -46,6 +54,7 @@ struct LiveRing {
     recorder: ReplayedRecorder,
     /// Records that wait for those of other shards which may be older: they may come with the next batch.
     waiting: Vec<WaitingRecord>,
+    waiting_bytes: usize,
     /// The time at which the last batch came, and the time since the one before.
     came: Instant,
     pause: Duration,
@@ -57,6 +66,12 @@ struct WaitingRecord {
     payload: Vec<u8>,
 }
 
+impl WaitingRecord {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.payload.len()
+    }
+}
+
 /// The seqno of the last record of a ring, and the sort time.
 #[derive(Clone, Copy, Default)]
 struct LastRecord {
@@ -66,14 +81,21 @@ struct LastRecord {
 
 impl LiveRing {
     fn new(recorder: ReplayedRecorder) -> Self {
-        Self { recorder, waiting: Vec::new(), came: Instant::now(), pause: Duration::ZERO }
+        Self { recorder, waiting: Vec::new(), waiting_bytes: 0, came: Instant::now(), pause: Duration::ZERO }
+    }
+
+    fn wait(&mut self, record: WaitingRecord) {
+        self.waiting_bytes += record.bytes();
+        self.waiting.push(record);
     }
 
     /// Records what is older than a time. With `is_all`, records everything.
     fn record_waiting(&mut self, before_nanos: u64, is_all: bool) {
         self.waiting.sort_by_key(|record| record.sort_nanos);
         let count = self.waiting.partition_point(|record| is_all || record.sort_nanos < before_nanos);
-        for WaitingRecord { descriptor, payload, .. } in self.waiting.drain(..count) {
+        for record in self.waiting.drain(..count) {
+            self.waiting_bytes -= record.bytes();
+            let WaitingRecord { descriptor, payload, .. } = record;
             let (nanos, event_type, ext) =
                 (descriptor.record_epoch_nanos, descriptor.event_type, descriptor.content_ext);
             self.recorder.record(nanos, event_type, ext, &payload);
@@ -92,6 +114,7 @@ impl LiveRings {
             former: HashSet::new(),
             last: HashMap::new(),
             paths: HashMap::new(),
+            bytes_since_look: 0,
         })
     }
 
@@ -123,7 +146,13 @@ impl LiveRings {
             let sort_nanos = descriptor.record_epoch_nanos.max(last.sort_nanos);
             *last = LastRecord { seqno: descriptor.seqno, sort_nanos };
             if let Some(ring) = self.rings.get_mut(&identity(&rings[recorder_of(&rings[index], index)])) {
-                ring.waiting.push(WaitingRecord { sort_nanos, descriptor, payload });
+                let record = WaitingRecord { sort_nanos, descriptor, payload };
+                self.bytes_since_look += record.bytes();
+                ring.wait(record);
+            }
+            if self.bytes_since_look > LOOK_BYTES {
+                self.bytes_since_look = 0;
+                self.record_what_is_too_much();
             }
         }
         let Some(end) = batch.end() else { return Ok(()) };
@@ -152,6 +181,15 @@ impl LiveRings {
         }
     }
 
+    /// Records what waits for the rings with the most waiting bytes, as long as too many bytes wait.
+    fn record_what_is_too_much(&mut self) {
+        while self.rings.values().map(|ring| ring.waiting_bytes).sum::<usize>() > WAITING_BYTES_MAX
+            && let Some(ring) = self.rings.values_mut().max_by_key(|ring| ring.waiting_bytes)
+        {
+            ring.record_waiting(0, true);
+        }
+    }
+
     /// Records everything that has come.
     pub(super) fn record_all(&mut self) {
         self.rings.values_mut().for_each(|ring| ring.record_waiting(0, true));
@@ -169,7 +207,7 @@ impl LiveRings {
         }
     }
 
-    /// Returns what is to be said of rings that were not made since the last call.
+    /// Returns the messages about rings that were not made since the last call.
     pub(super) fn take_unsaid(&mut self) -> Vec<String> {
         std::mem::take(&mut self.unsaid)
     }
@@ -246,6 +284,32 @@ fn recorder_of(ring: &CapturedRing, index: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eventring::capture::{CaptureOptions, capture};
+    use std::ops::ControlFlow;
+
+    /// Makes a ring with so many records of 1,000 bytes whose time has not come, and returns a capture of it.
+    fn of_the_future(directory: &Path, name: &str, records: usize) -> CaptureFile {
+        let path = directory.join(name);
+        let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path.to_str().unwrap());
+        let recorder = ReplayedRecorder::new(builder.shifts(15, 24).prefault(false), false).unwrap();
+        (0..records).for_each(|_| recorder.record(u64::MAX / 2, 7, [0; 4], &[0; 1000]));
+        let (file, options) = (path.with_extension("evc"), CaptureOptions::new());
+        capture(&[path], &file, &options, &mut |_| ControlFlow::Break(())).unwrap();
+        CaptureFile::open(&file).unwrap()
+    }
+
+    #[test]
+    fn records_that_wait_without_end_are_bounded_and_those_of_other_rings_wait_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut rings = LiveRings::in_directory(&directory.path().join("live")).unwrap();
+        let (few, many) = (of_the_future(directory.path(), "few", 3), of_the_future(directory.path(), "many", 5000));
+        rings.record(&few).unwrap();
+        rings.record(&many).unwrap();
+        let waiting = |of: &CaptureFile| rings.rings[&identity(&of.rings()[0])].waiting.len();
+        assert!(waiting(&few) == 3 && (1..1500).contains(&waiting(&many)), "{} {}", waiting(&few), waiting(&many));
+        rings.record_all();
+        assert!(rings.rings.values().all(|ring| ring.waiting.is_empty() && ring.waiting_bytes == 0));
+    }
 
     #[test]
     fn the_room_that_is_counted_is_that_which_a_ring_takes() {
