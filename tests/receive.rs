@@ -2,6 +2,7 @@
 #![cfg(feature = "cli")]
 
 mod broker;
+mod mounted;
 mod program;
 
 use broker::forged;
@@ -274,4 +275,53 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
     assert!(of_good(&file).0.len() == 100 && of_good(&file) == of_good(&alone));
     assert_eq!(std::fs::read_dir(&rings).unwrap().count(), 3);
     assert_eq!(place.receive(&place.path("anew.evc"), &["--strict"]).code, Some(16));
+}
+
+/// Three hosts are forged. The file system has room for five rings, and a receiver takes half of it: two. What an
+/// earlier receiver has left is replaced: the second one has room for one more.
+#[test]
+fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_counted() {
+    let Some(place) = Place::new() else { return };
+    let rings = place.path("live");
+    std::fs::create_dir(&rings).unwrap();
+    if let Err(error) = mounted::mount(rings.as_ref(), "tmpfs", "size=1000m") {
+        println!("not tested: no file system of a limited size: {error}");
+        return;
+    }
+    let ring = place.path("orders");
+    let record = |count: u64| {
+        let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
+        let recorder = builder.compact(true).shifts(15, 21).prefault(false).build().unwrap();
+        (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+        drop(recorder);
+        place.forward(&[&ring]).json();
+    };
+    record(100);
+    let captured = place.path("captured.evc");
+    run(&["capture", &ring, "-o", &captured, "--now"]).json_lines();
+    let captured = std::fs::read(captured).unwrap();
+    for host in ["web-2", "web-3", "web-4"] {
+        let body = forged::batch(&captured, host, |_| (), |_| ());
+        publish(&place, &format!("S.{host}.orders.events"), &[&body]);
+    }
+    // The next program of the good host: its ring replaces the first one, and needs no further room.
+    record(70);
+    let in_directory = || {
+        let mut names: Vec<_> = std::fs::read_dir(&rings).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let received = place.receive(&place.path("all.evc"), &["--rings", &rings]);
+    let said = received.json();
+    assert_eq!((&said["events"], &said["rings_without_room"]), (&470.into(), &2.into()), "{received:?}");
+    for host in ["web-3", "web-4"] {
+        let named = format!("no ring is made for orders of the host {host}: ");
+        assert_eq!(received.err.matches(&named).count(), 1, "{received:?}");
+    }
+    assert_eq!(in_directory(), ["web-1.orders", "web-2.orders"]);
+    let live = run(&["export", &format!("{rings}/web-1.orders"), "--format", "jsonl"]).out;
+    assert_eq!(live.matches(r#""type":"typed_event""#).count(), 70, "{live}");
+    let second = place.receive(&place.path("anew.evc"), &["--rings", &rings, "--strict"]);
+    assert_eq!(second.code, Some(16), "{second:?}");
+    assert_eq!(in_directory(), ["web-1.orders", "web-2.orders", "web-3.orders"]);
 }

@@ -8,9 +8,9 @@ use crate::tracing::Catalog;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-const CALL_SITE: u32 = 1;
-const THREAD: u32 = 2;
-const BLOCK: u32 = 3;
+pub(super) const CALL_SITE: u32 = 1;
+pub(super) const THREAD: u32 = 2;
+pub(super) const BLOCK: u32 = 3;
 
 /// The call sites and threads of one recorder, and which of them the current file holds.
 #[derive(Default)]
@@ -93,7 +93,7 @@ impl CapturedBlocks {
     }
 }
 
-fn put_entry(out: &mut Vec<u8>, recorder: u32, what: u32, id: u32, body: &[u8]) {
+pub(super) fn put_entry(out: &mut Vec<u8>, recorder: u32, what: u32, id: u32, body: &[u8]) {
     for word in [recorder, what, id, body.len() as u32] {
         put_u32(out, word);
     }

@@ -62,13 +62,14 @@ pub use system::nameless_file;
 #[cfg(feature = "capture")]
 pub(crate) use system::nameless_memory;
 pub use system::{
-    ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, lock_state,
+    ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
+    lock_state,
 };
 #[cfg(feature = "tracing")]
 pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name, leave_note};
 #[cfg(feature = "capture")]
 pub(crate) use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
-pub(crate) use system::{duplicate, free_bytes, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
+pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
 
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub use linux::HeldFile;

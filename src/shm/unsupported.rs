@@ -435,7 +435,7 @@ pub(crate) fn is_of_another_user(_: &Path) -> bool {
     false
 }
 
-pub(crate) fn free_bytes(_: Option<&Path>) -> Option<u64> {
+pub fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }
 

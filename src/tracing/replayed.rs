@@ -42,13 +42,15 @@ pub struct ReplayedRecorder {
 }
 
 impl ReplayedRecorder {
+    /// The shift of the context area of a perf ring.
+    pub const CONTEXT_SHIFT: u32 = 22;
+
     /// Makes the ring. A perf ring gets room for the tables of a large program.
     ///
     /// # Errors
     /// The errors of [`RecorderBuilder::build`].
     pub fn new(builder: RecorderBuilder, is_perf: bool) -> Result<Self, RecorderError> {
-        const CONTEXT_SHIFT: u32 = 22;
-        let recorder = if is_perf { builder.context_shift(CONTEXT_SHIFT).build()? } else { builder.build()? };
+        let recorder = if is_perf { builder.context_shift(Self::CONTEXT_SHIFT).build()? } else { builder.build()? };
         let tables = is_perf.then(|| Tables::new(&recorder));
         Ok(Self { recorder, tables, call_sites: HashSet::new(), threads: HashSet::new() })
     }

@@ -193,7 +193,8 @@ pub fn capture(data: &[u8]) {
 }
 
 /// Treats the bytes as the file of a receiver, and as a message that is added to it. The first four bytes are the
-/// length of the file. Whatever the message is, the file can be read afterwards, and takes the message a second time.
+/// length of the file. Whatever the message is, the file can be read afterwards, and takes the message a second time; a
+/// new file has no damage.
 #[cfg(feature = "forward")]
 pub fn received(data: &[u8]) {
     use eventring::__internals::forward::receive_message;
@@ -203,7 +204,9 @@ pub fn received(data: &[u8]) {
     let path = std::env::temp_dir().join(format!("eventring-received-{}-{thread:?}", std::process::id()));
     std::fs::write(&path, file).unwrap();
     if receive_message(&path, message).is_ok() {
-        assert!(!CaptureFile::open(&path).unwrap().is_truncated());
+        let capture = CaptureFile::open(&path).unwrap();
+        assert!(!capture.is_truncated());
+        assert!(!file.is_empty() || capture.problems().is_empty(), "{:?}", capture.problems());
         assert!(receive_message(&path, message).is_ok());
     }
     std::fs::remove_file(&path).unwrap();

@@ -1,6 +1,6 @@
 //! Adding a batch to the file of a receiver.
 
-use super::claims::HeldSeqnos;
+use super::claims::{HeldSeqnos, can_lack_room};
 use super::{Added, ReceivedCapture, ReceivedRing, without_shared_text};
 use crate::capture::batches::{NAME_BYTES_MAX, RingIdentity, is_name};
 use crate::capture::block;
@@ -112,23 +112,24 @@ impl ReceivedCapture {
         if !self.writer.has_room_for(descriptions.iter().sum(), self.rings.len() + new) {
             return Err(damaged("the batch has more descriptions than a file of this size can have"));
         }
-        let mut held: Vec<HeldSeqnos> = batch.rings.iter().map(HeldSeqnos::of_ring).collect();
-        for block in &batch.blocks {
-            match block.header.kind {
-                BlockKind::Tables => drop(block::content(&batch.file, block)?),
-                BlockKind::Events => {
-                    let records = block::records(&batch.file, block, PayloadsWanted::All)?;
-                    let held = held.get_mut(block.header.ring as usize);
-                    held.and_then(|held| held.take(&block.header, &records)).ok_or_else(|| {
-                        damaged("the seqnos of the batch do not follow each other, expected each once, or in a gap")
-                    })?;
-                }
-                _ => {}
-            }
+        // Opening the batch has decoded its tables, as every reader of the file will.
+        if !batch.problems.is_empty() {
+            return Err(damaged("an entry of its tables of call sites, threads or blocks is damaged"));
         }
-        match held.iter().zip(&end.stats.rings).all(|(held, stated)| held.agrees(stated)) {
+        let mut held: Vec<HeldSeqnos> = batch.rings.iter().map(HeldSeqnos::of_ring).collect();
+        for block in batch.blocks.iter().filter(|block| block.header.kind == BlockKind::Events) {
+            let records = block::records(&batch.file, block, PayloadsWanted::All)?;
+            let held = held.get_mut(block.header.ring as usize);
+            held.and_then(|held| held.take(&block.header, &records)).ok_or_else(|| {
+                damaged("the seqnos of the batch do not follow each other, expected each once, or in a gap")
+            })?;
+        }
+        if !held.iter().zip(&end.stats.rings).all(|(held, stated)| held.agrees(stated)) {
+            return Err(damaged("the account of the batch does not agree with what it holds"));
+        }
+        match end.stats.rings.iter().all(can_lack_room) {
             true => Ok(end),
-            false => Err(damaged("the account of the batch does not agree with what it holds")),
+            false => Err(damaged("its account counts more call sites or shards without room than a program can have")),
         }
     }
 

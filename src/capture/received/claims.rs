@@ -46,3 +46,11 @@ impl HeldSeqnos {
         of_blocks(&self.stats) == of_blocks(stated) && stated.last_seqno.checked_add(1) == Some(self.next_seqno)
     }
 }
+
+/// Returns true if a program can lack room for so many call sites and shards. The ids of call sites have 32 bits and
+/// are given once; after a shard could not be made, no other is tried. Threads and spans without room have no limit:
+/// they come and go, and need no seqno.
+pub(super) fn can_lack_room(stated: &RingStats) -> bool {
+    let [call_sites, _threads, shards, _spans] = stated.table_losses;
+    call_sites.max(shards) <= u64::from(u32::MAX)
+}

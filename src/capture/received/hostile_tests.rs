@@ -4,20 +4,26 @@ use super::tests::{open, rows};
 use super::{Added, ReceivedCapture};
 use crate::capture::batches::read_batch;
 use crate::capture::block;
+use crate::capture::fixtures::CaptureFixture;
 use crate::capture::format::{BlockHeader, BlockKind};
+use crate::capture::tables::{BLOCK, CALL_SITE, THREAD, put_entry};
 use crate::capture::{CaptureFile, CapturedContent, CapturedRecord, RingRole, RingStats};
+use crate::layout::block_table::BLOCK_START_BYTES;
 use crate::layout::header::CONTENT_TYPE_PERF;
+use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView};
 use proptest::prelude::*;
 use std::path::Path;
 
 /// The ways in which a batch lies. All of them must be refused.
-const LIES: [fn(&mut CaptureFile, u64); 16] = [
+const LIES: [fn(&mut CaptureFile, u64); 18] = [
     |batch, some| stated(batch).events += some,
     |batch, some| stated(batch).last_seqno += some,
     |batch, some| stated(batch).last_seqno -= some.min(3),
     |batch, _| stated(batch).last_seqno = u64::MAX,
     |batch, some| stated(batch).missing_by_cause[0] += some,
     |batch, some| stated(batch).expired_payloads += some,
+    |batch, some| stated(batch).table_losses[0] = u64::MAX - some,
+    |batch, some| stated(batch).table_losses[2] = u64::MAX - some,
     |batch, some| (stated(batch).events, stated(batch).last_seqno) = (1_000_000 + some, 1_000_000 + some),
     |batch, some| batch.rings[0].first_seqno += some,
     |batch, _| batch.rings[0].name = "x".repeat(256),
@@ -40,6 +46,57 @@ fn in_header(batch: &mut CaptureFile, change: impl Fn(&mut BlockHeader)) {
     let stored = block::stored(&batch.file, block).unwrap();
     change(&mut block.header);
     block.header.checksum = block.header.checksum_with(&[&stored]);
+}
+
+/// Returns the content of a block of tables, with an entry of each kind.
+fn tables() -> Vec<u8> {
+    let call_site = CallSiteView {
+        kind: CallSiteKind::Span,
+        level: CallSiteLevel::Info,
+        name: "query".into(),
+        target: "shop::db".into(),
+        module: "shop::db".into(),
+        file: "src/db.rs".into(),
+        line: 3,
+        field_names: vec!["table".into(), "rows".into()],
+    };
+    // Flow tag, seqno and time of BLOCK_START, and its payload.
+    let words = [1_u64, 1, 1000].map(u64::to_le_bytes).concat();
+    let mut out = Vec::new();
+    put_entry(&mut out, 0, CALL_SITE, 5, &call_site.encode());
+    put_entry(&mut out, 0, THREAD, 6, &ThreadView::encode(1, 4711, "worker"));
+    put_entry(&mut out, 1, BLOCK, 0, &[&words[..], &[7; BLOCK_START_BYTES]].concat());
+    out
+}
+
+/// Makes a batch of spans and execution events that has these tables.
+fn with_tables(tables: &[u8]) -> CaptureFile {
+    let mut made = CaptureFixture::new();
+    made.tables(tables, 3);
+    made.call_site(1000, 5, CallSiteKind::Span, "query", &["table", "rows"]);
+    made.event(1, 20, 1060, [1, 0, 0, 0], b"");
+    let mut batch = made.open();
+    batch.rings.iter_mut().for_each(|ring| ring.host = "h".into());
+    batch
+}
+
+/// Adds a batch to a file of its own. Returns what readers find damaged in the file, or `None` if the batch is refused.
+fn damage_after(batch: &CaptureFile) -> Option<Vec<String>> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("all.evc");
+    let mut file = open(&path);
+    let added = file.add(batch, (1, 1), true).unwrap();
+    file.finish().unwrap();
+    let capture = CaptureFile::open(&path).unwrap();
+    let mut events = capture.events();
+    let count = events.by_ref().count();
+    match added {
+        Added::Refused(why) => {
+            assert_eq!((capture.rings().len(), count), (0, 0), "{why}");
+            None
+        }
+        _ => Some([capture.problems(), events.problems()].concat()),
+    }
 }
 
 /// Returns what a file has of the host `h`.
@@ -82,6 +139,40 @@ proptest! {
         file_beside.finish().unwrap();
         prop_assert!(of_good(&alone) == of_good(&beside));
     }
+
+    #[test]
+    fn damaged_tables_are_refused_or_leave_a_file_that_all_readers_read_without_damage(
+        writes in prop::collection::vec(
+            (any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 1..48)),
+            1..4,
+        ),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut tables = tables();
+        for (at, bytes) in writes {
+            let at = at.index(tables.len());
+            let rest = &mut tables[at..];
+            let count = bytes.len().min(rest.len());
+            rest[..count].copy_from_slice(&bytes[..count]);
+        }
+        tables.truncate(cut.map_or(tables.len(), |cut| cut.index(tables.len())));
+        let damage = damage_after(&with_tables(&tables));
+        prop_assert!(damage.as_ref().is_none_or(Vec::is_empty), "{:?}", damage);
+    }
+}
+
+#[test]
+fn a_damaged_entry_of_any_kind_is_refused_with_its_whole_batch() {
+    let whole = tables();
+    assert_eq!(damage_after(&with_tables(&whole)), Some(Vec::new()));
+    let (mut at, mut kinds) = (0, 0);
+    for entry in crate::capture::tables::entries(&whole) {
+        let mut damaged = whole.clone();
+        damaged[at + 16..at + entry.len()].fill(0xff);
+        assert_eq!(damage_after(&with_tables(&damaged)), None, "the entry at {at}");
+        (at, kinds) = (at + entry.len(), kinds + 1);
+    }
+    assert_eq!((at, kinds), (whole.len(), 3));
 }
 
 /// Claims of a batch about its own rings, which nobody can know to be wrong.
@@ -97,6 +188,7 @@ fn what_cannot_be_checked_changes_only_the_ring_of_the_batch_itself() {
         strange.rings[0].role = RingRole::Shard { recorder: 0, shard: u32::MAX };
         let stats = stated(&mut strange);
         (stats.unread, stats.record_errors, stats.removed) = (u64::MAX, u64::MAX, u64::MAX);
+        (stats.table_losses[1], stats.table_losses[3]) = (u64::MAX, u64::MAX);
         in_header(&mut strange, |header| header.last_nanos = u64::MAX);
         assert_eq!(file_beside.add(&strange, (place, place), true).unwrap(), Added::All);
         let batch = read_batch(batch).unwrap();

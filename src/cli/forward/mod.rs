@@ -7,6 +7,7 @@ mod nats;
 mod otlp;
 mod receive;
 mod report;
+mod ring_room;
 mod rings;
 
 pub(super) use receive::{ReceiveArgs, run as run_receive};

@@ -80,7 +80,7 @@ pub(in crate::cli) struct ReceiveArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events are missing, or messages were left out
+    /// Exit with code 16 if events are missing, messages were left out, or a ring of --rings was not made
     #[arg(long)]
     strict: bool,
 }
@@ -124,7 +124,12 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let mut not_recorded = None;
     let bar = spinner();
     let mut added = |batch: &CaptureFile| {
-        if let Some(Err(error)) = rings.borrow_mut().as_mut().map(|rings| rings.record(batch))
+        let Some(rings) = &mut *rings.borrow_mut() else { return };
+        let recorded = rings.record(batch);
+        for ring in rings.take_unsaid() {
+            bar.suspend(|| report_problem(false, &ring));
+        }
+        if let Err(error) = recorded
             && not_recorded.is_none()
         {
             bar.suspend(|| report_problem(true, &format!("{error:#}; the capture goes on")));
@@ -153,6 +158,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let result = receiver.run(&mut added, &mut progress);
     bar.finish_and_clear();
     rings.borrow_mut().iter_mut().for_each(LiveRings::record_all);
+    let without_room = rings.borrow().as_ref().map_or(0, LiveRings::count_without_room);
     let ReceiveSummary { state, stats, files, .. } = result.map_err(|error| match error.path() {
         Some(_) => anyhow::Error::new(error),
         None => {
@@ -182,6 +188,7 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             "refusals": state.refusals.iter().map(|refusal| json!({
                 "subject": refusal.subject, "why": refusal.why, "messages": refusal.messages,
             })).collect::<Vec<_>>(),
+            "rings_without_room": without_room,
             "bytes": state.bytes,
             "have_all_ended": state.have_all_ended,
         });
@@ -207,10 +214,16 @@ pub(in crate::cli) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
                 counted(state.refused, "message was", "messages were")
             );
         }
+        if without_room > 0 {
+            anstream::eprintln!(
+                "{WARNING}{} not made (--rings): there was no room; the capture has their events{WARNING:#}",
+                counted(without_room, "ring was", "rings were")
+            );
+        }
     }
     Ok(match not_recorded {
         Some(exit) => exit,
-        None if args.strict && (stats.lost() > 0 || state.refused > 0) => Exit::Lost,
+        None if args.strict && (stats.lost() > 0 || state.refused > 0 || without_room > 0) => Exit::Lost,
         None => Exit::Done,
     })
 }

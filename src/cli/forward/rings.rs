@@ -1,7 +1,9 @@
 //! Rings of this host, in which the events of others are live.
 
+use super::ring_room::RingRoom;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
+use eventring::__internals::layout::fit::Shifts;
 use eventring::__internals::tracing::ReplayedRecorder;
 use eventring::capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use eventring::reader::Descriptor;
@@ -10,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The sizes of the rings, as shifts: a million events, 128 MiB.
-const SHIFTS: (u32, u32) = (20, 27);
+/// The size of the rings: a million events, 128 MiB.
+const SHIFTS: Shifts = Shifts { descriptor: 20, payload: 27 };
 
 /// The shortest time after which records are recorded although no further batch has come.
 const IDLE_MIN: Duration = Duration::from_millis(300);
@@ -21,12 +23,21 @@ const IDLE_MAX: Duration = Duration::from_secs(10);
 /// The longest time for which records wait for those of a shard from which none come: its writer may be stalled.
 const WAIT_NANOS: u64 = 1_000_000_000;
 
+/// The most bytes of records that wait, of all rings together. Who sends a batch says what its records wait for, so
+/// they could wait without end.
+const WAITING_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
+/// The bytes of records that come before it is looked whether too many wait.
+const LOOK_BYTES: usize = WAITING_BYTES_MAX / 16;
+
 /// The identity of a ring of another host.
 type Identity = (String, String, u32, u64);
 
 /// Rings in a directory, one for each recorder of each host. All shards of a recorder are one ring.
 pub(super) struct LiveRings {
     directory: PathBuf,
+    room: RingRoom,
+    /// Messages about rings that were not made.
+    unsaid: Vec<String>,
     rings: HashMap<Identity, LiveRing>,
     /// Rings whose program was followed by another one under the same name.
     former: HashSet<Identity>,
@@ -34,6 +45,8 @@ pub(super) struct LiveRings {
     last: HashMap<Identity, LastRecord>,
     /// The ring that has a path: its host and name.
     paths: HashMap<PathBuf, (String, String)>,
+    /// Bytes of records that have come since it was looked whether too many wait.
+    bytes_since_look: usize,
 }
 
 /// The ring of a recorder.
@@ -41,6 +54,7 @@ struct LiveRing {
     recorder: ReplayedRecorder,
     /// Records that wait for those of other shards which may be older: they may come with the next batch.
     waiting: Vec<WaitingRecord>,
+    waiting_bytes: usize,
     /// The time at which the last batch came, and the time since the one before.
     came: Instant,
     pause: Duration,
@@ -52,6 +66,12 @@ struct WaitingRecord {
     payload: Vec<u8>,
 }
 
+impl WaitingRecord {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.payload.len()
+    }
+}
+
 /// The seqno of the last record of a ring, and the sort time.
 #[derive(Clone, Copy, Default)]
 struct LastRecord {
@@ -61,14 +81,21 @@ struct LastRecord {
 
 impl LiveRing {
     fn new(recorder: ReplayedRecorder) -> Self {
-        Self { recorder, waiting: Vec::new(), came: Instant::now(), pause: Duration::ZERO }
+        Self { recorder, waiting: Vec::new(), waiting_bytes: 0, came: Instant::now(), pause: Duration::ZERO }
+    }
+
+    fn wait(&mut self, record: WaitingRecord) {
+        self.waiting_bytes += record.bytes();
+        self.waiting.push(record);
     }
 
     /// Records what is older than a time. With `is_all`, records everything.
     fn record_waiting(&mut self, before_nanos: u64, is_all: bool) {
         self.waiting.sort_by_key(|record| record.sort_nanos);
         let count = self.waiting.partition_point(|record| is_all || record.sort_nanos < before_nanos);
-        for WaitingRecord { descriptor, payload, .. } in self.waiting.drain(..count) {
+        for record in self.waiting.drain(..count) {
+            self.waiting_bytes -= record.bytes();
+            let WaitingRecord { descriptor, payload, .. } = record;
             let (nanos, event_type, ext) =
                 (descriptor.record_epoch_nanos, descriptor.event_type, descriptor.content_ext);
             self.recorder.record(nanos, event_type, ext, &payload);
@@ -81,10 +108,13 @@ impl LiveRings {
         std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
         Ok(Self {
             directory: directory.to_path_buf(),
+            room: RingRoom::of(directory),
+            unsaid: Vec::new(),
             rings: HashMap::new(),
             former: HashSet::new(),
             last: HashMap::new(),
             paths: HashMap::new(),
+            bytes_since_look: 0,
         })
     }
 
@@ -96,8 +126,8 @@ impl LiveRings {
             if recorder_of(ring, index) == index && !self.former.contains(&identity(ring)) {
                 if !self.rings.contains_key(&identity(ring)) {
                     self.forget_former(ring);
-                    let made = LiveRing::new(self.make(ring)?);
-                    self.rings.insert(identity(ring), made);
+                    let Some(made) = self.make(ring)? else { continue };
+                    self.rings.insert(identity(ring), LiveRing::new(made));
                 }
                 if let Some(made) = self.rings.get_mut(&identity(ring)) {
                     made.recorder.learn(&batch.catalog(index as u32));
@@ -116,7 +146,13 @@ impl LiveRings {
             let sort_nanos = descriptor.record_epoch_nanos.max(last.sort_nanos);
             *last = LastRecord { seqno: descriptor.seqno, sort_nanos };
             if let Some(ring) = self.rings.get_mut(&identity(&rings[recorder_of(&rings[index], index)])) {
-                ring.waiting.push(WaitingRecord { sort_nanos, descriptor, payload });
+                let record = WaitingRecord { sort_nanos, descriptor, payload };
+                self.bytes_since_look += record.bytes();
+                ring.wait(record);
+            }
+            if self.bytes_since_look > LOOK_BYTES {
+                self.bytes_since_look = 0;
+                self.record_what_is_too_much();
             }
         }
         let Some(end) = batch.end() else { return Ok(()) };
@@ -145,6 +181,15 @@ impl LiveRings {
         }
     }
 
+    /// Records what waits for the rings with the most waiting bytes, as long as too many bytes wait.
+    fn record_what_is_too_much(&mut self) {
+        while self.rings.values().map(|ring| ring.waiting_bytes).sum::<usize>() > WAITING_BYTES_MAX
+            && let Some(ring) = self.rings.values_mut().max_by_key(|ring| ring.waiting_bytes)
+        {
+            ring.record_waiting(0, true);
+        }
+    }
+
     /// Records everything that has come.
     pub(super) fn record_all(&mut self) {
         self.rings.values_mut().for_each(|ring| ring.record_waiting(0, true));
@@ -162,15 +207,34 @@ impl LiveRings {
         }
     }
 
-    fn make(&mut self, ring: &CapturedRing) -> anyhow::Result<ReplayedRecorder> {
+    /// Returns the messages about rings that were not made since the last call.
+    pub(super) fn take_unsaid(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unsaid)
+    }
+
+    /// Returns the number of rings that were not made, because there was no room.
+    pub(super) fn count_without_room(&self) -> u64 {
+        self.room.count_without()
+    }
+
+    /// Makes a ring. Returns `None` if there is no room.
+    fn make(&mut self, ring: &CapturedRing) -> anyhow::Result<Option<ReplayedRecorder>> {
         let description = ContentDescription::new(ring.content_type, ring.content_name.clone())
             .schema_hash(ring.schema_hash)
             .schema_text(ring.schema_text.clone());
         let path = self.path_of(&file_name(&ring.host, &ring.name), ring);
+        if !self.room.take(&path, ring_bytes(ring.is_perf())) {
+            self.unsaid.extend(self.room.note_without(&ring.host, &ring.name));
+            return Ok(None);
+        }
         // Who receives a stream to its end wants to read the rings afterwards.
-        let builder =
-            Recorder::builder(description).config(&path).shifts(SHIFTS.0, SHIFTS.1).prefault(false).keep(true);
-        ReplayedRecorder::new(builder, ring.is_perf()).map_err(|error| {
+        let builder = Recorder::builder(description)
+            .config(&path)
+            .shifts(SHIFTS.descriptor, SHIFTS.payload)
+            .prefault(false)
+            .keep(true);
+        let made = ReplayedRecorder::new(builder, ring.is_perf());
+        made.map(Some).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into()
         })
     }
@@ -186,6 +250,11 @@ impl LiveRings {
         self.paths.insert(path.clone(), owner);
         path
     }
+}
+
+/// Returns the size of a ring, in bytes.
+fn ring_bytes(is_perf: bool) -> u64 {
+    SHIFTS.ring_bytes(if is_perf { 1 << ReplayedRecorder::CONTEXT_SHIFT } else { 0 })
 }
 
 /// Returns the name of the file of a ring. The names come from the stream, and are not trusted: they may be paths,
@@ -215,6 +284,44 @@ fn recorder_of(ring: &CapturedRing, index: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eventring::capture::{CaptureOptions, capture};
+    use std::ops::ControlFlow;
+
+    /// Makes a ring with so many records of 1,000 bytes whose time has not come, and returns a capture of it.
+    fn of_the_future(directory: &Path, name: &str, records: usize) -> CaptureFile {
+        let path = directory.join(name);
+        let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path.to_str().unwrap());
+        let recorder = ReplayedRecorder::new(builder.shifts(15, 24).prefault(false), false).unwrap();
+        (0..records).for_each(|_| recorder.record(u64::MAX / 2, 7, [0; 4], &[0; 1000]));
+        let (file, options) = (path.with_extension("evc"), CaptureOptions::new());
+        capture(&[path], &file, &options, &mut |_| ControlFlow::Break(())).unwrap();
+        CaptureFile::open(&file).unwrap()
+    }
+
+    #[test]
+    fn records_that_wait_without_end_are_bounded_and_those_of_other_rings_wait_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut rings = LiveRings::in_directory(&directory.path().join("live")).unwrap();
+        let (few, many) = (of_the_future(directory.path(), "few", 3), of_the_future(directory.path(), "many", 5000));
+        rings.record(&few).unwrap();
+        rings.record(&many).unwrap();
+        let waiting = |of: &CaptureFile| rings.rings[&identity(&of.rings()[0])].waiting.len();
+        assert!(waiting(&few) == 3 && (1..1500).contains(&waiting(&many)), "{} {}", waiting(&few), waiting(&many));
+        rings.record_all();
+        assert!(rings.rings.values().all(|ring| ring.waiting.is_empty() && ring.waiting_bytes == 0));
+    }
+
+    #[test]
+    fn the_room_that_is_counted_is_that_which_a_ring_takes() {
+        let directory = tempfile::tempdir().unwrap();
+        for is_perf in [false, true] {
+            let path = directory.path().join(format!("{is_perf}"));
+            let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path.to_str().unwrap());
+            let builder = builder.shifts(SHIFTS.descriptor, SHIFTS.payload).prefault(false);
+            let _recorder = ReplayedRecorder::new(builder, is_perf).unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), ring_bytes(is_perf));
+        }
+    }
 
     #[test]
     fn names_of_the_stream_become_names_of_files_that_a_directory_can_have() {

@@ -120,7 +120,7 @@ pub(crate) use process::process_number;
 pub(crate) use process::same_pid;
 #[cfg(feature = "server")]
 pub(crate) use removed_at_exit::RemovedAtExit;
-pub(crate) use room::free_bytes;
+pub use room::free_bytes;
 pub use stale::StaleFile;
 pub(crate) use system::*;
 #[cfg(feature = "tracing")]

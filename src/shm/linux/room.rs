@@ -109,7 +109,7 @@ impl Room {
 
 /// Returns how many bytes a new ring at `path` can take, with its shards, or a ring in anonymous memory if there is no
 /// path. The files of dead writers that it replaces count as free. Returns `None` if this is not known.
-pub(crate) fn free_bytes(path: Option<&Path>) -> Option<u64> {
+pub fn free_bytes(path: Option<&Path>) -> Option<u64> {
     let Some(path) = path else { return memory::available_bytes() };
     let directory = path.ancestors().skip(1).find_map(|directory| {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
