@@ -7,7 +7,6 @@ use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::{emulate_default_handler, exit};
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +21,7 @@ const HANG_TIME: Duration = Duration::from_secs(1);
 pub(super) struct Interrupt {
     asked: Receiver<i32>,
     /// The number of signals that were noticed.
-    noticed: Arc<AtomicUsize>,
+    noticed: Arc<Mutex<usize>>,
 }
 
 impl Interrupt {
@@ -42,17 +41,20 @@ impl Interrupt {
     pub(super) fn listen_to_all(signals: &[i32], signals_max: usize) -> anyhow::Result<Self> {
         let mut signals = Signals::new(signals).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let (tell, asked) = channel();
-        let noticed = Arc::new(AtomicUsize::new(0));
+        let noticed = Arc::new(Mutex::new(0));
         let seen = Arc::clone(&noticed);
         std::thread::spawn(move || {
-            let mut last: Option<Instant> = None;
+            let mut first_unnoticed: Option<Instant> = None;
             for (count, signal) in signals.forever().enumerate() {
-                let hangs = seen.load(Relaxed) < count && last.is_some_and(|last| last.elapsed() >= HANG_TIME);
+                let has_noticed = *seen.lock().unwrap_or_else(PoisonError::into_inner) >= count;
+                let hangs = !has_noticed && first_unnoticed.is_some_and(|first| first.elapsed() >= HANG_TIME);
                 if count >= signals_max || hangs || tell.send(signal).is_err() {
                     // What runs at a usual exit may wait for a lock of the thread that hangs.
                     exit(INTERRUPTED);
                 }
-                last = Some(Instant::now());
+                if has_noticed {
+                    first_unnoticed = Some(Instant::now());
+                }
             }
         });
         Ok(Self { asked, noticed })
@@ -66,7 +68,7 @@ impl Interrupt {
     /// Returns the next signal that has come.
     pub(super) fn next(&self) -> Option<i32> {
         let signal = self.asked.try_recv().ok()?;
-        self.noticed.fetch_add(1, Relaxed);
+        *self.noticed.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Some(signal)
     }
 }
