@@ -172,7 +172,7 @@ pub mod __internals {
     /// Live control.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub mod control {
-        pub use crate::control::{check_wish, decode_messages};
+        pub use crate::control::{SharedPatience, check_wish, decode_messages};
     }
     /// Batches of events that leave their host.
     #[cfg(feature = "forward")]

@@ -84,8 +84,8 @@ fn shown(address: &str) -> String {
     }
 }
 
-/// Returns the text without the passwords, tokens and queries of the addresses in `arguments`, wherever it repeats
-/// them.
+/// Returns the text without keys, and without the passwords, tokens and queries of the addresses in `arguments`,
+/// wherever it repeats them.
 pub fn without_secrets_of<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, text: &str) -> String {
     let mut addresses = Vec::new();
     for argument in arguments {
@@ -100,7 +100,41 @@ pub fn without_secrets_of<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>,
     for (part, shown) in addresses.iter().filter_map(|address| secret_part(address)) {
         text = text.replace(&part, &shown);
     }
-    text
+    without_keys(&text)
+}
+
+/// Returns the text without PEM blocks, seeds of NKeys and JSON web tokens. Users give them in place of the files that
+/// have them.
+fn without_keys(text: &str) -> String {
+    const SEED_LENGTH_MIN: usize = 52;
+    let is_base32 = |c: char| matches!(c, 'A'..='Z' | '2'..='7');
+    let seed_in = |run: &str| run.find('S').filter(|at| run.len() - at >= SEED_LENGTH_MIN);
+    let is_token_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let token_in = |run: &str| run.find("eyJ").filter(|at| run[*at..].contains(".eyJ"));
+    let text = without_runs(&without_pem(text), is_token_part, token_in);
+    without_runs(&text, is_base32, seed_in)
+}
+
+/// Returns the text without what lies between the first begin of a PEM block and the end of the last one.
+fn without_pem(text: &str) -> String {
+    let Some((before, block)) = text.split_once("-----BEGIN ") else { return text.to_owned() };
+    let end = block.rsplit_once("-----END ").and_then(|(_, end)| end.split_once("-----"));
+    let after = end.map_or("", |(_, after)| after.trim_start_matches('-'));
+    format!("{before}…{after}")
+}
+
+/// Replaces the ends of runs of such characters, from where `secret_in` finds a secret in a run.
+fn without_runs(text: &str, is_part: impl Fn(char) -> bool, secret_in: impl Fn(&str) -> Option<usize>) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(begin) = rest.find(&is_part) {
+        let end = rest[begin..].find(|c| !is_part(c)).map_or(rest.len(), |length| begin + length);
+        match secret_in(&rest[begin..end]) {
+            Some(secret) => out.extend([&rest[..begin + secret], "…"]),
+            None => out.push_str(&rest[..end]),
+        }
+        rest = &rest[end..];
+    }
+    out + rest
 }
 
 /// Adds the addresses in an argument that have a secret.
@@ -172,5 +206,20 @@ mod tests {
         let text = "'nats://u:P W@a' nats://PW@b curl -d x https://u:PW@c/ -s u:PW@d my@file";
         let shown = without_secrets_of(arguments, text);
         assert_eq!(shown, "'nats://…@a' nats://PW@b curl -d x https://…@c/ -s …@d my@file".replace("PW@b", "…@b"));
+    }
+
+    #[test]
+    fn a_text_that_repeats_a_key_has_nothing_of_it() {
+        let (seed, token) = (format!("SU{}", "A7".repeat(28)), format!("eyJ0{}.eyJ1_-.x", "a".repeat(20)));
+        let pem = "-----BEGIN PRIVATE KEY-----\nS3CRET\n------END PRIVATE KEY------\n";
+        for (text, shown) in [
+            (format!("--nkey={seed}: none"), "--nkey=…: none"),
+            (format!("\u{1b}[33m{token}\u{1b}[0m and {token}"), "\u{1b}[33m…\u{1b}[0m and …"),
+            (format!("'{pem}{token}{pem}': none"), "'…\n': none"),
+            ("'-----BEGIN PRIVATE KEY-----\nS3CRET".to_owned(), "'…"),
+            ("SHOP.evc keyJournal.of-the_day … -----END x".to_owned(), "SHOP.evc keyJournal.of-the_day … -----END x"),
+        ] {
+            assert_eq!(without_secrets_of([text.as_str()], &text), shown);
+        }
     }
 }

@@ -8,11 +8,13 @@ mod triggers;
 
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::{Live, argument, directory, place, run};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead as _, Read as _};
+use std::io::{BufRead as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::path::Path;
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 use tracing::info_span;
 use triggers::{count, manifest_path, wait_for};
 
@@ -171,6 +173,92 @@ fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wa
     let result: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(count(&result["commands"], "left_out"), 1, "{result:#}");
     assert!(problems(&result)[0].contains("still runs, and is not waited for"), "{result:#}");
+}
+
+/// Returns the writing end of a pipe that is full, and the reading end, which nobody reads.
+fn full_pipe() -> (PipeWriter, PipeReader) {
+    let (reading, mut writing) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&writing).unwrap();
+    fcntl_setfl(&writing, flags | OFlags::NONBLOCK).unwrap();
+    while writing.write(&[b'x'; 4096]).is_ok() {}
+    fcntl_setfl(&writing, flags).unwrap();
+    (writing, reading)
+}
+
+fn ended_within(child: &mut Child, patience: Duration) -> Option<i32> {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return status.code(),
+            None if begin.elapsed() > patience => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("it does not end");
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
+    // The second watch shows nothing before its report, and the third one's error comes after it.
+    let cases: [(&[&str], Option<i32>); 3] = [
+        (&["--on", "event=TRIGGER", "--after", "0", "--exec", "true", "--json"], Some(0)),
+        (&["--on", "span=never"], Some(0)),
+        (&["--on", "span=never", "--wait", "--json", "never-made"], Some(3)),
+    ];
+    for (options, code) in cases {
+        let directory = directory();
+        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+        let recorder = recorder(&ring);
+        let (stderr, _unread) = full_pipe();
+        let words = ["capture", argument(&ring), "-d", "2s", "-o", argument(&names)];
+        let mut command = program::program(&[&words[..], options].concat());
+        command.env("EVENTRING_DIR", directory.path()).stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().unwrap();
+        for _ in 0..100 {
+            recorder.trigger("now");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(ended_within(&mut child, Duration::from_secs(20)), code, "{options:?}");
+        let mut out = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        if options.contains(&"--json") {
+            let result: Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(count(&result, "fired") > 0, place(&directory, "1.evc").exists(), "{result:#}");
+        }
+        assert_eq!(place(&directory, "1.evc").exists(), options.contains(&"event=TRIGGER"));
+    }
+}
+
+#[test]
+fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let _recorder = recorder(&ring);
+    let (ring, file, missing) = (argument(&ring), argument(&file), place(&directory, "missing"));
+    let missing = argument(&missing);
+    for arguments in [
+        &["watch", ring][..],
+        &["watch", missing, "--wait"],
+        &["capture", ring, "-o", file],
+        &["capture", missing, "--wait", "-o", file],
+        &["capture", missing, "--wait", "--on", "event=TRIGGER", "-o", file],
+        &["forward", ring, "--to", directory.path().to_str().unwrap()],
+    ] {
+        let (stderr, _unread) = full_pipe();
+        let mut child = program::program(arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        // The notice of what is awaited comes after a second.
+        std::thread::sleep(Duration::from_millis(1500));
+        for _ in 0..2 {
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+        // A command that does not listen to the signal is ended by the first one.
+        let code = ended_within(&mut child, Duration::from_secs(5));
+        assert!(matches!(code, None | Some(130)), "{arguments:?}: {code:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The places of servers: paths that are taken by something else, that other users cannot reach, or where a process is
-//! stopped.
+//! stopped, or never answers.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -9,6 +9,8 @@ mod users;
 use child::Talk;
 use eventring::control::{ControlErrorKind, Process, Server, ServerAddress, environment_error};
 use eventring::recorder::{ContentDescription, Recorder};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
@@ -236,4 +238,53 @@ fn a_socket_is_made_only_where_a_ring_would_be_made() {
     }
     let kind = Process::connect(&ServerAddress::Path(rings.join("none"))).unwrap_err().kind();
     assert_eq!(kind, ControlErrorKind::NoServer);
+}
+
+/// Makes sockets at which nobody answers, as those of programs that are stopped.
+fn silent_sockets(directory: &Path, count: u32) -> Vec<OwnedFd> {
+    let socket = |number| {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let path = directory.join(format!("{}-0000000{number:02}.sock", 100_000 + number));
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&socket, 8).unwrap();
+        socket
+    };
+    (0..count).map(socket).collect()
+}
+
+#[test]
+fn many_servers_that_do_not_answer_are_told_and_delay_no_command_for_long() {
+    let directory = program::directory();
+    let _silent = silent_sockets(directory.path(), 30);
+    let run = |arguments: &[&str]| {
+        let mut command = program::program(arguments);
+        command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
+        let begin = Instant::now();
+        let run = program::finish(command);
+        // With the whole patience for each of them, these commands take 9 to 31 seconds.
+        assert!(begin.elapsed() < Duration::from_secs(7), "{arguments:?}: {:?}", begin.elapsed());
+        run
+    };
+    let list = run(&["list"]);
+    assert_eq!(list.err.matches("does not answer").count(), 30, "{list:?}");
+    let watch = run(&["watch", "--process", "nothere"]);
+    assert!(watch.err.contains("does not answer") && watch.code == Some(1), "{watch:?}");
+    let named = watch.err.matches(".sock").count();
+    assert!(named == 21 && watch.err.contains("and 9 more"), "{named}: {watch:?}");
+    assert_eq!(run(&["clean", "--dry-run"]).code, Some(0));
+    assert!(directory.path().join("100000-000000000.sock").exists());
+}
+
+#[test]
+fn a_capture_waits_for_the_first_answer_of_a_server_no_longer_than_its_duration() {
+    let directory = program::directory();
+    let _silent = silent_sockets(directory.path(), 1);
+    let socket = directory.path().join("100000-000000000.sock");
+    let socket = socket.to_str().unwrap();
+    for options in [&["-d", "1s"][..], &["-d", "1s", "--on", "event=TRIGGER"], &["-d", "1s", "--wait"]] {
+        let begin = Instant::now();
+        let capture = program::run(&[&["capture", socket, "-o", "/dev/null"][..], options].concat());
+        assert!(capture.code == Some(1) && capture.err.contains("does not answer"), "{capture:?}");
+        assert!(begin.elapsed() < Duration::from_secs(3), "{options:?}: {:?}", begin.elapsed());
+    }
 }

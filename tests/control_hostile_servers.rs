@@ -224,7 +224,9 @@ fn answers_without_an_end_are_given_up() {
         &["capture", &server.address, "-d", "1s"],
         &["disable", &server.address, "info"],
     ] {
-        assert_ends_with(&run_in(directory.path(), arguments), "the server's answer has no end");
+        let run = run_in(directory.path(), arguments);
+        assert_ends_with(&run, "the server's answer has no end");
+        assert_eq!(run.code, Some(1), "this is no other version: {run:?}");
     }
 }
 
@@ -341,6 +343,11 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     // All imports would take 20 seconds.
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert!(list.code == Some(0) && !list.out.contains('\u{1b}') && !list.err.contains('\u{1b}'), "{list:?}");
+    // Those that are not opened in time are made, and others are captured.
+    let capture = run_in(directory.path(), &["capture", &server.address, "--wait", "-d", "1s", "-o", "waits.evc"]);
+    let told = capture.err.lines().find(|line| line.contains("not opened in time")).unwrap_or_default();
+    assert!(capture.code == Some(0) && told.contains(" more"), "{capture:?}");
+    assert_eq!(told.matches(".sock/").count(), 20, "{told}");
     for slowness in [true, false] {
         is_slow.store(slowness, Ordering::Relaxed);
         let start = Instant::now();

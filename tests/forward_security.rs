@@ -129,3 +129,38 @@ fn no_message_has_a_password_or_key_of_an_address() {
         }
     }
 }
+
+#[test]
+fn a_key_in_place_of_its_file_is_not_shown_and_nothing_of_the_environment_is() {
+    let dir = program::directory();
+    let ring = ring(dir.path());
+    let read = |name: &str| std::fs::read_to_string(key(name)).unwrap();
+    let (creds, nkey) = (read("user.creds"), read("user.nk").trim().to_owned());
+    let nkey_option = format!("--nkey={nkey}");
+    let pem = "-----BEGIN PRIVATE KEY-----\nS3CRET\n-----END PRIVATE KEY-----\n";
+    let forward = ["forward", &ring, "--to", "nats://127.0.0.1:1", "--stream", "S"];
+    let with = |options: &[&'static str]| [&forward[..], options].concat();
+    let no_env = ("NATS_X", "");
+    let cases: Vec<(Vec<&str>, (&str, &str))> = vec![
+        ([&forward[..], &["--nkey", &nkey]].concat(), no_env),
+        ([&forward[..], &[&nkey_option]].concat(), no_env),
+        ([&forward[..], &["--creds", &creds]].concat(), no_env),
+        (with(&["--tls-ca", pem]), no_env),
+        (with(&["--creds", "S3CRET\nS3CRET"]), no_env),
+        (vec!["forward", &ring, "--nkay", &nkey], no_env),
+        (vec!["list", &creds], no_env),
+        (with(&[]), ("NATS_CREDS", &creds)),
+        (with(&[]), ("NATS_CREDS", &nkey)),
+        (with(&[]), ("NATS_CREDS", "nats://u:S3CRET@x")),
+        (vec!["view", program::KEPT], ("EVENTRING_UI", "https://u:S3CRET@x/")),
+    ];
+    let secrets = ["S3CRET", &nkey, "eyJ", &nkey[20..]];
+    for (arguments, (name, value)) in cases {
+        let mut command = program::program(&arguments);
+        command.env(name, value);
+        let ended = program::finish(command);
+        let said = format!("{}{}", ended.out, ended.err);
+        assert!(!said.is_empty(), "{arguments:?}");
+        assert!(!secrets.iter().any(|secret| said.contains(secret)), "{name} {arguments:?}: {said}");
+    }
+}

@@ -167,7 +167,6 @@ fn of_control(kind: eventring::control::ControlErrorKind) -> Option<Exit> {
         Kind::NoServer | Kind::NotFound | Kind::Gone => Exit::NotFound,
         Kind::PermissionDenied => Exit::PermissionDenied,
         Kind::BadDirective => Exit::Usage,
-        Kind::BadMessage => Exit::WrongVersion,
         Kind::Exists => Exit::Exists,
         Kind::Io => return None,
         _ => Exit::Failed,

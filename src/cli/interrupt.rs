@@ -4,19 +4,24 @@
 use super::exit::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
-use signal_hook::low_level::emulate_default_handler;
+use signal_hook::low_level::{emulate_default_handler, exit};
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The exit status that shells give to a child that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
+/// The time after which the program hangs if it has not noticed a signal. It may write to a pipe that nobody reads.
+const HANG_TIME: Duration = Duration::from_secs(1);
 
 /// Listener for the signals that end the program.
 pub(super) struct Interrupt {
     asked: Receiver<i32>,
+    /// The number of signals that were noticed.
+    noticed: Arc<Mutex<usize>>,
 }
 
 impl Interrupt {
@@ -26,7 +31,8 @@ impl Interrupt {
     }
 
     /// Starts to listen for the signals. From here on, this number of signals do not end the process by themselves: a
-    /// command may have more than one step to its end. The next signal ends the process immediately.
+    /// command may have more than one step to its end. The next signal ends the process immediately, and so does each
+    /// signal after one that was not noticed for a while.
     pub(super) fn listen_to(signals_max: usize) -> anyhow::Result<Self> {
         Self::listen_to_all(&[SIGINT, SIGTERM], signals_max)
     }
@@ -35,14 +41,23 @@ impl Interrupt {
     pub(super) fn listen_to_all(signals: &[i32], signals_max: usize) -> anyhow::Result<Self> {
         let mut signals = Signals::new(signals).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let (tell, asked) = channel();
+        let noticed = Arc::new(Mutex::new(0));
+        let seen = Arc::clone(&noticed);
         std::thread::spawn(move || {
+            let mut first_unnoticed: Option<Instant> = None;
             for (count, signal) in signals.forever().enumerate() {
-                if count >= signals_max || tell.send(signal).is_err() {
-                    std::process::exit(INTERRUPTED);
+                let has_noticed = *seen.lock().unwrap_or_else(PoisonError::into_inner) >= count;
+                let hangs = !has_noticed && first_unnoticed.is_some_and(|first| first.elapsed() >= HANG_TIME);
+                if count >= signals_max || hangs || tell.send(signal).is_err() {
+                    // What runs at a usual exit may wait for a lock of the thread that hangs.
+                    exit(INTERRUPTED);
+                }
+                if has_noticed {
+                    first_unnoticed = Some(Instant::now());
                 }
             }
         });
-        Ok(Self { asked })
+        Ok(Self { asked, noticed })
     }
 
     /// Returns true if a signal has come since the last call.
@@ -52,7 +67,9 @@ impl Interrupt {
 
     /// Returns the next signal that has come.
     pub(super) fn next(&self) -> Option<i32> {
-        self.asked.try_recv().ok()
+        let signal = self.asked.try_recv().ok()?;
+        *self.noticed.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Some(signal)
     }
 }
 

@@ -115,10 +115,12 @@ fn report_usage(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Returns a message without the passwords and keys of addresses in this program's arguments.
+/// Returns a message without keys, and without the passwords of addresses in this program's arguments and environment.
 fn without_secrets(message: &str) -> String {
-    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    without_secrets_of(arguments, message)
+    let is_ours = |name: &str| ["NATS_", "EVENTRING_", "OTEL_"].iter().any(|prefix| name.starts_with(prefix));
+    let environment = std::env::vars_os().filter(|(name, _)| is_ours(&name.to_string_lossy())).map(|(_, value)| value);
+    let given = std::env::args_os().skip(1).chain(environment);
+    without_secrets_of(given.map(|text| text.to_string_lossy().into_owned()), message)
 }
 
 /// Runs the program.

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The pause between two looks for a program that is not there yet.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(20);
+/// The time that a server has for an answer in a command that ends sooner.
+const PATIENCE_MIN: Duration = Duration::from_millis(300);
 /// The largest number of rings of one program. A program that claims to have more is hostile.
 const RINGS_MAX: usize = 4096;
 /// The time after which paths are no longer checked. The rings are then named by their server.
@@ -36,7 +38,7 @@ impl ProcessArgs {
     pub(super) fn rings(&self, names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let mut rings = expand(names)?;
         for name in &self.processes {
-            rings.extend(rings_of(&find(name)?, None)?);
+            rings.extend(rings_of(&find(name, None)?, None)?);
         }
         if rings.is_empty() {
             return Err(nothing_to_read().into());
@@ -45,9 +47,15 @@ impl ProcessArgs {
     }
 
     /// Returns the names of rings, and the programs of which all rings are read. With `waits`, the programs need not be
-    /// there yet.
-    pub(super) fn followed(&self, names: &[PathBuf], waits: bool) -> anyhow::Result<(Vec<PathBuf>, FollowedPrograms)> {
-        let mut programs = FollowedPrograms::default();
+    /// there yet. A command that ends after a time gives each server no longer than this for an answer.
+    pub(super) fn followed(
+        &self,
+        names: &[PathBuf],
+        waits: bool,
+        time: Option<Duration>,
+    ) -> anyhow::Result<(Vec<PathBuf>, FollowedPrograms)> {
+        let patience = time.map(|time| time.max(PATIENCE_MIN));
+        let mut programs = FollowedPrograms { patience, ..FollowedPrograms::default() };
         let is_program = |name: &&PathBuf| name.to_str().is_some_and(Process::is_named_by);
         let (processes, rings): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(is_program);
         programs.patterns = FollowedPatterns::of(names);
@@ -168,7 +176,7 @@ pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for name in names {
         match name.to_str().filter(|text| Process::is_named_by(text)) {
             None if patterns::is_pattern(name) => rings.extend(patterns::rings(name)?),
-            Some(text) => match find(text) {
+            Some(text) => match find(text, None) {
                 Ok(found) => rings.extend(rings_of(&found, Some(text))?),
                 // A program without a server can be read if the files of its rings were removed.
                 Err(error) => match held::rings_of(text) {
@@ -183,8 +191,11 @@ pub(super) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Connects to the processes that a name means. Warns of those of other users.
-pub(super) fn find(name: &str) -> Result<Vec<Process>, ControlError> {
-    let found = Process::find(name)?;
+pub(super) fn find(name: &str, patience: Option<Duration>) -> Result<Vec<Process>, ControlError> {
+    let found = match patience {
+        Some(patience) => Process::find_timeout(name, patience),
+        None => Process::find(name),
+    }?;
     for process in found.iter().filter(|process| process.is_stranger()) {
         super::advice::warn_of_stranger(&process.address().to_string(), &process.in_words());
     }
@@ -255,6 +266,8 @@ pub(super) struct FollowedPrograms {
     /// Names of programs that are not there yet.
     awaited: Vec<String>,
     followed: Vec<FollowedProgram>,
+    /// The longest time that each server has for an answer, if the command ends after a time.
+    patience: Option<Duration>,
 }
 
 struct FollowedProgram {
@@ -268,6 +281,11 @@ impl FollowedPrograms {
     /// Returns the names of programs that are not there yet, and the patterns that no ring has fitted yet.
     pub(super) fn awaited(&self) -> Vec<String> {
         self.awaited.iter().cloned().chain(self.patterns.awaited()).collect()
+    }
+
+    /// Returns the longest time that each server has for an answer, if the command ends after a time.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.patience
     }
 
     /// Returns true if a program may make more rings.
@@ -311,7 +329,7 @@ impl FollowedPrograms {
     /// Follows all programs of this name.
     fn add(&mut self, name: &str) -> Result<(), ControlError> {
         let as_written = Process::is_named_by(name).then(|| name.to_owned());
-        for process in find(name)? {
+        for process in find(name, self.patience)? {
             process.follow()?;
             self.followed.push(FollowedProgram { process, as_written: as_written.clone(), known: HashSet::new() });
         }

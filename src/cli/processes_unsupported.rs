@@ -4,6 +4,7 @@ use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
 use eventring::reader::ReaderError;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// No options: there are no servers on this system.
 #[derive(clap::Args)]
@@ -30,7 +31,12 @@ impl ProcessArgs {
     }
 
     /// Returns the names of the rings.
-    pub(super) fn followed(&self, names: &[PathBuf], _: bool) -> anyhow::Result<(Vec<PathBuf>, FollowedPrograms)> {
+    pub(super) fn followed(
+        &self,
+        names: &[PathBuf],
+        _: bool,
+        _: Option<Duration>,
+    ) -> anyhow::Result<(Vec<PathBuf>, FollowedPrograms)> {
         Ok((self.rings(names)?, FollowedPrograms))
     }
 
@@ -78,6 +84,11 @@ impl FollowedPrograms {
     /// Returns no names.
     pub(super) fn awaited(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Returns nothing.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        None
     }
 
     /// Returns false.

@@ -1,6 +1,7 @@
 //! The servers of running programs, as `eventring list` shows them.
 
 use super::processes::FileNumbers;
+use eventring::__internals::control::SharedPatience;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,8 @@ use std::time::Duration;
 
 /// The time that each server has for its answers. It is short, because a stopped process does not answer at all.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// The same for a socket that may be dead. Nobody answers at a dead one, so only the connection counts.
+const DEAD_SOCKET_PATIENCE: Duration = Duration::from_millis(10);
 
 /// A server that answers this user.
 pub(super) struct ListedServer {
@@ -27,16 +30,17 @@ pub(super) struct SilentServer {
 /// Returns the servers whose sockets lie in these directories: those that answer, and those that do not.
 pub(super) fn in_directories(directories: &[PathBuf]) -> (Vec<ListedServer>, Vec<SilentServer>) {
     let addresses = directories.iter().flat_map(|directory| ServerAddress::in_ring_directory(directory));
-    let serving = |address: &ServerAddress| {
-        let process = Process::connect_timeout(address, PATIENCE)?;
+    let serving = |address: &ServerAddress, patience: Duration| {
+        let process = Process::connect_timeout(address, patience)?;
         let (files, effective) = (process.files()?, process.state()?.effective);
         let with_paths = files.iter().filter(|file| file.path().is_some() && !file.is_further_shard());
         let with_paths = with_paths.filter_map(|file| FileNumbers::of_served(&process, file)).collect();
         Ok::<_, ControlError>(ListedServer { process, files, with_paths, effective })
     };
     let (mut listed, mut silent) = (Vec::new(), Vec::new());
+    let mut patience = SharedPatience::new(PATIENCE);
     for address in addresses {
-        match serving(&address) {
+        match patience.ask(|patience| serving(&address, patience)) {
             Ok(server) => listed.push(server),
             Err(error) if error.kind() == ControlErrorKind::NoAnswer => silent.push(SilentServer { address }),
             Err(_) => {}
@@ -81,7 +85,8 @@ pub(super) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     is_socket
         && address.pid_hint().is_some()
-        && Process::connect_timeout(&address, PATIENCE).is_err_and(|error| error.kind() == ControlErrorKind::NoServer)
+        && Process::connect_timeout(&address, DEAD_SOCKET_PATIENCE)
+            .is_err_and(|error| error.kind() == ControlErrorKind::NoServer)
 }
 
 impl ListedServer {

@@ -30,15 +30,23 @@ impl Silence {
     /// Prints `notice` on stderr if no event has come for a second. In the same silence, a later notice is printed
     /// only if it differs from the one before.
     pub(super) fn say(&mut self, notice: impl FnOnce() -> String) {
+        if let Some(line) = self.line(notice) {
+            anstream::eprintln!("{line}");
+        }
+    }
+
+    /// Returns the line that [`Self::say`] prints, if it prints one.
+    pub(super) fn line(&mut self, notice: impl FnOnce() -> String) -> Option<String> {
         let now = Instant::now();
         if self.is_quiet || now.duration_since(*self.since.get_or_insert(now)) < DELAY {
-            return;
+            return None;
         }
         let notice = notice();
         if notice.is_empty() || notice == self.last_notice {
-            return;
+            return None;
         }
-        anstream::eprintln!("{DIM}── {notice} ──{DIM:#}");
+        let line = format!("{DIM}── {notice} ──{DIM:#}");
         self.last_notice = notice;
+        Some(line)
     }
 }

@@ -9,11 +9,42 @@ use crate::shm;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The time that each server has for its answer while one of them is looked for by name. It is short, because servers
 /// that are not meant may be stopped.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+/// The time for which servers that are asked one after the other may be late together.
+const LATE_MAX: Duration = Duration::from_secs(2);
+/// The time that each further server has. A server that is well answers in less than a millisecond.
+const SHORT_PATIENCE: Duration = Duration::from_millis(10);
+/// The largest number of further servers that an error names.
+const NAMED_MAX: usize = 20;
+
+/// The patience with servers that are asked one after the other, so that many which do not answer delay a command not
+/// much longer than one of them.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct SharedPatience {
+    each: Duration,
+    late: Duration,
+}
+
+impl SharedPatience {
+    /// Gives each server this time, as long as few of them use it.
+    #[must_use]
+    pub fn new(each: Duration) -> Self {
+        Self { each, late: Duration::ZERO }
+    }
+
+    /// Asks a server. `ask` gets the time that the server has for an answer.
+    pub fn ask<R>(&mut self, ask: impl FnOnce(Duration) -> R) -> R {
+        let begin = Instant::now();
+        let answer = ask(if self.late < LATE_MAX { self.each } else { self.each.min(SHORT_PATIENCE) });
+        self.late += begin.elapsed().saturating_sub(SHORT_PATIENCE);
+        answer
+    }
+}
 
 /// Returns the error of a ring directory in which this user may not look for servers, if there is one.
 fn closed_directory() -> Option<ControlError> {
@@ -49,11 +80,19 @@ impl Process {
     /// Returns an error if there is no such process, if it refuses this process, or if it does not answer. Returns an
     /// error, too, if the only processes that may be meant do not answer, or if this user may not look for them.
     pub fn find(name: &str) -> Result<Vec<Self>, ControlError> {
+        Self::find_timeout(name, ANSWER_PATIENCE)
+    }
+
+    /// Connects to the processes that `name` means, as [`Self::find`] does. Each has at most the time `timeout` for an
+    /// answer, now and later, and no more than 5 seconds.
+    #[doc(hidden)]
+    pub fn find_timeout(name: &str, timeout: Duration) -> Result<Vec<Self>, ControlError> {
+        let timeout = timeout.min(ANSWER_PATIENCE);
         if name.starts_with('@') || is_socket(name) || is_behind_a_closed_door(name) {
-            return Ok(vec![Self::connect(&ServerAddress::of(name))?]);
+            return Ok(vec![Self::connect_timeout(&ServerAddress::of(name), timeout)?]);
         }
         if let Some((process, _)) = name.rsplit_once('/').filter(|(process, _)| Self::is_named_by(process)) {
-            return Self::find(process);
+            return Self::find_timeout(process, timeout);
         }
         let pid = name.strip_prefix("pid:");
         let wanted = match pid.map(str::parse::<u32>) {
@@ -64,25 +103,29 @@ impl Process {
             Some(Ok(pid)) => Some(pid),
             None => None,
         };
-        let (mut found, mut refusal) = (Vec::new(), None);
-        let patience = if wanted.is_some() { ANSWER_PATIENCE } else { LOOK_PATIENCE };
+        let (mut found, mut refusals) = (Vec::new(), Refusals::default());
+        let mut patience = SharedPatience::new(if wanted.is_some() { timeout } else { timeout.min(LOOK_PATIENCE) });
         for address in addresses() {
             // The name of a socket has the id of the process, which spares connections to others.
             if wanted.is_some_and(|pid| address.pid_hint().is_some_and(|hint| hint != pid)) {
                 continue;
             }
-            match Self::connect_timeout(&address, patience) {
-                Ok(process) if is_meant(&process, name, wanted) => {
-                    process.set_patience(ANSWER_PATIENCE);
+            let asked = patience.ask(|patience| {
+                let process = Self::connect_timeout(&address, patience)?;
+                Ok::<_, ControlError>(is_meant(&process, name, wanted).then_some(process))
+            });
+            match asked {
+                Ok(Some(process)) => {
+                    process.set_patience(timeout);
                     found.push(process);
                 }
-                Ok(_) => {}
+                Ok(None) => {}
                 // Sockets of servers that have ended are no reason.
                 Err(error) if matches!(error.kind(), ControlErrorKind::NoServer | ControlErrorKind::Gone) => {}
-                Err(error) => refusal = Some(error),
+                Err(error) => refusals.add(&address, error),
             }
         }
-        match (found.is_empty(), refusal.or_else(closed_directory)) {
+        match (found.is_empty(), refusals.into_error().or_else(closed_directory)) {
             (false, _) => Ok(found),
             (true, Some(refusal)) => Err(refusal.at(&format_args!("find the process `{name}`"))),
             (true, None) => {
@@ -101,6 +144,37 @@ impl Process {
                 Err(ControlError::new(ControlErrorKind::NoServer, text))
             }
         }
+    }
+}
+
+/// The errors of servers that may be the one that is looked for.
+#[derive(Default)]
+struct Refusals {
+    first: Option<ControlError>,
+    /// The addresses of the others.
+    further: Vec<String>,
+}
+
+impl Refusals {
+    fn add(&mut self, address: &ServerAddress, error: ControlError) {
+        match self.first {
+            None => self.first = Some(error),
+            Some(_) => self.further.push(address.to_string()),
+        }
+    }
+
+    /// Returns the first error, which names the other servers, too.
+    fn into_error(self) -> Option<ControlError> {
+        let first = self.first?;
+        if self.further.is_empty() {
+            return Some(first);
+        }
+        let named = self.further.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match self.further.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(ControlError::new(first.kind(), format!("{first}; nor can these be asked: {named}{more}")))
     }
 }
 

@@ -42,6 +42,8 @@ mod wishes;
 
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
+#[doc(hidden)]
+pub use find::SharedPatience;
 pub use process::Process;
 pub use served_file::{FileChange, ServedFile};
 #[doc(hidden)]

@@ -5,14 +5,14 @@ use super::program::Program;
 use super::report::report_problem;
 use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::format::duration;
+use crate::cli::format::{counted, duration};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::LOOK_PAUSE;
 use crate::cli::processes::{FollowedPrograms, is_of_process};
 use crate::cli::silence::Silence;
 use eventring::capture::{NextRing, ReadFiles};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,11 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
 /// The time after which a look opens no more rings, so that a slow server delays the capture only shortly.
 const LOOK_MAX: Duration = Duration::from_millis(500);
-/// The same for the rings that are opened before the capture begins.
+/// The same for the rings that are opened before a capture begins, which may itself be shorter.
 const OPENING_MAX: Duration = Duration::from_secs(5);
+
+/// The largest number of rings that a message names.
+const NAMED_MAX: usize = 20;
 
 /// The rings that the command line names.
 pub(in crate::cli) struct AwaitedRings {
@@ -34,10 +37,14 @@ pub(in crate::cli) struct AwaitedRings {
     programs: FollowedPrograms,
     /// The names of rings of programs that were not opened yet.
     named: VecDeque<PathBuf>,
+    /// The time after which no more rings of programs are opened before the capture begins.
+    opening_max: Duration,
     /// The names of all rings, whether they exist or not.
     names: Vec<PathBuf>,
     /// Names of rings that do not exist yet.
     awaited: Vec<PathBuf>,
+    /// The names that were looked for. Rings of the others may exist: their server is slow.
+    looked_for: HashSet<PathBuf>,
     /// True if each ring may be followed by another one of its name.
     reopens: bool,
     /// The latest ring of each name, if others may be made under these names: by the program that was started, or
@@ -69,10 +76,12 @@ impl AwaitedRings {
         let is_any_live = programs.may_make_more();
         Self {
             program,
+            opening_max: programs.patience().map_or(OPENING_MAX, |patience| patience.min(OPENING_MAX)),
             programs,
             named: VecDeque::new(),
             names: names.to_vec(),
             awaited: names.to_vec(),
+            looked_for: HashSet::new(),
             reopens: false,
             latest: Vec::new(),
             found: VecDeque::new(),
@@ -122,7 +131,7 @@ impl AwaitedRings {
     pub(in crate::cli) fn open_all(&mut self) -> Result<(), ReaderError> {
         let begin = Instant::now();
         for name in std::mem::take(&mut self.awaited) {
-            if begin.elapsed() >= OPENING_MAX && is_of_process(&name) {
+            if begin.elapsed() >= self.opening_max && is_of_process(&name) {
                 self.named.push_back(name);
                 continue;
             }
@@ -233,6 +242,9 @@ impl AwaitedRings {
                 self.next_program_look = Instant::now();
                 continue;
             }
+            if !self.looked_for.contains(&name) {
+                self.looked_for.insert(name.clone());
+            }
             match open(&name) {
                 Ok(reader) if self.program.as_ref().is_none_or(|program| program.is_creator_of(&reader)) => {
                     self.hold(reader)
@@ -337,17 +349,39 @@ impl AwaitedRings {
     }
 
     /// Returns the names of rings that were never made.
-    pub(in crate::cli) fn missing(&self) -> &[PathBuf] {
-        &self.awaited
+    pub(in crate::cli) fn missing(&self) -> Vec<PathBuf> {
+        // If no ring was opened, all are missing.
+        let is_missing = |name: &&PathBuf| self.opened.is_empty() || self.looked_for.contains(*name);
+        self.awaited.iter().filter(is_missing).cloned().collect()
+    }
+
+    /// Prints on stderr which rings of slow servers were not opened in time, if others were captured.
+    pub(in crate::cli) fn say_late_rings(&self) {
+        let is_late = |name: &&PathBuf| !self.opened.is_empty() && !self.looked_for.contains(*name);
+        let late = self.named.iter().chain(self.awaited.iter().filter(is_late));
+        let names: Vec<String> = late.map(|name| name.display().to_string()).collect();
+        if !names.is_empty() {
+            let rings = counted(names.len() as u64, "ring was", "rings were");
+            let why = "because a server is slow; in a longer time, more are opened";
+            report_problem(false, &format!("{rings} not opened in time, {why}: {}", some_of(&names)));
+        }
     }
 
     /// Prints on stderr which rings are awaited, if the wait has lasted for at least a second.
     pub(in crate::cli) fn say_what_is_awaited(&mut self) {
-        let is_awaited = !self.awaited.is_empty() || !self.programs.awaited().is_empty();
-        if is_awaited && !self.is_over {
-            let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
-            self.silence.say(|| what);
+        if let Some(line) = self.awaited_line() {
+            anstream::eprintln!("{line}");
         }
+    }
+
+    /// Returns the line that [`Self::say_what_is_awaited`] prints, if it prints one.
+    pub(super) fn awaited_line(&mut self) -> Option<String> {
+        let is_awaited = !self.missing().is_empty() || !self.programs.awaited().is_empty();
+        if !is_awaited || self.is_over {
+            return None;
+        }
+        let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
+        self.silence.line(|| what)
     }
 
     /// Prints on stderr which ring could not be captured, while others still are. [`Self::failure`] says it again at
@@ -361,11 +395,12 @@ impl AwaitedRings {
 
     /// Returns `the ring a was` or `the rings a, b were`.
     fn those_awaited(&self, is: &str, are: &str) -> String {
-        let rings = self.awaited.iter().map(|name| name.display().to_string());
+        let missing = self.missing();
+        let rings = missing.iter().map(|name| name.display().to_string());
         let programs = self.programs.awaited().into_iter().map(|name| format!("of {name}"));
         let names: Vec<String> = rings.chain(programs).collect();
         let (rings, verb) = if names.len() == 1 { ("ring", is) } else { ("rings", are) };
-        format!("the {rings} {} {verb}", names.join(", "))
+        format!("the {rings} {} {verb}", some_of(&names))
     }
 
     /// Returns an error if some of the named rings were not captured, and otherwise `None`. `outcome` is a text about
@@ -373,7 +408,7 @@ impl AwaitedRings {
     pub(in crate::cli) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
         match self.refused.take().or_else(|| self.failed.take().map(Into::into)) {
             Some(error) => Some(error),
-            None if self.awaited.is_empty() && self.programs.awaited().is_empty() => None,
+            None if self.missing().is_empty() && self.programs.awaited().is_empty() => None,
             None => Some(self.missing_rings_error(outcome)),
         }
     }
@@ -404,6 +439,14 @@ impl AwaitedRings {
         if let Some(program) = &self.program {
             program.remove_rings(&self.opened, &directories(&self.awaited));
         }
+    }
+}
+
+/// Returns the names with commas between them: the first ones, if there are many.
+fn some_of(names: &[String]) -> String {
+    match names.split_at_checked(NAMED_MAX) {
+        Some((first, more)) if !more.is_empty() => format!("{} and {} more", first.join(", "), more.len()),
+        _ => names.join(", "),
     }
 }
 

@@ -147,7 +147,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let mut options = args.options()?;
     args.process.check_directive()?;
-    let (names, programs) = args.process.followed(&args.names, args.wait)?;
+    let (names, programs) = args.process.followed(&args.names, args.wait, args.duration)?;
     let output = args.output(if names.is_empty() { &args.names } else { &names });
     // The output is checked first, so that its errors are reported before this function waits for rings or starts a
     // program.
@@ -176,13 +176,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let summary = copy(&options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
     if args.json {
-        let mut object = report::object(&summary, rings.missing());
+        let mut object = report::object(&summary, &rings.missing());
         object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
         writeln!(anstream::stdout(), "{object}")?;
     } else {
         report::report(&summary, args.now, rings.program.as_mut(), &output);
     }
     report::report_lost_pages(&summary);
+    rings.say_late_rings();
     let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were captured");
     if code.is_some() {

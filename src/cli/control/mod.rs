@@ -20,7 +20,7 @@ struct Target {
 impl Target {
     /// Connects to all processes of this name.
     fn find(&self) -> anyhow::Result<Vec<Process>> {
-        Ok(crate::cli::processes::find(&self.name)?)
+        Ok(crate::cli::processes::find(&self.name, None)?)
     }
 }
 

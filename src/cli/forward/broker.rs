@@ -5,6 +5,7 @@ use crate::cli::format::one_line;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::LOOK_PAUSE;
 use crate::cli::saved::{parse_file_bytes, parse_file_time};
+use crate::cli::without_secrets;
 use eventring::__internals::forward::{EventStream, StreamOptions};
 use eventring::__internals::otlp::{OtlpEndpoint, OtlpError};
 use eventring::__internals::secret::SecretAddress;
@@ -135,7 +136,15 @@ pub(super) fn connect(
 
 /// Reads a file of keys or certificates.
 fn read(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|error| Failure::io(format!("{}: cannot read it", file.display()), &error))
+    std::fs::read_to_string(file).map_err(|error| {
+        let path = file.to_string_lossy();
+        // No path has several lines, and a key is no path.
+        let file = match path.contains('\n') || without_secrets(&path) != path {
+            true => "found a key, expected the path of its file".into(),
+            false => path,
+        };
+        Failure::io(format!("{file}: cannot read it"), &error)
+    })
 }
 
 /// Returns true if the text is the address of a broker.

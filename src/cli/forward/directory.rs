@@ -126,7 +126,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     summary.problems.extend(problems.iter().cloned());
     let mut rings = rings.into_inner();
     if args.json {
-        writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
+        writeln!(anstream::stdout(), "{}", report::object(&summary, &rings.missing()))?;
     } else {
         // These were printed already.
         summary.problems.truncate(summary.problems.len() - problems.len());
@@ -134,6 +134,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
     report::report_lost_pages(&summary);
+    rings.say_late_rings();
     match rings.failure("the others were written") {
         Some(error) => Err(error),
         None if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),

@@ -82,7 +82,7 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     let to = AddressKind::of(args.to.expose())?;
     to.check_options(args)?;
     args.process.check_directive()?;
-    let (names, programs) = args.process.followed(&args.names, args.wait)?;
+    let (names, programs) = args.process.followed(&args.names, args.wait, None)?;
     let interrupt = Interrupt::listen()?;
     if args.reopen {
         ProcessArgs::check_lasting(&names)?;

@@ -104,6 +104,7 @@ pub(super) fn run(
     summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
     let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
     let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::of_lost_pages(*lost)));
+    rings.say_late_rings();
     match (exit, rings.failure("the others were forwarded")) {
         (Some(exit), missing) => {
             missing.iter().for_each(|error| report_problem(true, &error.to_string()));

@@ -90,7 +90,9 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         );
         report_problem(true, &problem);
     }
-    let failure = refused.map(Into::into).or_else(|| rings.into_inner().failure("the others were sent"));
+    let mut rings = rings.into_inner();
+    rings.say_late_rings();
+    let failure = refused.map(Into::into).or_else(|| rings.failure("the others were sent"));
     if let Some(error) = failure {
         return Err(error);
     }

@@ -89,46 +89,57 @@ impl Watch<'_> {
             let is_full = past.fill >= 0.99;
             if is_full && past.seconds < before && past.seconds > 0.0 {
                 let name = ring.path().or(names.first().map(PathBuf::as_path));
-                anstream::eprintln!(
+                self.screen.say(format!(
                     "{WARNING}{} holds {} at its present rate: files of the next {} begin later than --before says; with {} \
                      times the memory, its program would hold it{WARNING:#}",
                     name.map(Path::display).map(|name| name.to_string()).unwrap_or_default(),
                     duration(Duration::from_secs_f64(past.seconds)),
                     duration(Duration::from_secs_f64(before - past.seconds)),
                     (before / past.seconds).ceil()
-                );
+                ));
             }
         }
     }
 
-    /// Reports the result. `summary` is `None` if the capture has failed.
-    pub(super) fn report(&self, end: WatchEnd, summary: Option<&CaptureSummary>) -> anyhow::Result<()> {
+    /// Returns how many events were not seen.
+    fn unseen(&self) -> u64 {
+        self.live.state().lost().saturating_add(self.unread)
+    }
+
+    /// Prints the result as JSON. `summary` is `None` if the capture has failed.
+    pub(super) fn print_json(&self, end: WatchEnd, summary: Option<&CaptureSummary>) -> anyhow::Result<()> {
         let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
         let counts = self.judge.policy.counts();
         let left_out = self.why_left_out();
         let state = self.live.state();
-        let unseen = state.lost().saturating_add(self.unread);
-        if self.args.json {
-            let object = json!({
-                "fired": counts.fired,
-                "debounced": counts.debounced,
-                "suppressed": counts.suppressed,
-                "not_written": self.not_written,
-                "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
-                "reason": reason(end.reason),
-                "elapsed_ns": end.elapsed.as_nanos() as u64,
-                "events": state.events(),
-                "unseen": unseen,
-                "lost": summary.map(|summary| summary.stats.lost()),
-                "not_tracked": state.not_tracked(),
-                "commands": self.args.triggers.exec.as_ref().map(|_| json!({
-                    "done": self.actions.done, "failed": self.actions.failed, "timed_out": self.actions.timed_out,
-                    "left_out": self.actions.left_out,
-                })),
-                "problems": of_capture.iter().chain(&self.problems).chain(&left_out).collect::<Vec<_>>(),
-            });
-            writeln!(anstream::stdout(), "{object}")?;
-        } else {
+        let object = json!({
+            "fired": counts.fired,
+            "debounced": counts.debounced,
+            "suppressed": counts.suppressed,
+            "not_written": self.not_written,
+            "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
+            "reason": reason(end.reason),
+            "elapsed_ns": end.elapsed.as_nanos() as u64,
+            "events": state.events(),
+            "unseen": self.unseen(),
+            "lost": summary.map(|summary| summary.stats.lost()),
+            "not_tracked": state.not_tracked(),
+            "commands": self.args.triggers.exec.as_ref().map(|_| json!({
+                "done": self.actions.done, "failed": self.actions.failed, "timed_out": self.actions.timed_out,
+                "left_out": self.actions.left_out,
+            })),
+            "problems": of_capture.iter().chain(&self.problems).chain(&left_out).collect::<Vec<_>>(),
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+        Ok(())
+    }
+
+    /// Reports the result on stderr. `summary` is `None` if the capture has failed.
+    pub(super) fn report(&self, end: WatchEnd, summary: Option<&CaptureSummary>) {
+        if !self.args.json {
+            let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
+            let counts = self.judge.policy.counts();
+            let state = self.live.state();
             let ends = || (0..state.programs().len()).filter_map(|program| state.end_of(program));
             let has_seen_death = ends().any(|end| end.has_died);
             anstream::eprintln!(
@@ -149,9 +160,10 @@ impl Watch<'_> {
                 report_problem(false, problem);
             }
         }
-        if let Some(left_out) = left_out {
+        if let Some(left_out) = self.why_left_out() {
             report_problem(false, &left_out);
         }
+        let unseen = self.unseen();
         if unseen > 0 && !self.args.json {
             let why = match self.unread {
                 0 => "were overwritten before the watch read them",
@@ -160,6 +172,5 @@ impl Watch<'_> {
             let unseen = events(unseen);
             anstream::eprintln!("{WARNING}{unseen} {why}: what they would have fulfilled is not known{WARNING:#}");
         }
-        Ok(())
     }
 }

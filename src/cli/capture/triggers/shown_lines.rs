@@ -9,8 +9,17 @@ use std::time::Duration;
 
 /// The largest number of lines that wait to be shown. Further ones are left out, and counted.
 const WAITING_MAX: usize = 1000;
-/// The longest time for which the end of a watch waits until all lines are shown.
+/// The longest time for which the end of a watch waits until all lines are shown, and again until its report is.
 const END_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Ends the process with this code if stderr does not take the rest in time. A thread that waits for a reader holds
+/// the lock of stderr, so nothing else can be said, and a usual exit might wait for it, too.
+pub(super) fn end_even_if_nobody_reads(code: i32) {
+    std::thread::spawn(move || {
+        std::thread::sleep(END_TIME_MAX);
+        signal_hook::low_level::exit(code);
+    });
+}
 
 /// A bar, and lines above it.
 pub(super) struct ShownLines {

@@ -4,7 +4,7 @@ use super::action::{Action, ActionState};
 use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::policy::{Policy, TriggerVerdict};
-use super::shown_lines::ShownLines;
+use super::shown_lines::{ShownLines, end_even_if_nobody_reads};
 use super::writer::{FileActions, FileWriter, WaitingShots, WriterMessage};
 use crate::cli::capture::awaited::AwaitedRings;
 use crate::cli::capture::program::Program;
@@ -33,7 +33,7 @@ const WAITING_MAX: usize = 10_000;
 /// Watches, and returns the exit code.
 pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     args.process.check_directive()?;
-    let (names, programs) = args.process.followed(&args.names, args.wait)?;
+    let (names, programs) = args.process.followed(&args.names, args.wait, args.duration)?;
     let ring = names.first().map_or("ring".as_ref(), PathBuf::as_path);
     let template = args.triggers.names(args.output.as_deref(), ring)?;
     // A name that nobody has, so that a directory that is missing or without rights is noticed now.
@@ -106,28 +106,32 @@ pub(in crate::cli::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     })?;
     let not_shown = watch.screen.finish();
     watch.problems.extend(not_shown);
-    let summary = match rolling.finish() {
-        Ok(summary) => summary,
-        Err(error) => {
-            watch.problems.push(error.to_string());
-            watch.report(end, None)?;
-            return Err(error.into());
-        }
-    };
-    watch.report(end, Some(&summary))?;
+    let (summary, failed) = rolling.finish().map_or_else(|error| (None, Some(error)), |summary| (Some(summary), None));
+    watch.problems.extend(failed.as_ref().map(ToString::to_string));
+    // From here on, each signal ends the process.
+    drop(interrupt);
+    if args.json {
+        watch.print_json(end, summary.as_ref())?;
+    }
     let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were watched");
     if code.is_some() {
         rings.remove_what_stayed_for_us();
     }
-    match (failure, watch.failure.take(), code) {
-        (Some(failure), ..) => Err(failure),
-        (None, Some(failure), _) => Err(failure),
-        _ if args.strict && (summary.stats.lost() > 0 || watch.not_written > 0) => Ok(Exit::Lost),
+    let has_lost = summary.as_ref().is_some_and(|summary| summary.stats.lost() > 0) || watch.not_written > 0;
+    let failure = failed.map(Into::into).or(failure).or(watch.failure.take());
+    let outcome = match (failure, code) {
+        (Some(failure), _) => Err(failure),
+        _ if args.strict && has_lost => Ok(Exit::Lost as i32),
         // `eventring` exits with the exit code of the program that it has started, as a shell does.
-        (None, None, Some(code)) if code != 0 => std::process::exit(code),
-        _ => enabled.map(|_| Exit::Done),
-    }
+        (None, Some(code)) if code != 0 => Ok(code),
+        _ => enabled.map(|_| Exit::Done as i32),
+    };
+    end_even_if_nobody_reads(outcome.as_ref().map_or_else(|error| Exit::of(error) as i32, |code| *code));
+    watch.report(end, summary.as_ref());
+    rings.say_late_rings();
+    let code = outcome?;
+    Exit::from_code(code).map_or_else(|| std::process::exit(code), Ok)
 }
 
 /// The numbers of commands that have ended, and how.
@@ -236,7 +240,9 @@ impl<'a> Watch<'a> {
                 self.hear(told);
             }
             self.take_rings(rings);
-            rings.say_what_is_awaited();
+            if let Some(line) = rings.awaited_line() {
+                self.screen.say(line);
+            }
             let progress = self.read(shots, |live, see| live.read(PAUSE, see));
             for _ in 0..self.signal.count() {
                 let state = self.live.state();
