@@ -288,3 +288,45 @@ fn a_capture_waits_for_the_first_answer_of_a_server_no_longer_than_its_duration(
         assert!(begin.elapsed() < Duration::from_secs(3), "{options:?}: {:?}", begin.elapsed());
     }
 }
+
+#[test]
+fn a_server_of_a_stranger_that_answers_badly_or_not_at_all_is_called_that() {
+    let address = |lie: &str| format!("lying-{}-{lie}", std::process::id());
+    let lies: [(&str, Vec<u8>); 4] = [
+        ("nothing", Vec::new()),
+        ("garbage", b"garbage".to_vec()),
+        // REFUSED with the number 0, and END, as docs/CONTROL.md has them.
+        ("refusal", [b"EVRC\x01\x00\x0b\x80\0\0\0\0\x09\0\0\0", &b"\x01\0\x03\0\0\0bad"[..]].concat()),
+        ("another", [b"EVRC\x01\x00\x03\x80\x01\0\0\0\x08\0\0\0", &[0; 8][..]].concat()),
+    ];
+    let serve = |lie: &str| {
+        let address = rustix::net::SocketAddrUnix::new_abstract_name(address(lie).as_bytes()).unwrap();
+        let kind = rustix::net::SocketType::SEQPACKET;
+        let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None).unwrap();
+        rustix::net::bind(&socket, &address).and_then(|()| rustix::net::listen(&socket, 1)).unwrap();
+        socket
+    };
+    let serve = || users::become_user(4711, 4711).then(|| lies.iter().map(|(lie, _)| serve(lie)).collect::<Vec<_>>());
+    let is_root = rustix::process::geteuid().is_root();
+    let listeners = std::thread::scope(|scope| scope.spawn(|| if is_root { serve() } else { None }).join().unwrap());
+    let Some(listeners) = listeners else {
+        return eprintln!("SKIPPED: only root can play another user");
+    };
+    for ((lie, answer), listener) in lies.iter().zip(&listeners) {
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let client = rustix::net::accept(listener).unwrap();
+                rustix::net::recv(&client, &mut [0; 1000][..], rustix::net::RecvFlags::empty()).unwrap();
+                if !answer.is_empty() {
+                    rustix::net::send(&client, answer, rustix::net::SendFlags::empty()).unwrap();
+                }
+                // The client ends its side when it knows enough.
+                let _ = rustix::net::recv(&client, &mut [0; 1000][..], rustix::net::RecvFlags::empty());
+            });
+            let address = ServerAddress::Abstract(address(lie));
+            Process::connect_timeout(&address, Duration::from_millis(300)).unwrap_err().to_string()
+        });
+        let who = format!("process {} of user 4711", std::process::id());
+        assert!(error.matches(&who).count() == 1, "{lie}: {error}");
+    }
+}

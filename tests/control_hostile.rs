@@ -4,20 +4,20 @@
 #![cfg(feature = "server")]
 
 mod child;
+mod served;
 mod users;
 
-use child::Talk;
-use eventring::control::{ControlError, ControlErrorKind, Process, Server, ServerAddress};
+use eventring::control::{ControlErrorKind, Process, Server, ServerAddress};
 use eventring::recorder::{ContentDescription, Recorder};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix,
-    SocketFlags, SocketType,
+use rustix::net::{RecvFlags, Shutdown, SocketAddrUnix};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use served::{
+    CLIENTS_MAX, FILES_MAX, GUESTS, IMPORT, OWNER, STRANGER, Served, as_user, connect_to, message, program, send,
+    try_send,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::{IoSlice, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 fn server(name: &str) -> Server {
@@ -27,33 +27,6 @@ fn server(name: &str) -> Server {
 fn connect(server: &Server) -> OwnedFd {
     let ServerAddress::Abstract(name) = server.address() else { panic!("an abstract name") };
     connect_to(name)
-}
-
-fn connect_to(name: &str) -> OwnedFd {
-    let socket =
-        rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
-    rustix::net::connect(&socket, &address).unwrap();
-    socket
-}
-
-/// Sends bytes as one packet. Returns false if the server has closed the connection, or takes no more.
-fn send(socket: &OwnedFd, bytes: &[u8]) -> bool {
-    try_send(socket, bytes).is_ok()
-}
-
-fn try_send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
-    rustix::net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
-}
-
-fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-    let mut bytes = b"EVRC".to_vec();
-    bytes.extend_from_slice(&1_u16.to_le_bytes());
-    bytes.extend_from_slice(&kind.to_le_bytes());
-    bytes.extend_from_slice(&7_u32.to_le_bytes());
-    bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(body);
-    bytes
 }
 
 fn assert_it_still_answers(server: &Server) {
@@ -184,7 +157,7 @@ fn a_thousand_connections_are_refused_beyond_the_limit_with_the_reason() {
             Ok(process) => held.push(process),
             Err(error) => {
                 assert_eq!(error.kind(), ControlErrorKind::TooMany, "{error}");
-                assert!(error.to_string().contains("the server has 32 clients, which is its limit"), "{error}");
+                assert!(error.to_string().contains("the server has 32 clients, and room for at most 32"), "{error}");
                 refused += 1;
             }
         }
@@ -192,153 +165,6 @@ fn a_thousand_connections_are_refused_beyond_the_limit_with_the_reason() {
     assert_eq!((held.len(), refused), (32, 968));
     held.truncate(1);
     assert_it_still_answers(&server);
-}
-
-/// The user of the program that serves.
-const OWNER: u32 = 4713;
-/// A user without any right.
-const STRANGER: u32 = 4711;
-/// Users who may import and switch.
-const GUESTS: [u32; 2] = [4712, 4714];
-/// The largest number of files that the program may have open, and of descriptors that its user may have on their way.
-const FILES_MAX: u64 = 64;
-/// The number of clients that the program lets in.
-const CLIENTS_MAX: usize = 16;
-
-/// Plays the program: it serves one ring, as a user without privileges. Then it does what it is told.
-fn program() {
-    let limit = Rlimit { current: Some(FILES_MAX), ..getrlimit(Resource::Nofile) };
-    setrlimit(Resource::Nofile, limit).unwrap();
-    if !users::become_user(OWNER, OWNER) {
-        return child::say("SKIPPED");
-    }
-    let name = child::place().into_os_string().into_string().unwrap();
-    let server = Server::builder().abstract_name(name).clients_max(CLIENTS_MAX);
-    let _server = GUESTS.into_iter().fold(server, |server, guest| server.allow_switch(guest)).start().unwrap();
-    let description = ContentDescription::new(300, "HELD");
-    let _ring = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
-    child::say("serving");
-    let mut line = String::new();
-    let mut filler: Vec<OwnedFd> = Vec::new();
-    while std::io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-        match std::mem::take(&mut line).trim() {
-            "pass" => child::say(passed()),
-            "fill" => {
-                filler.extend(std::iter::from_fn(|| std::io::stdin().as_fd().try_clone_to_owned().ok()));
-                child::say(filler.len());
-            }
-            _ => filler.clear(),
-        }
-    }
-}
-
-/// Passes a descriptor from one end of a connection to the other, as any program of the user may want to.
-fn passed() -> String {
-    let (ours, _theirs) = pair();
-    let (stdin, mut space) = (std::io::stdin(), [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [stdin.as_fd()];
-    assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
-    format!("{:?}", rustix::net::sendmsg(&ours, &[IoSlice::new(b"x")], &mut control, SendFlags::empty()))
-}
-
-fn pair() -> (OwnedFd, OwnedFd) {
-    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
-}
-
-/// The program that serves, as the test sees it.
-struct Served {
-    talk: Talk,
-    name: String,
-}
-
-impl Served {
-    /// Starts the program. Returns `None` if this system lets nobody play other users.
-    fn start(test: &str) -> Option<Self> {
-        let name = format!("held-{}-{}", std::process::id(), &test[..20]);
-        let mut talk = Talk::with(child::play(test, "program", Path::new(&name)));
-        let is_serving = rustix::process::geteuid().is_root() && talk.hear() == "serving";
-        if !is_serving {
-            eprintln!("SKIPPED: only root can play other users");
-        }
-        is_serving.then_some(Self { talk, name })
-    }
-
-    fn tell(&mut self, what: &str) {
-        writeln!(self.talk.child.stdin.as_ref().unwrap(), "{what}").unwrap();
-    }
-
-    fn connect(&self) -> Result<Process, ControlError> {
-        Process::connect(&ServerAddress::Abstract(self.name.clone()))
-    }
-
-    fn raw(&self) -> OwnedFd {
-        connect_to(&self.name)
-    }
-
-    /// Connects as a client that greets and then asks for the ring, or for the list, without ever reading an answer.
-    fn greedy(&self, kind: u16, body: &[u8]) -> OwnedFd {
-        let socket = self.raw();
-        assert!(send(&socket, &message(1, &[0; 4])));
-        while send(&socket, &message(kind, body)) {}
-        socket
-    }
-
-    fn importing(&self) -> OwnedFd {
-        self.greedy(3, &[&1_u64.to_le_bytes()[..], &[0; 34]].concat())
-    }
-
-    fn descriptors(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.talk.child.id())).unwrap().count()
-    }
-
-    /// Returns the part of a second for which the server's thread works.
-    fn work(&self) -> f64 {
-        let before = self.ticks();
-        std::thread::sleep(Duration::from_secs(1));
-        (self.ticks() - before) as f64 / 100.0
-    }
-
-    /// Lets a user do something for some seconds, without a pause.
-    fn assert_flood_is_bounded(&self, user: u32, act: impl Fn() + Sync) {
-        let until = Instant::now() + Duration::from_secs(3);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                assert!(users::become_user(user, user));
-                while Instant::now() < until {
-                    act();
-                }
-            });
-            // Some work is free.
-            std::thread::sleep(Duration::from_secs(1));
-            let work = self.work();
-            assert!(work < 0.3, "user {user} makes the server work {work} of the time");
-            self.connect().unwrap().files().unwrap();
-        });
-    }
-
-    /// Returns the processor time of the server's thread in hundredths of a second.
-    fn ticks(&self) -> u64 {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.talk.child.id())).unwrap();
-        let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
-        let of_server = |stat: String| {
-            let (name, fields) = stat.rsplit_once(") ")?;
-            let ticks = |field: usize| fields.split(' ').nth(field)?.parse::<u64>().ok();
-            name.ends_with("(eventring-serve").then(|| Some(ticks(11)? + ticks(12)?))?
-        };
-        stats.filter_map(of_server).sum()
-    }
-}
-
-/// Runs something on a thread of another user.
-fn as_user<T: Send>(user: u32, run: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            assert!(users::become_user(user, user));
-            run()
-        });
-        thread.join().unwrap()
-    })
 }
 
 #[test]
@@ -442,4 +268,75 @@ fn no_client_keeps_the_thread_of_the_server_busy() {
         let process = served.connect().unwrap();
         (0..1000).for_each(|_| drop(process.files().unwrap()));
     });
+}
+
+/// Waits until something has happened to a socket, at most for a second.
+fn wait_for(socket: &OwnedFd, what: PollFlags) -> bool {
+    let mut polled = [PollFd::new(socket, what)];
+    poll(&mut polled, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}
+
+/// Greets and asks for the ring, and leaves the answer with its descriptor where it is.
+fn ask_without_taking(socket: &OwnedFd, requests: &[Vec<u8>; 2]) -> bool {
+    let mut buffer = [0; 1000];
+    let is_welcome =
+        send(socket, &requests[0]) && rustix::net::recv(socket, &mut buffer[..], RecvFlags::empty()).is_ok();
+    is_welcome && buffer[6..8] == [0x01, 0x80] && send(socket, &requests[1]) && wait_for(socket, PollFlags::IN)
+}
+
+/// Ends the connection of a client that goes on to have its socket, in one of the ways that there are.
+fn end_without_closing(way: &str, name: &str) -> OwnedFd {
+    let requests = [message(1, &[0; 4]), message(3, IMPORT)];
+    let socket = if way == "its process ends" { served::socket() } else { connect_to(name) };
+    match way {
+        "its process ends" => {
+            let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+            // SAFETY: the child makes system calls, and ends without any clean-up.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let _ = rustix::net::connect(&socket, &address);
+                ask_without_taking(&socket, &requests);
+                // SAFETY: `_exit` has no preconditions.
+                unsafe { libc::_exit(0) };
+            }
+            waitpid(Pid::from_raw(child), WaitOptions::empty()).unwrap();
+        }
+        _ if !ask_without_taking(&socket, &requests) => {}
+        "it shuts down" => {
+            rustix::net::shutdown(&socket, Shutdown::Both).unwrap();
+            // From now on the client does not see what the server does.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        _ => _ = send(&socket, b"garbage"),
+    }
+    // The server ends its side.
+    wait_for(&socket, PollFlags::empty());
+    socket
+}
+
+#[test]
+fn a_connection_keeps_its_place_until_the_descriptor_that_was_sent_is_taken() {
+    const NAME: &str = "a_connection_keeps_its_place_until_the_descriptor_that_was_sent_is_taken";
+    if child::part().is_some() {
+        return program();
+    }
+    let Some(mut served) = Served::start(NAME) else { return };
+    for way in ["it sends garbage", "it shuts down", "its process ends"] {
+        let end = || end_without_closing(way, &served.name);
+        let held: Vec<OwnedFd> = as_user(GUESTS[0], || (0..FILES_MAX + 10).map(|_| end()).collect());
+        served.tell("pass");
+        assert_eq!(served.talk.hear(), "Ok(1)", "{way}");
+        let start = Instant::now();
+        let process = served.connect().unwrap();
+        process.import(&process.files().unwrap()[0]).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(1), "{way}: {:?}", start.elapsed());
+        // Such a connection has a place, and is no client.
+        assert_eq!(process.other_clients(), 0, "{way}");
+        let refused = as_user(GUESTS[0], || served.connect()).unwrap_err();
+        assert_eq!(refused.kind(), ControlErrorKind::TooMany, "{way}: {refused}");
+        let work = served.work();
+        assert!(work < 0.1, "{way}: the server works {work} of the time");
+        drop(held);
+        as_user(GUESTS[0], || served.connect()).unwrap();
+    }
 }

@@ -281,9 +281,11 @@ impl Process {
         self.line().patience = patience;
     }
 
-    /// Returns the process in words, for messages: its program and its number, if they are known, and its address.
+    /// Returns the process in words, for messages: its program and its number, if they are known, and its address. A
+    /// stranger's process is called that before it has greeted, too.
     fn described(&self) -> String {
         match self.program.as_str() {
+            "" if self.is_stranger() => format!("{} ({})", self.address, self.in_words()),
             "" => self.address.to_string(),
             program => format!("{program} ({}, {})", self.in_words(), self.address),
         }

@@ -5,7 +5,10 @@ use super::wire::{WishInfo, WishLife};
 use std::time::{Duration, Instant};
 
 /// The largest number of wishes of a server.
-const WISHES_MAX: usize = 1024;
+pub(super) const WISHES_MAX: usize = 1024;
+/// The largest size of the texts of all wishes. A server parses all of them when one changes, and tells all to a client
+/// that asks.
+pub(super) const WISHES_BYTES_MAX: usize = 512 << 10;
 
 /// The wishes that are in force.
 #[derive(Default)]
@@ -36,7 +39,7 @@ impl Wishes {
     /// Adds a wish. Returns its number.
     ///
     /// # Errors
-    /// Returns the reason if this user has too many wishes, or all users together.
+    /// Returns the reason if this user has too many or too long wishes, or all users together.
     pub(super) fn add(
         &mut self,
         by: Wisher,
@@ -45,7 +48,12 @@ impl Wishes {
         now: Instant,
         epoch_nanos: u64,
     ) -> Result<u64, String> {
-        if let Some(text) = shares::refusal("wishes", WISHES_MAX, self.wishes.iter().map(|wish| wish.uid), by.uid) {
+        let wishes = self.wishes.iter();
+        let counts = wishes.clone().map(|wish| (wish.uid, 1));
+        let sizes = wishes.map(|wish| (wish.uid, wish.directive.len()));
+        let refusal = shares::refusal("wishes", WISHES_MAX, counts, by.uid, 1)
+            .or_else(|| shares::refusal("bytes of wishes", WISHES_BYTES_MAX, sizes, by.uid, directive.len()));
+        if let Some(text) = refusal {
             return Err(text);
         }
         self.last_number += 1;
@@ -141,6 +149,17 @@ mod tests {
         let other = rustix::process::geteuid().as_raw() + 1;
         assert_eq!((0..WISHES_MAX).filter(|_| add(other).is_ok()).count(), WISHES_MAX / 4);
         assert!(add(0).is_ok());
+    }
+
+    #[test]
+    fn long_wishes_of_another_user_leave_room_for_those_of_a_programs_user_and_root() {
+        let (mut wishes, now) = (Wishes::default(), Instant::now());
+        let mut add = |uid, bytes| wishes.add(by(1, uid), WishLife::Kept, "x".repeat(bytes), now, 0);
+        let other = rustix::process::geteuid().as_raw() + 1;
+        assert!((0..8).all(|_| add(other, 16 << 10).is_ok()));
+        assert!(add(other, 1).is_err_and(|text| text.contains("131072 of them may be of one other user")));
+        assert_eq!((0..100).filter(|_| add(0, 16 << 10).is_ok()).count(), 24);
+        assert!(add(0, 1).is_err_and(|text| text.contains("has 524288 bytes of wishes")));
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! The answer to each request.
 
-use super::connection::{Connection, Lost};
+use super::connection::{Connection, Lost, MESSAGE_BYTES, UNSENT_BYTES_MAX};
 use crate::control::directives::{DOMAIN, check_wish, directives};
 use crate::control::error::ControlErrorKind;
 use crate::control::served::ServedFiles;
 use crate::control::switches::{self, Switchable, SwitchedDomain};
 use crate::control::wire::{Answer, ClientRequest, DomainAnswer, ServedInfo, WishLife};
-use crate::control::wishes::{Wisher, Wishes};
+use crate::control::wishes::{WISHES_BYTES_MAX, WISHES_MAX, Wisher, Wishes};
 use crate::shm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
+
+// A client that reads is never given up because there are many wishes. (Each has less than 64 bytes beside its text.)
+// The last quarter is for domains.
+const _: () = assert!(WISHES_BYTES_MAX + WISHES_MAX * (64 + MESSAGE_BYTES) <= UNSENT_BYTES_MAX / 4 * 3);
 
 /// The parts of a server that answers need.
 pub(super) struct Desk {

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 /// The largest size in bytes of the messages that a client has not taken yet. A client that does not read is given up
 /// at this size.
-const UNSENT_BYTES_MAX: usize = 1 << 20;
+pub(super) const UNSENT_BYTES_MAX: usize = 1 << 20;
 /// The estimated memory of a message beside its bytes.
-const MESSAGE_BYTES: usize = 64;
-/// The first and the longest time until a message is sent again that could not be sent.
-const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(256)];
+pub(super) const MESSAGE_BYTES: usize = 64;
+/// The first and the longest time until a message is sent again that could not be sent, and until the server looks again
+/// whether a client has taken a descriptor.
+pub(super) const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(256)];
 
 /// A client.
 pub(super) struct Connection {
@@ -75,6 +76,11 @@ impl Connection {
             Tried::NotNow => Ok(None),
             Tried::Gone => Err(Lost),
         }
+    }
+
+    /// Ends the connection. Returns its socket if it holds a descriptor that the client may not have taken.
+    pub(super) fn end(self) -> Option<UninheritedFd> {
+        (self.has_descriptor_on_its_way && !is_all_read(&self.socket)).then_some(self.socket)
     }
 
     /// Sends a message, or keeps it until the client has room.

@@ -8,8 +8,13 @@ use std::time::{Duration, Instant};
 const TIME_PER_WORK: u32 = 5;
 /// The time that may be owed before there are pauses: that of 50 milliseconds of work.
 const FREE: Duration = Duration::from_millis(250);
-/// The longest pause. It is short beside the patience of clients.
-const PAUSE_MAX: Duration = Duration::from_millis(20);
+/// The time that may be owed beyond that while clients have their turn: that of 5 milliseconds of work.
+const TURN: Duration = Duration::from_millis(25);
+/// The longest pause. It is short beside the patience of clients. If more is owed, there are several pauses, and clients
+/// have their turn after the last one.
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+/// What is owed beyond this is forgotten. No single request costs as much.
+const OWED_MAX: Duration = Duration::from_secs(3);
 
 /// The work of this thread, and the time that has passed.
 pub(super) struct Effort {
@@ -25,17 +30,22 @@ impl Effort {
         Self { owed: Duration::ZERO, now: Instant::now(), worked: worked() }
     }
 
-    /// Returns for how long the thread must pause now.
-    pub(super) fn pause(&mut self) -> Duration {
-        self.add(Instant::now(), worked())
+    /// Returns true if the thread may answer one more request before it pauses. One request may cost much.
+    pub(super) fn has_time(&mut self) -> bool {
+        self.owed(Instant::now(), worked()) <= FREE + TURN
     }
 
-    fn add(&mut self, now: Instant, worked: Duration) -> Duration {
+    /// Returns for how long the thread must pause now.
+    pub(super) fn pause(&mut self) -> Duration {
+        self.owed(Instant::now(), worked()).saturating_sub(FREE).min(PAUSE_MAX)
+    }
+
+    fn owed(&mut self, now: Instant, worked: Duration) -> Duration {
         let work = worked.saturating_sub(self.worked);
         let passed = now.saturating_duration_since(self.now);
         (self.now, self.worked) = (now, worked);
-        self.owed = (self.owed + work * TIME_PER_WORK).saturating_sub(passed).min(FREE + PAUSE_MAX);
-        self.owed.saturating_sub(FREE)
+        self.owed = (self.owed + work * TIME_PER_WORK).saturating_sub(passed).min(OWED_MAX);
+        self.owed
     }
 }
 
@@ -50,17 +60,22 @@ mod tests {
 
     #[test]
     fn some_work_is_free_and_in_the_long_run_a_fifth_of_the_time_is_work() {
-        let start = Instant::now();
-        let mut effort = Effort { owed: Duration::ZERO, now: start, worked: Duration::ZERO };
-        let millis = Duration::from_millis;
-        assert_eq!(effort.add(start + millis(50), millis(50)), Duration::ZERO);
-        let (mut now, mut work) = (start + millis(50), millis(50));
-        for _ in 0..1000 {
-            (now, work) = (now + millis(1), work + millis(1));
-            now += effort.add(now, work);
+        let (start, millis) = (Instant::now(), Duration::from_millis);
+        // A request may be cheap, or cost more than all that is free.
+        for request in [1, 15, 400].map(millis) {
+            let mut effort = Effort { owed: Duration::ZERO, now: start, worked: Duration::ZERO };
+            assert!(effort.owed(start + millis(50), millis(50)) <= FREE);
+            let (mut now, mut work) = (start + millis(50), millis(50));
+            while work < millis(50) + request * 1000 {
+                if effort.owed(now, work) <= FREE + TURN {
+                    (now, work) = (now + request, work + request);
+                } else {
+                    now += (effort.owed(now, work) - FREE).min(PAUSE_MAX);
+                }
+            }
+            let part = work.as_secs_f64() / (now - start).as_secs_f64();
+            assert!((0.19..0.22).contains(&part), "{request:?}: {part}");
+            assert!(effort.owed(now + OWED_MAX, work) <= FREE);
         }
-        let part = work.as_secs_f64() / (now - start).as_secs_f64();
-        assert!((0.19..0.22).contains(&part), "{part}");
-        assert_eq!(effort.add(now + millis(1000), work), Duration::ZERO);
     }
 }

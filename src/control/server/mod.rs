@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `serving` | the thread: it waits for clients, for messages and for times |
 //! | `connection` | one client: what it may do, and the messages that it has not taken yet |
+//! | `given_up` | connections that have ended, and hold a descriptor that nobody has taken |
 //! | `answers` | the answer to each request |
 //! | `effort` | the time that the thread works, and the pauses that keep it small |
 
 mod answers;
 mod connection;
 mod effort;
+mod given_up;
 mod serving;
 
 use super::address::ServerAddress;

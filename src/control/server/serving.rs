@@ -1,11 +1,13 @@
 //! The thread of a server. It sleeps until a client connects, sends or ends, a wish ends, or the list of files changes.
 //!
 //! Its work is bounded: a client can have some messages in each round, then others have their turn, and much work is
-//! followed by pauses. So clients that flood the server slow down each other, and not the program.
+//! followed by pauses. So clients that flood the server slow down each other, and not the program. Clients of the
+//! program's user and of root come first.
 
 use super::answers::{Desk, denied, refuse};
 use super::connection::{Connection, Lost};
 use super::effort::Effort;
+use super::given_up::GivenUp;
 use crate::control::error::ControlErrorKind;
 use crate::control::served::{Export, ServedFiles};
 use crate::control::shares;
@@ -57,7 +59,12 @@ pub(super) struct Serving {
     rights: Rights,
     clients_max: usize,
     clients: BTreeMap<u64, Connection>,
+    /// Connections that serve nothing any more, and have their places.
+    given_up: GivenUp,
     next_client: u64,
+    /// The number from which on clients have their turn.
+    turn: u64,
+    effort: Effort,
     desk: Desk,
     buffer: Vec<u8>,
 }
@@ -88,7 +95,10 @@ impl Serving {
             rights,
             clients_max,
             clients: BTreeMap::new(),
+            given_up: GivenUp::default(),
             next_client: FIRST_CLIENT,
+            turn: FIRST_CLIENT,
+            effort: Effort::begin(),
             desk: Desk { files, wishes: Wishes::default(), program, greeted: 0 },
             buffer: vec![0; MESSAGE_BYTES_MAX],
         })
@@ -100,7 +110,7 @@ impl Serving {
         // Only this thread gets the lower priority. Without permission, it keeps its own.
         let _ = rustix::process::setpriority_process(Some(thread), NICE);
         let mut events = Vec::with_capacity(ROUND_MAX * 4);
-        let mut effort = Effort::begin();
+        self.effort = Effort::begin();
         loop {
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), self.patience().as_ref()) {
@@ -108,6 +118,8 @@ impl Serving {
                 // The program has closed the descriptor.
                 Err(_) => break,
             }
+            // The kernel names all again that have not had their turn.
+            events.sort_by_cached_key(|event| self.place_in_turn(event.data.u64()));
             let mut is_busy = false;
             for event in &events {
                 let (number, flags) = (event.data.u64(), event.flags);
@@ -115,13 +127,15 @@ impl Serving {
                     LISTENER => is_busy |= self.accept(),
                     STOP => return self.end(),
                     FILES => self.tell_files(),
+                    _ if !self.effort.has_time() => {}
                     _ if number & PROCESS != 0 => self.drop_client(number & !PROCESS),
                     _ => is_busy |= self.serve(number, flags),
                 }
             }
             self.end_overdue();
             self.send_again();
-            let pause = effort.pause().max(if is_busy { BUSY_PAUSE } else { Duration::ZERO });
+            self.given_up.look_in_time();
+            let pause = self.effort.pause().max(if is_busy { BUSY_PAUSE } else { Duration::ZERO });
             if !pause.is_zero() {
                 std::thread::sleep(pause);
             }
@@ -141,10 +155,17 @@ impl Serving {
         let greetings = self.clients.values().filter(|client| !client.has_greeted);
         let greetings = greetings.map(|client| client.since + GREETING_PATIENCE);
         let tries = self.clients.values().filter_map(|client| client.next_try);
-        let next = greetings.chain(tries).chain(self.desk.wishes.next_end()).min()?;
+        let next = greetings.chain(tries).chain(self.given_up.next_look).chain(self.desk.wishes.next_end()).min()?;
         // A millisecond more, so that the time is over when the thread wakes.
         let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         Timespec::try_from(left.min(Duration::from_secs(3600))).ok()
+    }
+
+    /// Returns by what the sources of events are sorted: the listener is last, so that it takes no time from clients.
+    fn place_in_turn(&self, number: u64) -> (bool, bool, u64) {
+        let client = number & !PROCESS;
+        let is_other = self.clients.get(&client).is_some_and(|client| !shares::is_own(client.uid));
+        (number == LISTENER, is_other, client.wrapping_sub(self.turn))
     }
 
     /// Accepts connections. Returns true if there may be more.
@@ -164,11 +185,14 @@ impl Serving {
         let mut connection = Connection::new(socket, pid, uid);
         connection.may_switch = shares::is_own(uid) || self.rights.switch.contains(&uid);
         let may_import = connection.may_switch || self.rights.import.contains(&uid);
-        let users = self.clients.values().map(|client| client.uid);
+        self.given_up.look();
+        let users = self.clients.values().map(|client| client.uid).chain(self.given_up.users());
         let refusal = match may_import {
             false => Some((ControlErrorKind::PermissionDenied, denied(uid, "read the rings of"))),
             true => {
-                shares::refusal("clients", self.clients_max, users, uid).map(|text| (ControlErrorKind::TooMany, text))
+                let users = users.map(|user| (user, 1));
+                let refusal = shares::refusal("clients", self.clients_max, users, uid, 1);
+                refusal.map(|text| (ControlErrorKind::TooMany, text))
             }
         };
         if let Some((kind, text)) = refusal {
@@ -193,6 +217,7 @@ impl Serving {
     /// Answers messages of a client. Returns true if there may be more.
     fn serve(&mut self, number: u64, flags: epoll::EventFlags) -> bool {
         let Some(client) = self.clients.get_mut(&number) else { return false };
+        self.turn = number + 1;
         // The kernel goes on to tell of an end, also if no requests are waited for.
         let has_ended = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) && client.next_try.is_some();
         let mut served = || {
@@ -203,6 +228,9 @@ impl Serving {
                     return Ok(false);
                 };
                 answer(&mut self.desk, number, client, &packet)?;
+                if !self.effort.has_time() {
+                    break;
+                }
             }
             Ok(true)
         };
@@ -235,12 +263,18 @@ impl Serving {
         let _ = epoll::modify(&self.epoll, &client.socket, epoll::EventData::new_u64(number), flags);
     }
 
-    /// Forgets a client, and ends its wishes.
+    /// Forgets a client, and ends its wishes. Its place is free when it has taken what was sent.
     fn drop_client(&mut self, number: u64) {
         let Some(client) = self.clients.remove(&number) else { return };
         self.desk.greeted -= u32::from(client.has_greeted);
         if self.desk.wishes.end_client(number) {
             self.desk.apply_wishes();
+        }
+        let user = client.uid;
+        if let Some(socket) = client.end() {
+            // The kernel would tell of its end without end.
+            let _ = epoll::delete(&self.epoll, &socket);
+            self.given_up.keep(socket, user);
         }
     }
 
