@@ -263,9 +263,9 @@ fn a_forked_child_that_outlives_its_parent_leaves_no_ring_in_the_list() {
             // The test reads to the end of the parent's messages.
             // SAFETY: the child writes nothing.
             unsafe { libc::close(1) };
-        }
-        while child == 0 {
-            std::thread::park();
+            loop {
+                std::thread::park();
+            }
         }
         say(child);
         return wait_for_parent();
