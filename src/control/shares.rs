@@ -6,8 +6,8 @@ pub(super) fn is_own(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
-/// Returns why this user may not have `more` of the server's `max` things, if that is so. `held` has users, and how many
-/// of the things each of them has.
+/// Returns why this user may not have `more` of the server's `max` things, if that is so. `held` has users, and how
+/// many of the things each of them has.
 pub(super) fn refusal(
     what: &str,
     max: usize,

@@ -20,6 +20,8 @@ const _: () = assert!(WISHES_BYTES_MAX + WISHES_MAX * (64 + MESSAGE_BYTES) <= UN
 pub(super) struct Desk {
     pub(super) files: Arc<ServedFiles>,
     pub(super) wishes: Wishes,
+    /// True if wishes have ended that are still in force. Several ends cost as much as one.
+    pub(super) has_ended_wishes: bool,
     pub(super) program: String,
     /// The number of clients that have greeted.
     pub(super) greeted: u32,
@@ -124,7 +126,8 @@ impl Desk {
     }
 
     /// Puts the present wishes into force. Returns what clients should know.
-    pub(super) fn apply_wishes(&self) -> String {
+    pub(super) fn apply_wishes(&mut self) -> String {
+        self.has_ended_wishes = false;
         let wishes = self.wishes.directives();
         let mut notes: Vec<String> = Vec::new();
         for switchable in switches::all() {
@@ -142,7 +145,15 @@ impl Desk {
         notes.join("; ")
     }
 
-    fn tell_state(&self, connection: &mut Connection, number: u32) -> Result<(), Lost> {
+    /// Takes wishes that have ended out of force.
+    pub(super) fn end_wishes(&mut self) {
+        if self.has_ended_wishes {
+            self.apply_wishes();
+        }
+    }
+
+    fn tell_state(&mut self, connection: &mut Connection, number: u32) -> Result<(), Lost> {
+        self.end_wishes();
         let switches = switches::all();
         let joined = |of: &dyn Fn(&dyn Switchable) -> String| {
             let texts: Vec<String> = switches.iter().map(|s| of(&**s)).filter(|text| !text.is_empty()).collect();

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 pub(super) const UNSENT_BYTES_MAX: usize = 1 << 20;
 /// The estimated memory of a message beside its bytes.
 pub(super) const MESSAGE_BYTES: usize = 64;
-/// The first and the longest time until a message is sent again that could not be sent, and until the server looks again
-/// whether a client has taken a descriptor.
+/// The first and the longest time until a message is sent again that could not be sent, and until the server looks
+/// again whether a client has taken a descriptor.
 pub(super) const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(256)];
 
 /// A client.

@@ -99,7 +99,7 @@ impl Serving {
             next_client: FIRST_CLIENT,
             turn: FIRST_CLIENT,
             effort: Effort::begin(),
-            desk: Desk { files, wishes: Wishes::default(), program, greeted: 0 },
+            desk: Desk { files, wishes: Wishes::default(), has_ended_wishes: false, program, greeted: 0 },
             buffer: vec![0; MESSAGE_BYTES_MAX],
         })
     }
@@ -127,14 +127,20 @@ impl Serving {
                     LISTENER => is_busy |= self.accept(),
                     STOP => return self.end(),
                     FILES => self.tell_files(),
-                    _ if !self.effort.has_time() => {}
                     _ if number & PROCESS != 0 => self.drop_client(number & !PROCESS),
+                    // An end frees a place, so it does not wait.
+                    _ if !self.effort.has_time() => {
+                        if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+                            self.drop_client(number);
+                        }
+                    }
                     _ => is_busy |= self.serve(number, flags),
                 }
             }
             self.end_overdue();
             self.send_again();
             self.given_up.look_in_time();
+            self.desk.end_wishes();
             let pause = self.effort.pause().max(if is_busy { BUSY_PAUSE } else { Duration::ZERO });
             if !pause.is_zero() {
                 std::thread::sleep(pause);
@@ -267,9 +273,7 @@ impl Serving {
     fn drop_client(&mut self, number: u64) {
         let Some(client) = self.clients.remove(&number) else { return };
         self.desk.greeted -= u32::from(client.has_greeted);
-        if self.desk.wishes.end_client(number) {
-            self.desk.apply_wishes();
-        }
+        self.desk.has_ended_wishes |= self.desk.wishes.end_client(number);
         let user = client.uid;
         if let Some(socket) = client.end() {
             // The kernel would tell of its end without end.
@@ -281,9 +285,7 @@ impl Serving {
     /// Ends what has waited too long: wishes whose time is over, and clients without a first message.
     fn end_overdue(&mut self) {
         let now = Instant::now();
-        if self.desk.wishes.end_expired(now) {
-            self.desk.apply_wishes();
-        }
+        self.desk.has_ended_wishes |= self.desk.wishes.end_expired(now);
         let is_late = |client: &Connection| !client.has_greeted && now >= client.since + GREETING_PATIENCE;
         let late = self.clients.iter().filter(|(_, client)| is_late(client));
         let late: Vec<u64> = late.map(|(number, _)| *number).collect();
