@@ -60,11 +60,6 @@ impl FreeList {
         true
     }
 
-    #[inline(always)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len.get() == 0
-    }
-
     #[cfg(test)]
     pub(super) fn len(&self) -> u32 {
         self.len.get()

@@ -179,7 +179,7 @@ impl SpanSlab {
     /// Returns `None` and changes nothing in any other case: there are other handles, the cell is not in the first
     /// block, the cell has had its last generation, or the thread's free list has no room.
     #[inline(always)]
-    pub(crate) fn try_drop_only_handle<const LAYER: bool>(&self, free: &FreeList, id: u64) -> Option<u32> {
+    pub(crate) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
         let index = id & INDEX_MASK;
         let cell = self.first.get(index as usize)?;
         if cell.id.load(Ordering::Relaxed) != id {
@@ -187,12 +187,24 @@ impl SpanSlab {
         }
         // Acquire, as in `drop_handle`.
         let state = cell.state.load(Ordering::Acquire);
-        let plain = if LAYER { id & !LAYER_BIT } else { id };
-        if state as u32 != 1 || plain > BELOW_LAST_IDS || !free.push(index) {
+        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.push(index) {
             return None;
         }
         cell.id.store(id | CLOSED, Ordering::Relaxed);
         Some((state >> 32) as u32)
+    }
+
+    /// Closes an open span of a layer, and frees its cell. Returns false and changes nothing if the cell is not in the
+    /// first block or has had its last generation, or if the thread's free list has no room.
+    #[inline(always)]
+    pub(crate) fn try_close_of_layer(&self, free: &FreeList, id: u64) -> bool {
+        let index = id & INDEX_MASK;
+        let Some(cell) = self.first.get(index as usize) else { return false };
+        let is_freed = id & !LAYER_BIT <= BELOW_LAST_IDS && free.push(index);
+        if is_freed {
+            cell.id.store(id | CLOSED, Ordering::Relaxed);
+        }
+        is_freed
     }
 
     /// Returns true if the span with this id is open. Another thread may close the span at any time, unless the caller

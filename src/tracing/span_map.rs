@@ -4,7 +4,7 @@
 //! gives the id of a closed span again after 8,192 further spans. A ring holds more spans than that, so two spans in a
 //! ring could have the same id.
 //!
-//! The map has an entry of 16 bytes for each open span of a layer. The entries are in a hash table with open
+//! The map has an entry of 24 bytes for each open span of a layer. The entries are in a hash table with open
 //! addressing, in the blocks of a segmented array. A lookup takes a few loads and no lock. The ids could also be put
 //! into the extensions of the `Registry`, but this would cost a lock and a heap allocation for each span.
 //!
@@ -12,10 +12,9 @@
 //! times as many entries as the largest number of spans that were open at the same time.
 
 use crate::segmented::SegmentedArray;
-use crate::span_slab::SPAN_SLAB;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The entries: nearly 2^24 in total, in 256 MiB.
+/// The entries: nearly 2^24 in total, in 384 MiB.
 type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 
 /// The first block has 2^`FIRST_SHIFT` entries. Each further block has twice as many entries as the block before it.
@@ -40,6 +39,8 @@ struct SpanMapEntry {
     /// The span's id in the registry, or 0 if the entry is free.
     key: AtomicU64,
     span_id: AtomicU64,
+    /// The call site. The span's cell in the slab has it, too, but farther away.
+    call_site_id: AtomicU64,
 }
 
 /// The map of the open spans of one layer. The [module](self) explains the map.
@@ -55,19 +56,19 @@ impl SpanMap {
     /// Adds a span that has just been created. No other thread can know its id yet, so none looks it up during the
     /// call. Returns false if there is no room.
     #[inline(always)]
-    pub(super) fn insert(&self, key: u64, span_id: u64) -> bool {
+    pub(super) fn insert(&self, key: u64, span: MappedSpan) -> bool {
         // Most programs never need a second block.
-        self.insert_into::<FIRST_WINDOW>(0, key, span_id) || self.insert_slow(key, span_id)
+        self.insert_into::<FIRST_WINDOW>(0, key, span) || self.insert_slow(key, span)
     }
 
     #[cold]
     #[inline(never)]
-    fn insert_slow(&self, key: u64, span_id: u64) -> bool {
-        (1..BLOCKS).any(|block| self.insert_into::<WINDOW>(block, key, span_id))
+    fn insert_slow(&self, key: u64, span: MappedSpan) -> bool {
+        (1..BLOCKS).any(|block| self.insert_into::<WINDOW>(block, key, span))
     }
 
     #[inline(always)]
-    fn insert_into<const W: usize>(&self, block: usize, key: u64, span_id: u64) -> bool {
+    fn insert_into<const W: usize>(&self, block: usize, key: u64, span: MappedSpan) -> bool {
         let Some(entries) = self.entries.get_or_make_block(block, |_| SpanMapEntry::free()) else { return false };
         for index in window::<W>(key, block) {
             let entry = &entries[index];
@@ -77,9 +78,10 @@ impl SpanMap {
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                // Relaxed, here and in `get`: a thread that looks up the span has a handle of it. This store happens
+                // Relaxed, here and in `get`: a thread that looks up the span has a handle of it. These stores happen
                 // before the handle is given to any other thread.
-                entry.span_id.store(span_id, Ordering::Relaxed);
+                entry.span_id.store(span.span_id, Ordering::Relaxed);
+                entry.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
                 return true;
             }
         }
@@ -92,21 +94,15 @@ impl SpanMap {
         self.find(key).map(SpanMapEntry::span)
     }
 
-    /// Returns the id in the ring of an open span.
+    /// Removes a closed span. No thread has a handle of it any more, so none looks up its id during the call. Returns
+    /// `None` if the map does not have the span.
     #[inline(always)]
-    pub(super) fn id_of(&self, key: u64) -> Option<u64> {
-        Some(self.find(key)?.span_id.load(Ordering::Relaxed))
-    }
-
-    /// Removes a closed span, and returns its id in the ring. No thread has a handle of it any more, so none looks up
-    /// its id during the call. Returns `None` if the map does not have the span.
-    #[inline(always)]
-    pub(super) fn remove(&self, key: u64) -> Option<u64> {
+    pub(super) fn remove(&self, key: u64) -> Option<MappedSpan> {
         let entry = self.find(key)?;
-        let span_id = entry.span_id.load(Ordering::Relaxed);
+        let span = entry.span();
         // Release, pairs with the acquire in `insert_into`.
         entry.key.store(0, Ordering::Release);
-        Some(span_id)
+        Some(span)
     }
 
     /// Calls `f` with each open span. If a span is inserted or removed during the call, `f` may or may not get it.
@@ -137,13 +133,15 @@ impl SpanMap {
 
 impl SpanMapEntry {
     fn free() -> Self {
-        Self { key: AtomicU64::new(0), span_id: AtomicU64::new(0) }
+        Self { key: AtomicU64::new(0), span_id: AtomicU64::new(0), call_site_id: AtomicU64::new(0) }
     }
 
     #[inline(always)]
     fn span(&self) -> MappedSpan {
-        let span_id = self.span_id.load(Ordering::Relaxed);
-        MappedSpan { span_id, call_site_id: SPAN_SLAB.call_site_id(span_id) }
+        MappedSpan {
+            span_id: self.span_id.load(Ordering::Relaxed),
+            call_site_id: self.call_site_id.load(Ordering::Relaxed) as u32,
+        }
     }
 }
 
@@ -160,13 +158,8 @@ fn window<const W: usize>(key: u64, block: usize) -> impl Iterator<Item = usize>
 mod tests {
     use super::*;
 
-    /// Returns a span id that no open span has, so its call site is 0.
-    fn span_id(n: u64) -> u64 {
-        n + 1_000_000
-    }
-
     fn span(n: u64) -> MappedSpan {
-        MappedSpan { span_id: span_id(n), call_site_id: 0 }
+        MappedSpan { span_id: n + 1_000_000, call_site_id: n as u32 }
     }
 
     #[test]
@@ -175,12 +168,12 @@ mod tests {
         assert_eq!(map.get(1), None);
         for round in 0..3 {
             let keys: Vec<u64> = (1..100_000).map(|n| n << 7 | round).collect();
-            assert!(keys.iter().all(|key| map.insert(*key, span_id(*key))));
+            assert!(keys.iter().all(|key| map.insert(*key, span(*key))));
             assert!(keys.iter().all(|key| map.get(*key) == Some(span(*key))));
             for key in
                 keys.iter().step_by(3).chain(keys.iter().skip(1).step_by(3)).chain(keys.iter().skip(2).step_by(3))
             {
-                assert_eq!(map.remove(*key), Some(span_id(*key)));
+                assert_eq!(map.remove(*key), Some(span(*key)));
                 assert_eq!(map.get(*key), None);
             }
         }
@@ -198,8 +191,8 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..200 {
                         let keys = (0..100).map(|n| (thread << 40) + (round << 20) + n);
-                        keys.clone().for_each(|key| assert!(map.insert(key, span_id(key))));
-                        keys.for_each(|key| assert_eq!(map.remove(key), Some(span_id(key))));
+                        keys.clone().for_each(|key| assert!(map.insert(key, span(key))));
+                        keys.for_each(|key| assert_eq!(map.remove(key), Some(span(key))));
                     }
                 });
             }

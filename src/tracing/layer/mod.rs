@@ -4,15 +4,17 @@ mod filtered;
 mod parents;
 mod slow;
 
+use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::call_sites::CALL_SITES;
+use crate::tracing::core::PerfCore;
 use crate::tracing::end_of_thread;
 use crate::tracing::filter_handle::FilterHandle;
 use crate::tracing::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::recorder::PerfRecorder;
 use crate::tracing::sink::{Sink, record_empty, record_with_fields};
-use crate::tracing::span_map::SpanMap;
+use crate::tracing::span_map::{MappedSpan, SpanMap};
 use crate::tracing::span_stack::next_owner;
 use crate::tracing::thread::{self, ThreadState};
 use std::sync::OnceLock;
@@ -58,6 +60,13 @@ pub struct RecorderLayer {
     filter: Option<FilterHandle>,
 }
 
+/// What `tracing` says of a new span.
+struct NewSpan<'a, S> {
+    attributes: &'a Attributes<'a>,
+    id: &'a Id,
+    context: &'a Context<'a, S>,
+}
+
 impl RecorderLayer {
     /// Creates a layer that records to `recorder`.
     #[must_use]
@@ -87,11 +96,33 @@ impl RecorderLayer {
 /// The fast paths. Each handles only the common case. In every other case it returns `None` and changes nothing, and
 /// the caller takes the slow path.
 impl RecorderLayer {
+    /// Creates a span whose parent is the current span.
+    #[inline(always)]
+    fn try_new_span<S: Subscriber + for<'l> LookupSpan<'l>>(
+        &self,
+        thread: &ThreadState,
+        new: &NewSpan<'_, S>,
+    ) -> Option<()> {
+        if !new.attributes.is_contextual() {
+            return None;
+        }
+        let (core, ring) = self.sink.try_ring_for_fields(thread)?;
+        let call_site_id = CALL_SITES.known_id_of(new.attributes.metadata())?;
+        let parent = self.try_current(thread, new.context)?;
+        let span_id = SPAN_SLAB.try_create::<true>(&thread.free_list, call_site_id)?;
+        if !self.spans.insert(new.id.into_u64(), MappedSpan { span_id, call_site_id }) {
+            SPAN_SLAB.drop_handle(&thread.free_list, span_id);
+            return None;
+        }
+        let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
+        self.record_new(core, ring, thread, new, ext);
+        Some(())
+    }
+
     #[inline(always)]
     fn try_enter(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
         let ring = self.sink.try_ring(thread)?;
-        let span_id = self.spans.id_of(local_id)?;
-        let call_site_id = SPAN_SLAB.try_call_site_id(span_id)?;
+        let MappedSpan { span_id, call_site_id } = self.spans.get(local_id)?;
         thread.try_enter(span_id, local_id, call_site_id, self.owner)?;
         record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
         Some(())
@@ -103,6 +134,42 @@ impl RecorderLayer {
         let entry = thread.try_exit(local_id, self.owner)?;
         record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(entry.span_id, entry.call_site_id()));
         Some(())
+    }
+
+    /// Records the creation of a span that is in the map.
+    #[inline(always)]
+    fn record_new<S: Subscriber + for<'l> LookupSpan<'l>>(
+        &self,
+        core: &PerfCore,
+        ring: &Recorder,
+        thread: &ThreadState,
+        new: &NewSpan<'_, S>,
+        ext: PerfExt,
+    ) {
+        match new.attributes.fields().is_empty() {
+            true => record_empty(ring, thread, PerfEvent::SpanNew, ext),
+            false => self.record_new_with_fields(core, ring, thread, new, ext),
+        }
+    }
+
+    // Not inlined: the compiler then inlines the visit of the fields, because there is one only.
+    #[inline(never)]
+    fn record_new_with_fields<S: Subscriber + for<'l> LookupSpan<'l>>(
+        &self,
+        core: &PerfCore,
+        ring: &Recorder,
+        thread: &ThreadState,
+        new: &NewSpan<'_, S>,
+        ext: PerfExt,
+    ) {
+        let visit = |visitor: &mut dyn Visit| new.attributes.record(visitor);
+        core.encode_fields(thread, ring, visit, |fields| {
+            record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+            self.judge(MappedSpan { span_id: ext.span_id, call_site_id: ext.call_site_id }, fields.payload);
+            if fields.has_panicked {
+                self.close_unborn(thread, new.attributes, new.id, new.context);
+            }
+        });
     }
 }
 
@@ -152,8 +219,12 @@ where
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let Some(core) = self.sink.recording() else { return };
+        let new = NewSpan { attributes, id, context: &context };
         thread::with(|thread| {
+            if self.try_new_span(thread, &new).is_some() {
+                return;
+            }
+            let Some(core) = self.sink.recording() else { return };
             let _paused = thread.pause_count();
             let call_site_id = core.call_site_id(attributes.metadata());
             let ask = || context.span(id)?.parent();
@@ -166,17 +237,7 @@ where
                 flags: parent.flags,
                 ..PerfExt::of_span(span.span_id, call_site_id)
             };
-            if attributes.fields().is_empty() {
-                return record_empty(ring, thread, PerfEvent::SpanNew, ext);
-            }
-            let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
-            core.encode_fields(thread, ring, visit, |fields| {
-                record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
-                self.judge(span, fields.payload);
-                if fields.has_panicked {
-                    self.close_unborn(thread, attributes, id, &context);
-                }
-            });
+            self.record_new(core, ring, thread, &new, ext);
         });
     }
 
@@ -241,14 +302,12 @@ where
         thread::with(|thread| {
             // The span is removed from the map even while recording is switched off, because the registry will give its
             // id to another span later.
-            let Some(span_id) = self.spans.remove(id.into_u64()) else { return };
-            let ring = self.sink.try_ring(thread);
-            let close = |ring| Some((ring, SPAN_SLAB.try_drop_only_handle::<true>(&thread.free_list, span_id)?));
-            match ring.and_then(close) {
-                Some((ring, call_site_id)) => {
+            let Some(MappedSpan { span_id, call_site_id }) = self.spans.remove(id.into_u64()) else { return };
+            match self.sink.try_ring(thread) {
+                Some(ring) if SPAN_SLAB.try_close_of_layer(&thread.free_list, span_id) => {
                     record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
                 }
-                None => self.close_slow(thread, span_id),
+                _ => self.close_slow(thread, span_id),
             }
         });
     }

@@ -19,13 +19,15 @@ impl RecorderLayer {
     /// are open; then the span is counted as lost.
     #[inline(always)]
     pub(super) fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
-        if thread.free_list.is_empty() {
+        let created = SPAN_SLAB.try_create::<true>(&thread.free_list, call_site_id).or_else(|| {
             // A list with cells was filled after this call.
             end_of_thread::register();
-        }
-        if let Some(span_id) = SPAN_SLAB.create::<true>(&thread.free_list, call_site_id) {
-            if self.spans.insert(id.into_u64(), span_id) {
-                return Some(MappedSpan { span_id, call_site_id });
+            SPAN_SLAB.create::<true>(&thread.free_list, call_site_id)
+        });
+        if let Some(span_id) = created {
+            let span = MappedSpan { span_id, call_site_id };
+            if self.spans.insert(id.into_u64(), span) {
+                return Some(span);
             }
             SPAN_SLAB.drop_handle(&thread.free_list, span_id);
         }
@@ -94,6 +96,21 @@ impl RecorderLayer {
         }
     }
 
+    /// Returns the id of the thread's current span, or 0 if the thread has none. Returns `None` if the registry's current
+    /// span is not the innermost span whose enter this layer has recorded. Either a filter hides the current span from
+    /// this layer, or the thread entered it while recording was switched off. Only the registry knows the nearest span
+    /// that this layer may see.
+    #[inline(always)]
+    pub(super) fn try_current<S>(&self, thread: &ThreadState, context: &Context<'_, S>) -> Option<u64>
+    where
+        S: Subscriber + for<'l> LookupSpan<'l>,
+    {
+        let current = context.current_span();
+        let Some(id) = current.id() else { return Some(0) };
+        let entry = thread.span_stack.current_and_recorded(self.owner)?;
+        (entry.local_id == id.into_u64()).then_some(entry.span_id)
+    }
+
     /// Returns the id of the thread's current span, or 0 if the thread has none. In the common case, the innermost
     /// recorded span on the thread's span stack is also the current span of the registry. Otherwise `ask` finds in the
     /// registry the innermost span that this layer may see.
@@ -108,14 +125,9 @@ impl RecorderLayer {
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
-        let current = context.current_span();
-        let Some(id) = current.id() else { return 0 };
-        match thread.span_stack.current_and_recorded(self.owner) {
-            Some(entry) if entry.local_id == id.into_u64() => entry.span_id,
-            // The registry's current span is not the innermost span whose enter this layer has recorded. Either a
-            // filter hides the current span from this layer, or the thread entered it while recording was switched
-            // off. Only the registry knows the nearest span that this layer may see.
-            _ => self.ask_registry(core, thread, ask),
+        match self.try_current(thread, context) {
+            Some(span_id) => span_id,
+            None => self.ask_registry(core, thread, ask),
         }
     }
 

@@ -70,8 +70,8 @@ impl RecorderLayer {
         // `stack` is empty if `reload` has put this layer into a stack that was already in use. Without `stack` the
         // `Registry` cannot be reached, so the span is closed in this layer alone.
         let Some(stack) = self.stack.get().and_then(WeakDispatch::upgrade) else {
-            if let Some(span_id) = self.spans.remove(id.into_u64()) {
-                self.close_slow(thread, span_id);
+            if let Some(span) = self.spans.remove(id.into_u64()) {
+                self.close_slow(thread, span.span_id);
             }
             return;
         };

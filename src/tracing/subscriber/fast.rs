@@ -52,7 +52,7 @@ impl RecorderSubscriber {
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let ring = self.sink.try_ring(thread)?;
-        let call_site_id = SPAN_SLAB.try_drop_only_handle::<false>(&thread.free_list, span_id)?;
+        let call_site_id = SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id)?;
         let ids = u64::from(call_site_id) | thread.id_word();
         match ring.core.try_record_empty(PerfEvent::SpanClose as u16, span_id, 0, ids, 0) {
             Some(_) => Some(true),
