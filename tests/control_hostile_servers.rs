@@ -343,10 +343,12 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     // All imports would take 20 seconds.
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert!(list.code == Some(0) && !list.out.contains('\u{1b}') && !list.err.contains('\u{1b}'), "{list:?}");
+    // A server may hand out more rings than the address space has room for. The first of those is then an error.
+    let has_no_room = |capture: &Run| capture.code == Some(12) && capture.err.contains("address space");
     // Those that are not opened in time are made, and others are captured.
     let capture = run_in(directory.path(), &["capture", &server.address, "--wait", "-d", "1s", "-o", "waits.evc"]);
     let told = capture.err.lines().find(|line| line.contains("not opened in time")).unwrap_or_default();
-    assert!(capture.code == Some(0) && told.contains(" more"), "{capture:?}");
+    assert!((capture.code == Some(0) || has_no_room(&capture)) && told.contains(" more"), "{capture:?}");
     assert_eq!(told.matches(".sock/").count(), 20, "{told}");
     for slowness in [true, false] {
         is_slow.store(slowness, Ordering::Relaxed);
@@ -354,10 +356,8 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
         let output = format!("{slowness}.evc");
         let capture = run_in(directory.path(), &["capture", &server.address, "-d", "1s", "-o", &output]);
         assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
-        // A fast server may hand out more rings than the address space has room for. Its own capture then fails.
-        let has_no_room = !slowness && capture.code == Some(12) && capture.err.contains("address space");
         let is_over = capture.code == Some(0) && capture.err.contains("the time was over");
-        assert!(is_over || has_no_room, "{capture:?}");
+        assert!(is_over || !slowness && has_no_room(&capture), "{capture:?}");
     }
 }
 

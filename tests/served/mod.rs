@@ -143,7 +143,8 @@ impl Served {
     /// Connects as a client that greets.
     pub fn greeting(&self) -> OwnedFd {
         let socket = self.raw();
-        assert!(send(&socket, &message(1, &[0; 4])));
+        // A server that lets this user do nothing may have closed the connection already.
+        let _ = send(&socket, &message(1, &[0; 4]));
         socket
     }
 
