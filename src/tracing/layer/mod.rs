@@ -146,22 +146,9 @@ impl RecorderLayer {
         new: &NewSpan<'_, S>,
         ext: PerfExt,
     ) {
-        match new.attributes.fields().is_empty() {
-            true => record_empty(ring, thread, PerfEvent::SpanNew, ext),
-            false => self.record_new_with_fields(core, ring, thread, new, ext),
+        if new.attributes.fields().is_empty() {
+            return record_empty(ring, thread, PerfEvent::SpanNew, ext);
         }
-    }
-
-    // Not inlined: the compiler then inlines the visit of the fields, because there is one only.
-    #[inline(never)]
-    fn record_new_with_fields<S: Subscriber + for<'l> LookupSpan<'l>>(
-        &self,
-        core: &PerfCore,
-        ring: &Recorder,
-        thread: &ThreadState,
-        new: &NewSpan<'_, S>,
-        ext: PerfExt,
-    ) {
         let visit = |visitor: &mut dyn Visit| new.attributes.record(visitor);
         core.encode_fields(thread, ring, visit, |fields| {
             record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
@@ -221,23 +208,9 @@ where
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let new = NewSpan { attributes, id, context: &context };
         thread::with(|thread| {
-            if self.try_new_span(thread, &new).is_some() {
-                return;
+            if self.try_new_span(thread, &new).is_none() {
+                self.new_span_slow(thread, &new);
             }
-            let Some(core) = self.sink.recording() else { return };
-            let _paused = thread.pause_count();
-            let call_site_id = core.call_site_id(attributes.metadata());
-            let ask = || context.span(id)?.parent();
-            let explicit = (!attributes.is_contextual()).then(|| attributes.parent());
-            let parent = self.parent_of(core, thread, &context, explicit, ask);
-            let Some(span) = self.add(core, thread, id, call_site_id) else { return };
-            let Some(ring) = thread.ring_of(core) else { return };
-            let ext = PerfExt {
-                related: parent.span_id,
-                flags: parent.flags,
-                ..PerfExt::of_span(span.span_id, call_site_id)
-            };
-            self.record_new(core, ring, thread, &new, ext);
         });
     }
 

@@ -1,6 +1,6 @@
 //! The slow paths of `RecorderLayer`.
 
-use super::RecorderLayer;
+use super::{NewSpan, RecorderLayer};
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::end_of_thread;
@@ -15,6 +15,26 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// The slow paths. Each slow path handles every case of its call, as if no fast path had been tried.
 impl RecorderLayer {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn new_span_slow<S>(&self, thread: &ThreadState, new: &NewSpan<'_, S>)
+    where
+        S: Subscriber + for<'l> LookupSpan<'l>,
+    {
+        let Some(core) = self.sink.recording() else { return };
+        let _paused = thread.pause_count();
+        let NewSpan { attributes, id, context } = new;
+        let call_site_id = core.call_site_id(attributes.metadata());
+        let ask = || context.span(id)?.parent();
+        let explicit = (!attributes.is_contextual()).then(|| attributes.parent());
+        let parent = self.parent_of(core, thread, context, explicit, ask);
+        let Some(span) = self.add(core, thread, id, call_site_id) else { return };
+        let Some(ring) = thread.ring_of(core) else { return };
+        let ext =
+            PerfExt { related: parent.span_id, flags: parent.flags, ..PerfExt::of_span(span.span_id, call_site_id) };
+        self.record_new(core, ring, thread, new, ext);
+    }
+
     #[cold]
     #[inline(never)]
     pub(super) fn enter_slow<S>(&self, thread: &ThreadState, id: &Id, context: &Context<'_, S>)
