@@ -60,7 +60,7 @@ pub struct RecorderLayer {
     filter: Option<FilterHandle>,
 }
 
-/// What `tracing` says of a new span.
+/// Description of a new span, as `tracing` gives it to a layer.
 struct NewSpan<'a, S> {
     attributes: &'a Attributes<'a>,
     id: &'a Id,

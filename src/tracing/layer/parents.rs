@@ -96,10 +96,10 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the thread's current span, or 0 if the thread has none. Returns `None` if the registry's current
-    /// span is not the innermost span whose enter this layer has recorded. Either a filter hides the current span from
-    /// this layer, or the thread entered it while recording was switched off. Only the registry knows the nearest span
-    /// that this layer may see.
+    /// Returns the id of the thread's current span, or 0 if the thread has none. Returns `None` if the registry's
+    /// current span is not the innermost span whose enter this layer has recorded. Either a filter hides the current
+    /// span from this layer, or the thread entered it while recording was switched off. Only the registry knows the
+    /// nearest span that this layer may see.
     #[inline(always)]
     pub(super) fn try_current<S>(&self, thread: &ThreadState, context: &Context<'_, S>) -> Option<u64>
     where
