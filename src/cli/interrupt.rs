@@ -49,7 +49,7 @@ impl Interrupt {
                 let has_noticed = *seen.lock().unwrap_or_else(PoisonError::into_inner) >= count;
                 let hangs = !has_noticed && first_unnoticed.is_some_and(|first| first.elapsed() >= HANG_TIME);
                 if count >= signals_max || hangs || tell.send(signal).is_err() {
-                    // What runs at a usual exit may wait for a lock of the thread that hangs.
+                    // The handlers of a usual exit may wait for a lock of the thread that hangs.
                     exit(INTERRUPTED);
                 }
                 if has_noticed {

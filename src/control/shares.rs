@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(of(&[(7, own)], one), None);
         assert!(of(&[(8, own)], own).is_some_and(|text| text.contains("8 wishes, and room for at most 8: 1 more")));
         assert_eq!(refusal("clients", 1, std::iter::empty(), one, 1), None);
-        // What is larger counts for more.
+        // A larger wish counts for more.
         let bytes = |user, more| refusal("bytes", 800, [(one, 150), (own, 100)].into_iter(), user, more);
         assert!(bytes(one, 50).is_none() && bytes(one, 51).is_some());
         assert!(bytes(two, 200).is_none() && bytes(two, 201).is_some());

@@ -37,6 +37,14 @@ fn args(slice: &Value) -> BTreeMap<String, String> {
     args.map(|(name, value)| (name.clone(), text(&value[1]))).collect()
 }
 
+/// Returns the arguments of a slice without the time for which it was open, which depends on the look. Each open slice
+/// must have it, and no other.
+fn args_of_any_look(slice: &Value) -> BTreeMap<String, String> {
+    let mut args = args(slice);
+    assert_eq!(args.remove("debug.open_at_least_ns").is_some(), args.contains_key("debug.open"), "{slice}");
+    args
+}
+
 /// Returns the arguments that the last slice of a span should have, as trace_processor writes them.
 fn expected_args(span: &Value) -> BTreeMap<String, String> {
     let fields = span["fields"].as_object().unwrap().iter();
@@ -150,24 +158,17 @@ impl<'a> Trace<'a> {
             self.drawn(true).into_iter().map(|(slice, (span, ..))| (span, slice)).collect();
         for span in self.of_type("span") {
             let mut expected = expected_args(span);
-            let at_least = "debug.open_at_least_ns";
             let of_span = by_span.get(&id(span)).map_or(&[][..], |slices| slices);
             for (slice, _) in of_span {
-                let mut args = args(slice);
-                // How long a slice was open depends on the look.
-                assert_eq!(args.remove(at_least).is_some(), args.contains_key("debug.open"), "{slice}");
+                let args = args_of_any_look(slice);
                 assert!(args.iter().all(|arg| expected.get(arg.0) == Some(arg.1)), "{slice} {expected:#?}");
                 assert_eq!(slice["category"], span["target"]);
             }
             if let Some(whole) = wholes.get(&id(span)) {
                 expected.insert("debug.busy_ns".into(), text(&span["busy_ns"]));
-                let mut found = args(whole);
-                found.remove(at_least);
-                assert_eq!((found, &whole["category"]), (expected, &span["target"]));
+                assert_eq!((args_of_any_look(whole), &whole["category"]), (expected, &span["target"]));
             } else if let Some(last) = of_span.iter().max_by_key(|(_, slice)| slice.2) {
-                let mut found = args(last.0);
-                found.remove(at_least);
-                assert_eq!(found, expected);
+                assert_eq!(args_of_any_look(last.0), expected);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, FileType, MemfdFlags, OFlags, StatxFlags, memfd_create, statx};
@@ -12,6 +12,7 @@ use rustix::io::pread;
 
 use super::note;
 use super::paths;
+use super::trust;
 
 /// A file that a process has open for writing, and that no directory has. All that is known of it comes from that
 /// process, and may be anything.
@@ -63,8 +64,7 @@ fn processes() -> Vec<u32> {
 
 fn of_process(pid: u32) -> Vec<HeldFile> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    let is_own = std::fs::metadata(format!("/proc/{pid}"))
-        .is_ok_and(|process| [0, rustix::process::geteuid().as_raw()].contains(&process.uid()));
+    let is_own = paths::stat(format!("/proc/{pid}").as_ref()).is_ok_and(|process| trust::is_ours_or_roots(&process));
     let in_memory = LazyCell::new(|| memory_devices(pid));
     let mut seen = HashSet::new();
     let mut file = |path: PathBuf| {

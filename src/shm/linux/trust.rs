@@ -15,7 +15,7 @@ const WORLD_WRITABLE: u32 = 0o002;
 const GROUP_WRITABLE: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-fn is_ours_or_roots(stat: &Stat) -> bool {
+pub(super) fn is_ours_or_roots(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == geteuid().as_raw()
 }
 
