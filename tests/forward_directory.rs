@@ -16,7 +16,8 @@ fn recorder(path: &Path) -> Recorder {
     builder.shifts(15, 21).prefault(false).keep(true).build().unwrap()
 }
 
-/// Returns the files and directories with this extension, the oldest first. A forwarder may not have made the directory yet.
+/// Returns the files and directories with this extension, the oldest first. There are none before a forwarder has made
+/// the directory.
 fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|it| it == extension)).collect();

@@ -4,7 +4,7 @@
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
@@ -36,17 +36,19 @@ impl Run {
     }
 }
 
-/// Lets programs that this process starts have the default action of SIGINT. A shell that starts this process in its
-/// background makes it ignore the signal. Programs inherit that, but they do not inherit a handler.
+/// Lets programs that this process starts have the default actions of SIGINT and SIGHUP. A shell that starts this
+/// process in its background makes it ignore the first, `nohup` the second. Programs inherit that, but no handler.
 pub fn let_interrupts_reach_programs() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
         let ignored = ignored.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or_default();
-        if ignored >> (SIGINT - 1) & 1 != 0 {
-            // Nobody looks at the flag: this process still does nothing when the signal comes.
-            signal_hook::flag::register(SIGINT, Arc::default()).unwrap();
+        for signal in [SIGINT, SIGHUP] {
+            if ignored >> (signal - 1) & 1 != 0 {
+                // Nobody looks at the flag: this process still does nothing when the signal comes.
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
         }
     });
 }

@@ -20,15 +20,18 @@ fn captured(opens_shards: bool) -> (u64, u64) {
     let together = Barrier::new(4);
     let work = || {
         std::thread::scope(|scope| {
-            for _ in 0..4 {
+            let worker = |_| {
                 scope.spawn(|| {
                     let subscriber = RecorderSubscriber::new(recorder.clone());
                     tracing::subscriber::with_default(subscriber, || {
                         (0..100).for_each(|number| drop(tracing::info_span!("request", number)));
                     });
                     together.wait();
-                });
-            }
+                })
+            };
+            let workers: Vec<_> = (0..4).map(worker).collect();
+            // The end of the scope does not wait for what threads do at their end, where they let go of the recorder.
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
         });
         // On a busy machine, the shards may be opened later.
         let begin = Instant::now();
