@@ -441,31 +441,25 @@ pub fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn keep_loaded() {}
+pub fn keep_loaded() {}
 
-#[cfg(feature = "capture")]
-pub(crate) fn boottime_nanos() -> u64 {
+pub fn boottime_nanos() -> u64 {
     0
 }
 
-#[cfg(feature = "forward")]
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     String::new()
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn monotonic_nanos() -> u64 {
+pub fn monotonic_nanos() -> u64 {
     0
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn open_for_reading(_: &Path) -> io::Result<File> {
+pub fn open_for_reading(_: &Path) -> io::Result<File> {
     Err(unsupported_io())
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn read_exact_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
+pub fn read_exact_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
     Err(unsupported_io())
 }
 
@@ -487,7 +481,6 @@ pub fn nameless_file(_: &std::path::Path) -> io::Result<File> {
     Err(unsupported_io())
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn nameless_memory(_: &str) -> io::Result<File> {
+pub fn nameless_memory(_: &str) -> io::Result<File> {
     Err(unsupported_io())
 }

@@ -283,7 +283,6 @@ impl<'a> RawFields<'a> {
     }
 
     /// Returns the offset in the payload at which the next field begins.
-    #[cfg(feature = "live")]
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }
