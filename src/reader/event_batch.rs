@@ -212,7 +212,7 @@ impl EventBatch {
     }
 
     /// Adds an event with a payload that the caller has copied already.
-    pub(crate) fn push(&mut self, descriptor: &Descriptor, payload: PayloadRead<'_>) {
+    pub fn push(&mut self, descriptor: &Descriptor, payload: PayloadRead<'_>) {
         let place = match payload {
             PayloadRead::Valid(bytes) if bytes.len() > self.payload_bytes_max as usize => PayloadPlace::LEFT_OUT,
             PayloadRead::Valid(bytes) => {

@@ -17,7 +17,7 @@ use std::fs::File;
 
 /// A capture that a test makes. Ring 0 is a perf ring, and ring 1 is an exec ring of the same process. Ring 2, if
 /// there is one, is another shard of the recorder of ring 0.
-pub(crate) struct CaptureFixture {
+pub struct CaptureFixture {
     writer: CaptureWriter,
     file: File,
     rings: Vec<FixtureRing>,
@@ -46,7 +46,7 @@ impl FixtureRing {
 }
 
 /// The index of the ring that [`CaptureFixture::sharded`] adds: another shard of the recorder of ring 0.
-pub(crate) const SHARD_1: usize = 2;
+pub const SHARD_1: usize = 2;
 
 fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) -> CapturedRing {
     CapturedRing {
@@ -73,14 +73,14 @@ fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) ->
 }
 
 /// Encodes a field of type `i64`.
-pub(crate) fn int(index: u8, value: i64) -> Vec<u8> {
+pub fn int(index: u8, value: i64) -> Vec<u8> {
     let mut field = vec![index, ValueType::I64 as u8, 8, 0];
     field.extend(value.to_le_bytes());
     field
 }
 
 /// Encodes a field of text.
-pub(crate) fn text(index: u8, value: &str) -> Vec<u8> {
+pub fn text(index: u8, value: &str) -> Vec<u8> {
     let mut field = vec![index, ValueType::Str as u8, value.len() as u8, 0];
     field.extend(value.as_bytes());
     field
@@ -96,12 +96,12 @@ impl CaptureFixture {
         Self::made(PerfEvent::schema_hash(), pid, "shop")
     }
 
-    pub(crate) fn with_schema(perf_schema_hash: [u8; 32]) -> Self {
+    pub fn with_schema(perf_schema_hash: [u8; 32]) -> Self {
         Self::made(perf_schema_hash, 4711, "shop")
     }
 
     /// Makes a capture of a program with this name.
-    pub(crate) fn of_program(name: &'static str) -> Self {
+    pub fn of_program(name: &'static str) -> Self {
         Self::made(PerfEvent::schema_hash(), 4711, name)
     }
 
@@ -124,7 +124,7 @@ impl CaptureFixture {
     }
 
     /// Makes a capture whose perf recorder has a second shard.
-    pub(crate) fn sharded() -> Self {
+    pub fn sharded() -> Self {
         let mut made = Self::new();
         let shard = RingRole::Shard { recorder: 0, shard: 1 };
         made.add_ring(&ring("shop.1", CONTENT_TYPE_PERF, PerfEvent::schema_hash(), shard));
@@ -132,18 +132,18 @@ impl CaptureFixture {
     }
 
     /// Makes a capture that has a perf ring of this version and then one of another version.
-    pub(crate) fn with_other_schema() -> Self {
+    pub fn with_other_schema() -> Self {
         let mut made = Self::new();
         made.add_ring(&ring("other", CONTENT_TYPE_PERF, [9; 32], RingRole::Single));
         made
     }
 
     /// Records the next events of spans into this ring.
-    pub(crate) fn in_shard(&mut self, ring: usize) {
+    pub fn in_shard(&mut self, ring: usize) {
         self.perf_ring = ring;
     }
 
-    pub(crate) fn event(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: &[u8]) {
+    pub fn event(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: &[u8]) {
         let FixtureRing { records, stats, .. } = &mut self.rings[ring];
         stats.events += 1;
         stats.last_seqno += 1;
@@ -158,17 +158,17 @@ impl CaptureFixture {
         records.events.push(&descriptor, PayloadRead::Valid(payload));
     }
 
-    pub(crate) fn perf(&mut self, event: PerfEvent, nanos: u64, ext: PerfExt, payload: &[u8]) {
+    pub fn perf(&mut self, event: PerfEvent, nanos: u64, ext: PerfExt, payload: &[u8]) {
         self.event(self.perf_ring, event as u16, nanos, ext.to_words(), payload);
     }
 
     /// Adds an event of a span, without payload.
-    pub(crate) fn span(&mut self, event: PerfEvent, nanos: u64, thread_id: u32, span_id: u64, call_site_id: u32) {
+    pub fn span(&mut self, event: PerfEvent, nanos: u64, thread_id: u32, span_id: u64, call_site_id: u32) {
         self.perf(event, nanos, PerfExt { span_id, call_site_id, thread_id, ..PerfExt::default() }, &[]);
     }
 
     /// Adds a new span with these encoded fields.
-    pub(crate) fn span_new(
+    pub fn span_new(
         &mut self,
         nanos: u64,
         thread_id: u32,
@@ -181,17 +181,17 @@ impl CaptureFixture {
         self.perf(PerfEvent::SpanNew, nanos, ext, &fields.concat());
     }
 
-    pub(crate) fn thread(&mut self, nanos: u64, thread_id: u32, name: &str) {
+    pub fn thread(&mut self, nanos: u64, thread_id: u32, name: &str) {
         let ext = PerfExt { thread_id, ..PerfExt::default() };
         self.perf(PerfEvent::ThreadStarted, nanos, ext, &ThreadView::encode(nanos, 4711 + thread_id, name));
     }
 
-    pub(crate) fn call_site(&mut self, nanos: u64, call_site_id: u32, kind: CallSiteKind, name: &str, fields: &[&str]) {
+    pub fn call_site(&mut self, nanos: u64, call_site_id: u32, kind: CallSiteKind, name: &str, fields: &[&str]) {
         self.call_site_of(nanos, call_site_id, (kind, CallSiteLevel::Info), name, fields);
     }
 
     /// Records a call site of this kind and level.
-    pub(crate) fn call_site_of(
+    pub fn call_site_of(
         &mut self,
         nanos: u64,
         call_site_id: u32,
@@ -213,7 +213,7 @@ impl CaptureFixture {
         self.perf(PerfEvent::CallSite, nanos, ext, &view.encode());
     }
 
-    pub(crate) fn gap(&mut self, ring: usize, count: u64, cause: GapCause) {
+    pub fn gap(&mut self, ring: usize, count: u64, cause: GapCause) {
         let FixtureRing { records, stats, .. } = &mut self.rings[ring];
         let gap = Gap { first_seqno: stats.last_seqno + 1, count, cause };
         stats.count_gap(gap);
@@ -221,12 +221,12 @@ impl CaptureFixture {
     }
 
     /// Adds a block of entries of tables, as they stand in a file.
-    pub(crate) fn tables(&mut self, bytes: &[u8], entries: u64) {
+    pub fn tables(&mut self, bytes: &[u8], entries: u64) {
         self.writer.tables(bytes, entries).unwrap();
     }
 
     /// Writes the records that wait as blocks, one for each ring.
-    pub(crate) fn end_block(&mut self) {
+    pub fn end_block(&mut self) {
         let mut encoder = BlockEncoder::new();
         encoder.set_level(3).unwrap();
         for FixtureRing { records, key, layout, .. } in &mut self.rings {
@@ -245,7 +245,7 @@ impl CaptureFixture {
         self.file
     }
 
-    pub(crate) fn file(self) -> File {
+    pub fn file(self) -> File {
         self.ended(EndReason::WritersEnded, 9999)
     }
 
@@ -258,17 +258,17 @@ impl CaptureFixture {
 
     /// Makes a batch that ends at this time, and that others follow. `behind` names the rings with events that are not
     /// in this batch.
-    pub(crate) fn batch(mut self, ended_epoch_nanos: u64, behind: &[usize]) -> CaptureFile {
+    pub fn batch(mut self, ended_epoch_nanos: u64, behind: &[usize]) -> CaptureFile {
         behind.iter().for_each(|ring| self.rings[*ring].stats.unread = 1);
         CaptureFile::from_file(self.ended(EndReason::Rotated, ended_epoch_nanos)).unwrap()
     }
 
-    pub(crate) fn open(self) -> CaptureFile {
+    pub fn open(self) -> CaptureFile {
         CaptureFile::from_file(self.file()).unwrap()
     }
 
     /// Opens the file after its block of events with this number was damaged. The first one is number 0.
-    pub(crate) fn open_damaged(self, number: usize) -> CaptureFile {
+    pub fn open_damaged(self, number: usize) -> CaptureFile {
         use std::os::unix::fs::FileExt as _;
         let file = self.file();
         let whole = CaptureFile::from_file(file.try_clone().unwrap()).unwrap();

@@ -1,6 +1,5 @@
 //! The formats that captures are exported to: the one list of them.
 
-use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use eventring_export::{ExportFiles, ExportOptions, ExportSummary};
 use std::io::Write;
@@ -96,15 +95,12 @@ pub(crate) fn export(
     options: impl Into<ExportOptions>,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let mut summary = match (format, format.basic()) {
-        (_, Some(format)) => return eventring_export::export(capture, format, options, out),
-        (Format::Html, _) => eventring_report::page::write(capture, options.into(), out)?,
-        (Format::OtlpJson, _) => eventring_otlp::messages::write(&CaptureRecording::new(capture)?, out)?,
-        _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
-    };
-    out.flush().map_err(eventring_export::pass::write_error)?;
-    summary.problems.extend_from_slice(capture.problems());
-    Ok(summary)
+    match (format, format.basic()) {
+        (_, Some(format)) => eventring_export::export(capture, format, options, out),
+        (Format::Html, _) => eventring_report::page::write(capture, options.into(), out),
+        (Format::OtlpJson, _) => eventring_otlp::messages::write(capture, out),
+        _ => Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
+    }
 }
 
 /// Writes a capture in a format that is a directory.
@@ -116,13 +112,11 @@ pub(crate) fn export_files(
     format: Format,
     files: &mut dyn ExportFiles,
 ) -> Result<ExportSummary, CaptureError> {
-    let mut summary = match (format, format.basic()) {
-        (_, Some(format)) => return eventring_export::export_files(capture, format, files),
-        (Format::Parquet, _) => eventring_parquet::write(&CaptureRecording::new(capture)?, files)?,
-        _ => return Err(wrong_output(format, "a directory, expected one output: call `export`")),
-    };
-    summary.problems.extend_from_slice(capture.problems());
-    Ok(summary)
+    match (format, format.basic()) {
+        (_, Some(format)) => eventring_export::export_files(capture, format, files),
+        (Format::Parquet, _) => eventring_parquet::write(capture, files),
+        _ => Err(wrong_output(format, "a directory, expected one output: call `export`")),
+    }
 }
 
 /// Returns the error that a format cannot be written to such an output.

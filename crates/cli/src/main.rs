@@ -4,6 +4,8 @@
 //! each error to an exit code.
 
 mod advice;
+#[cfg(test)]
+mod bombs;
 mod budget;
 mod capture;
 mod clean;

@@ -2,9 +2,9 @@
 
 use super::files::ExportFiles;
 use eventring_capture::CaptureFile;
-use eventring_capture::fixtures::{CaptureFixture, int, text};
+use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use eventring::reader::GapCause;
-use eventring::schema::perf::{CallSiteKind, PerfExt, ValueType};
+use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,14 +14,14 @@ type Contents = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
 /// Files in memory.
 #[derive(Default)]
-pub(super) struct FilesInMemory(Contents);
+pub struct FilesInMemory(Contents);
 
 /// A file in memory that is being written.
 struct FileInMemory(Contents, String);
 
 impl FilesInMemory {
     /// Takes the contents out, by name.
-    pub(super) fn contents(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
@@ -46,7 +46,7 @@ impl Write for FileInMemory {
 
 /// An element of a capture with any content.
 #[derive(Clone, Debug)]
-pub(super) enum Element {
+pub enum Element {
     CallSite { id: u32, name: String, fields: Vec<String> },
     Thread { id: u32, name: String },
     SpanNew { id: u64, call_site: u32, text: String, number: i64 },
@@ -56,7 +56,7 @@ pub(super) enum Element {
 }
 
 /// Makes an element of a capture.
-pub(super) fn any_element() -> impl Strategy<Value = Element> {
+pub fn any_element() -> impl Strategy<Value = Element> {
     let text = || prop_oneof![".{0,9}", Just("stream".to_owned()), Just("a\"b\\\0\n*/".to_owned())];
     let nanos = || prop_oneof![9 => 1000..9000_u64, 1 => any::<u64>()];
     let payload = || prop::collection::vec(any::<u8>(), 0..60);
@@ -101,7 +101,7 @@ pub(super) fn any_element() -> impl Strategy<Value = Element> {
 }
 
 /// Makes a capture of these elements.
-pub(super) fn capture_of(elements: &[Element]) -> CaptureFile {
+pub fn capture_of(elements: &[Element]) -> CaptureFile {
     let mut made = CaptureFixture::new();
     for (element, nanos) in elements.iter().zip(1000..) {
         match element {
@@ -119,5 +119,43 @@ pub(super) fn capture_of(elements: &[Element]) -> CaptureFile {
             Element::Gap { ring, count } => made.gap(*ring, *count, GapCause::Overwritten),
         }
     }
+    made.open()
+}
+
+/// Makes a capture with a request, two concurrent queries of it on two threads, a typed event, a log record, a
+/// counter, a loss, and an open span.
+pub fn everything() -> CaptureFile {
+    let mut made = CaptureFixture::new();
+    made.thread(1000, 1, "main");
+    made.thread(1001, 2, "worker");
+    made.call_site(1002, 1, CallSiteKind::Span, "request", &["path", "status"]);
+    made.call_site(1003, 2, CallSiteKind::Span, "query", &["rows"]);
+    made.call_site(1004, 3, CallSiteKind::Event, "event src/web.rs:13", &["message", "left"]);
+    made.call_site(1005, 4, CallSiteKind::Counter, "connections", &[]);
+    made.span_new(2000, 1, (1, 0), 1, &[text(0, "/buy; now")]);
+    made.span(PerfEvent::SpanEnter, 2100, 1, 1, 1);
+    made.span_new(2200, 1, (2, 1), 2, &[]);
+    made.span_new(2300, 1, (3, 1), 2, &[]);
+    made.span(PerfEvent::SpanEnter, 2400, 1, 2, 2);
+    made.span(PerfEvent::SpanEnter, 2450, 2, 3, 2);
+    made.event(1, 20, 2500, [7, 3, 0, 2], b"");
+    let in_query = PerfExt { span_id: 3, call_site_id: 3, thread_id: 2, field_count: 2, ..PerfExt::default() };
+    made.perf(PerfEvent::Event, 2600, in_query, &[text(0, "slow query"), int(1, -5)].concat());
+    let sample =
+        PerfExt { related: 12, call_site_id: 4, thread_id: 1, value_type: ValueType::U64 as u8, ..PerfExt::default() };
+    made.perf(PerfEvent::Counter, 2650, sample, &[]);
+    made.span(PerfEvent::SpanExit, 2700, 1, 2, 2);
+    made.span(PerfEvent::SpanClose, 2710, 1, 2, 2);
+    let late = PerfExt { span_id: 1, call_site_id: 1, thread_id: 1, field_count: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::SpanRecord, 2720, late, &int(1, 200));
+    made.span(PerfEvent::SpanExit, 2800, 1, 1, 1);
+    made.span(PerfEvent::SpanExit, 2850, 2, 3, 2);
+    made.span(PerfEvent::SpanClose, 2900, 2, 3, 2);
+    made.span(PerfEvent::SpanClose, 3001, 2, 1, 1);
+    made.gap(0, 40, GapCause::Overwritten);
+    made.gap(0, 2, GapCause::NeverCommitted);
+    made.event(1, 20, 3100, [7, 0, 0, 0], b"");
+    made.span_new(4000, 1, (60, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 4100, 1, 60, 1);
     made.open()
 }

@@ -364,6 +364,4 @@ fn write_trace(
 #[allow(missing_docs, reason = "for tests of other formats")]
 pub mod any_capture;
 #[cfg(test)]
-mod bombs;
-#[cfg(test)]
 mod tests;

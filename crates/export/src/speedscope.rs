@@ -273,7 +273,8 @@ impl TraceWriter for SpeedscopeWriter<'_> {
 mod tests {
     use eventring_capture::CaptureFile;
     use eventring_capture::fixtures::CaptureFixture;
-    use crate::tests::{everything, exported};
+    use crate::any_capture::everything;
+    use crate::tests::exported;
     use crate::{Format, View};
     use eventring::schema::perf::PerfEvent;
     use serde_json::Value;

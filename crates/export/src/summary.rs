@@ -161,10 +161,11 @@ impl Summary {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fixtures"))]
 impl SpanSummary {
     /// Returns the summary of spans with these durations, in which a thread was all the time.
-    pub(crate) fn of_durations(name: &str, durations: &[u64]) -> Self {
+    #[doc(hidden)]
+    pub fn of_durations(name: &str, durations: &[u64]) -> Self {
         let mut group = SpanGroup::default();
         durations.iter().for_each(|wall| _ = group.add(*wall, *wall, *wall));
         group.finish(name.into(), "shop".into()).0

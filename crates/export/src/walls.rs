@@ -12,7 +12,7 @@ pub struct Walls {
 
 impl Walls {
     /// Adds a duration in nanoseconds. Returns the bytes that it takes.
-    pub(super) fn add(&mut self, nanos: u64) -> u64 {
+    pub fn add(&mut self, nanos: u64) -> u64 {
         match u32::try_from(nanos) {
             Ok(short) if short != IN_LONG => {
                 self.short.push(short);

@@ -10,29 +10,29 @@ use eventring_capture::recording::EntryContent;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView};
 
 /// The time of the first event, in nanoseconds since the epoch.
-pub(super) const START: u64 = 1_000_000_000;
+pub const START: u64 = 1_000_000_000;
 
 /// A stream of one perf ring.
-pub(super) struct StreamFixture {
-    pub(super) tables: LiveTables,
+pub struct StreamFixture {
+    pub tables: LiveTables,
     pub(super) core: LiveCore,
     seqno: u64,
 }
 
 impl StreamFixture {
-    pub(super) fn new(options: &LiveOptions) -> Self {
+    pub fn new(options: &LiveOptions) -> Self {
         let tables = LiveTables::of_one_perf_ring();
         let mut core = LiveCore::new(options);
         core.grow(&tables);
         Self { tables, core, seqno: 0 }
     }
 
-    pub(super) fn state(&self) -> LiveState<'_> {
+    pub fn state(&self) -> LiveState<'_> {
         LiveState { tables: &self.tables, core: &self.core }
     }
 
     /// Takes a record.
-    pub(super) fn push(
+    pub fn push(
         &mut self,
         nanos: u64,
         event: PerfEvent,
@@ -55,7 +55,7 @@ impl StreamFixture {
     }
 
     /// Takes a record that nobody watches.
-    pub(super) fn quiet(&mut self, nanos: u64, event: PerfEvent, ext: PerfExt, payload: &[u8]) {
+    pub fn quiet(&mut self, nanos: u64, event: PerfEvent, ext: PerfExt, payload: &[u8]) {
         self.push(nanos, event, ext, payload, &mut |_, _| ());
     }
 
@@ -81,7 +81,7 @@ impl StreamFixture {
     }
 
     /// Takes the loss of an event.
-    pub(super) fn lose(&mut self) {
+    pub fn lose(&mut self) {
         self.gap(GapCause::Overwritten);
     }
 
@@ -98,7 +98,7 @@ impl StreamFixture {
     }
 
     /// Ticks at a time, as the engine does.
-    pub(super) fn tick(&mut self, nanos: u64, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
+    pub fn tick(&mut self, nanos: u64, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
         self.core.advance(&self.tables, nanos, see);
         self.core.make_room(&self.tables, see);
         see(&Sight::Tick, LiveState { tables: &self.tables, core: &self.core });

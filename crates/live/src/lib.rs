@@ -61,8 +61,10 @@ mod condition;
 mod conditions;
 mod core;
 mod fields;
-#[cfg(test)]
-mod fixture;
+#[cfg(any(test, feature = "fixtures"))]
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for tests of the crates above")]
+pub mod fixture;
 #[cfg(all(test, target_os = "linux"))]
 mod memory_tests;
 mod occurrence;

@@ -29,7 +29,7 @@ pub(super) struct LiveTables {
     /// The times at which the rings were created, in nanoseconds since the epoch, or 0.
     pub(super) created_nanos: Vec<u64>,
     /// The programs, by the index of their process.
-    pub(super) programs: Vec<LiveProgram>,
+    pub programs: Vec<LiveProgram>,
     /// The writers of the rings, by the number of their process. It is `None` for a writer that is not known.
     writers: Vec<Option<WriterInfo>>,
 }
@@ -127,7 +127,6 @@ impl LiveTables {
     }
 
     /// Makes the tables of one perf ring of one program, for tests.
-    #[cfg(test)]
     pub(super) fn of_one_perf_ring() -> Self {
         let mut rings = RecordedRings::default();
         rings.add(&NewRing {

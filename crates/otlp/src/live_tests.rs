@@ -1,9 +1,9 @@
 //! Messages about spans for which the engine has no room, and about those that it does not know.
 
-use super::fixture::{START, StreamFixture};
-use super::options::LiveOptions;
-use super::sight::{ProgramEnd, Sight};
-use super::state::LiveState;
+use eventring_live::fixture::{START, StreamFixture};
+use eventring_live::LiveOptions;
+use eventring_live::{ProgramEnd, Sight};
+use eventring_live::LiveState;
 use crate::messages::{LiveMapper, OtlpRequests};
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;

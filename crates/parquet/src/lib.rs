@@ -50,6 +50,7 @@ use eventring_export::ExportSummary;
 use eventring_export::files::ExportFiles;
 use eventring_export::pass;
 use eventring_capture::recording::CaptureRecording;
+use eventring_capture::CaptureFile;
 use eventring_capture::CaptureError;
 use field_types::FieldTypes;
 use row_groups::{CREATED_BY, RowGroups};
@@ -71,12 +72,13 @@ pub fn may_have_file(name: &str) -> bool {
 }
 
 /// Writes the files.
-pub fn write(
-    recording: &CaptureRecording<'_>,
-    files: &mut dyn ExportFiles,
-) -> Result<ExportSummary, CaptureError> {
+///
+/// # Errors
+/// The capture would take too much memory, writing fails, or a perf ring has a schema of another version.
+pub fn write(capture: &CaptureFile, files: &mut dyn ExportFiles) -> Result<ExportSummary, CaptureError> {
+    let recording = &CaptureRecording::new(capture)?;
     let types = FieldTypes::of(recording)?;
-    thread::scope(|scope| {
+    let mut summary = thread::scope(|scope| {
         let (mut row_groups, rows) = RowGroups::to(files);
         let writer = scope.spawn(move || row_groups::write(rows));
         // The tables end here, and with them the channel. Then the writer ends, too.
@@ -86,7 +88,9 @@ pub fn write(
         // If the writer has failed, the tables could not pass rows to it. Its own error says why.
         result.map_err(pass::write_error)?;
         written
-    })
+    })?;
+    summary.problems.extend_from_slice(capture.problems());
+    Ok(summary)
 }
 
 fn write_rows(

@@ -220,7 +220,7 @@ mod tests {
     use arrow_array::cast::AsArray as _;
 
     fn thread(name: &str) -> Arc<Thread> {
-        Arc::new(Thread { id: 7, os_thread_id: None, name: Some(name.into()), started_epoch_nanos: None })
+        Arc::new(Thread::named(7, name))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_export::any_capture::{FilesInMemory, any_element, capture_of};
 use eventring_capture::recording::CaptureRecording;
-use eventring_export::{Format, View, export, export_files};
+use eventring_export::{Format, View, export};
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, ValueType};
 use arrow_array::RecordBatch;
@@ -28,7 +28,7 @@ use std::fs::File;
 /// Exports a capture. Returns the row groups of each file.
 fn exported(capture: &CaptureFile) -> BTreeMap<String, Vec<RecordBatch>> {
     let mut files = FilesInMemory::default();
-    export_files(capture, Format::Parquet, &mut files).unwrap();
+    super::write(capture, &mut files).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let contents = files.contents().into_iter().map(|(name, bytes)| {
         assert!(may_have_file(&name), "{name}");
@@ -262,7 +262,7 @@ impl eventring_export::ExportFiles for FullDisk {
 
 #[test]
 fn a_full_disk_is_the_error_of_the_system() {
-    let error = export_files(&capture_of(&[]), Format::Parquet, &mut FullDisk).unwrap_err();
+    let error = super::write(&capture_of(&[]), &mut FullDisk).unwrap_err();
     let io = error.io_error().unwrap_or_else(|| panic!("{error}"));
     assert_eq!(io.kind(), std::io::ErrorKind::StorageFull, "{error}");
 }

@@ -73,8 +73,8 @@ impl OpenedShards {
     }
 
     /// Returns the number of shards that are open.
-    #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
+    #[doc(hidden)]
+    pub fn count(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 

@@ -49,6 +49,15 @@ pub struct Thread {
     pub started_epoch_nanos: Option<u64>,
 }
 
+impl Thread {
+    /// Returns a thread of which only the id and the name are known, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn named(id: u32, name: &str) -> Self {
+        Self { id, os_thread_id: None, name: Some(name.into()), started_epoch_nanos: None }
+    }
+}
+
 /// The call sites and threads of one recorder.
 ///
 /// The recorder adds entries while it runs. So a reader of a live ring calls [`update`](Self::update) from time to

@@ -71,8 +71,8 @@ impl SelfTimes {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    #[doc(hidden)]
+    pub fn len(&self) -> usize {
         self.parents.len()
     }
 

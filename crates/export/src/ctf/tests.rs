@@ -1,7 +1,7 @@
 //! Traces of small captures. Their packets are read here, and babeltrace2 reads whole traces, if it is there.
 
 use eventring_capture::recording::CaptureRecording;
-use super::super::tests::everything;
+use crate::any_capture::everything;
 use super::super::{Format, export_files};
 use super::{may_have_file, write_with_uuid};
 use eventring_capture::CaptureFile;

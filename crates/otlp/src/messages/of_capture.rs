@@ -3,6 +3,7 @@
 use super::happenings::{Happening, of_decoded};
 use super::ids::ProcessKey;
 use super::mapper::{OtlpMapper, OtlpProcess};
+use eventring_capture::CaptureFile;
 use eventring_capture::CaptureError;
 use eventring_export::ExportSummary;
 use eventring_export::pass::{self, Pass};
@@ -15,10 +16,11 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 /// Writes the requests of a capture, a line each.
-pub fn write(
-    recording: &CaptureRecording<'_>,
-    out: &mut dyn Write,
-) -> Result<ExportSummary, CaptureError> {
+///
+/// # Errors
+/// The capture would take too much memory, writing fails, or a perf ring has a schema of another version.
+pub fn write(capture: &CaptureFile, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
+    let recording = &CaptureRecording::new(capture)?;
     let mut lines = OtlpLines { recording, out, mapper: OtlpMapper::default(), last_nanos: 0, line: Vec::new() };
     for process in recording.processes() {
         lines.mapper.processes.push(process_of(recording, *process));
@@ -29,12 +31,14 @@ pub fn write(
         lines.mapper.span(process, &span, of_decoded(&span.fields), end_nanos[process]);
         lines.pass_on(false)
     });
-    let counts = finished.map_err(pass::write_error)?;
+    let mut counts = finished.map_err(pass::write_error)?;
     for gone in lines.mapper.take_gone(|_, _| false) {
         lines.mapper.let_go(gone);
         lines.pass_on(false).map_err(pass::write_error)?;
     }
     lines.pass_on(true).map_err(pass::write_error)?;
+    lines.out.flush().map_err(pass::write_error)?;
+    counts.problems.extend_from_slice(capture.problems());
     Ok(counts)
 }
 

@@ -17,16 +17,16 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-fn lines_of(capture: &CaptureFile, format: Format) -> Vec<String> {
+fn lines_of(capture: &CaptureFile) -> Vec<String> {
     let mut text = Vec::new();
-    export(capture, format, View::Thread, &mut text).unwrap();
+    super::write(capture, &mut text).unwrap();
     String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
 }
 
 /// Exports a capture, and reads the lines as the crate that wrote them does.
 fn exported(capture: &CaptureFile) -> (Vec<Span>, Vec<LogRecord>) {
     let (mut spans, mut logs) = (Vec::new(), Vec::new());
-    for line in lines_of(capture, Format::OtlpJson) {
+    for line in lines_of(capture) {
         if line.starts_with("{\"resourceSpans\"") {
             let request: ExportTraceServiceRequest = serde_json::from_str(&line).unwrap();
             let scopes = request.resource_spans.into_iter().flat_map(|of_process| of_process.scope_spans);
@@ -69,8 +69,10 @@ proptest! {
     fn the_messages_of_any_capture_are_those_of_its_lines(elements in prop::collection::vec(any_element(), 0..60)) {
         let capture = capture_of(&elements);
         let (spans, logs) = exported(&capture);
-        let lines: Vec<Value> =
-            lines_of(&capture, Format::Jsonl).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut jsonl = Vec::new();
+        export(&capture, Format::Jsonl, View::Thread, &mut jsonl).unwrap();
+        let jsonl = String::from_utf8(jsonl).unwrap();
+        let lines: Vec<Value> = jsonl.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let of_type = |kinds: &[&str]| {
             lines.iter().filter(|line| kinds.contains(&line["type"].as_str().unwrap())).count()
         };
@@ -83,7 +85,7 @@ proptest! {
             let names: BTreeSet<&str> = span.attributes.iter().map(|attribute| &*attribute.key).collect();
             prop_assert_eq!(names.len(), span.attributes.len());
         }
-        prop_assert_eq!(lines_of(&capture, Format::OtlpJson), lines_of(&capture, Format::OtlpJson));
+        prop_assert_eq!(lines_of(&capture), lines_of(&capture));
     }
 }
 

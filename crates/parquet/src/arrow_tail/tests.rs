@@ -2,7 +2,7 @@
 
 use super::*;
 use eventring_capture::fixtures::{CaptureFixture, SHARD_1, text};
-use eventring_export::tables_of_capture;
+use crate::tables_of_capture;
 use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent::{SpanClose, SpanEnter, SpanExit};
 use arrow_array::cast::AsArray as _;

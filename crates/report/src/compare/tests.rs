@@ -36,7 +36,9 @@ const CALLS: usize = 400;
 const SPANS: usize = 10;
 
 fn summary(spans: Vec<SpanSummary>) -> Summary {
-    Summary { spans, ..Summary::default() }
+    let mut summary = Summary::default();
+    summary.spans = spans;
+    summary
 }
 
 /// Makes a capture with ten spans. The span with the number `slow` takes 5 % more time.
@@ -56,14 +58,12 @@ fn counted(name: &str, instructions: &[u64]) -> SpanSummary {
     let durations: Vec<u64> = instructions.iter().map(|count| count / 4).collect();
     let all = instructions.iter().sum();
     let (min, max) = (instructions.iter().min().copied(), instructions.iter().max().copied());
-    let of_all = InstructionSummary {
-        spans: instructions.len() as u64,
-        all,
-        own: all / 2,
-        min: min.unwrap_or(0),
-        max: max.unwrap_or(0),
-    };
-    SpanSummary { instructions: Some(of_all), ..SpanSummary::of_durations(name, &durations) }
+    let mut of_all = InstructionSummary::default();
+    (of_all.spans, of_all.all, of_all.own) = (instructions.len() as u64, all, all / 2);
+    (of_all.min, of_all.max) = (min.unwrap_or(0), max.unwrap_or(0));
+    let mut summary = SpanSummary::of_durations(name, &durations);
+    summary.instructions = Some(of_all);
+    summary
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub mod page;
 pub(crate) mod percentiles;
 mod profile;
 pub(crate) mod tables;
-pub(crate) mod text;
+pub mod text;
 
 use eventring_export::{ExportOptions, ExportSummary, pass};
 use eventring_capture::{CaptureError, CaptureFile};
@@ -44,7 +44,10 @@ pub fn write(
     let figures = CaptureFigures::of(capture, options)?;
     let profile = EmbeddedProfile::of(&figures, options)?;
     out.write_all(CapturePage { figures: &figures, profile: &profile }.html().as_bytes()).map_err(pass::write_error)?;
-    Ok(figures.counts().clone())
+    out.flush().map_err(pass::write_error)?;
+    let mut counts = figures.counts().clone();
+    counts.problems.extend_from_slice(capture.problems());
+    Ok(counts)
 }
 
 #[cfg(test)]

@@ -6,17 +6,23 @@ use super::profile::EmbeddedProfile;
 use super::text::escape;
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::CaptureFixture;
-use eventring_export::tests::{everything, exported};
-use eventring_export::{Format, View};
+use eventring_export::View;
+use eventring_export::any_capture::everything;
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
+fn exported(capture: &CaptureFile) -> String {
+    let mut out = Vec::new();
+    super::write(capture, View::Thread.into(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 /// Returns the page without the document of speedscope in it.
 fn page(capture: &CaptureFile) -> String {
-    let page = exported(capture, Format::Html, View::Thread);
+    let page = exported(capture);
     let (before, rest) = page.split_once("srcdoc=\"").unwrap();
     let (_, after) = rest.split_once('"').unwrap();
     format!("{before}srcdoc=\"{after}")
@@ -62,7 +68,7 @@ fn every_span_of_the_tile_is_in_the_table_or_its_column_says_what_was_not_seen_o
 fn the_page_of_a_capture_without_events_says_so_and_has_neither_date_nor_chart_nor_profile() {
     let mut made = CaptureFixture::new();
     made.gap(0, 40, GapCause::Overwritten);
-    let page = exported(&made.open(), Format::Html, View::Thread);
+    let page = exported(&made.open());
     let (_, body) = page.split_once("<body>").unwrap();
     assert!(body.contains("<p class=\"note\">no events · process 4711 · "), "{body}");
     assert!(body.contains("This capture has no events") && body.contains("Lost events: 40 overwritten."), "{body}");
@@ -76,7 +82,7 @@ fn the_page_of_a_capture_without_events_says_so_and_has_neither_date_nor_chart_n
 fn a_page_without_spans_has_no_profile_and_one_with_spans_says_without_scripts_that_it_needs_them() {
     let mut made = CaptureFixture::new();
     made.thread(1000, 1, "main");
-    let page_without_spans = exported(&made.open(), Format::Html, View::Thread);
+    let page_without_spans = exported(&made.open());
     assert!(page_without_spans.contains("<h2>Profile</h2><p class=\"note\">No thread was in a span.</p></section>"));
     assert!(!page_without_spans.contains("<iframe") && !page_without_spans.contains("<noscript>"));
     let page = page(&everything());
@@ -104,13 +110,13 @@ fn text_of_the_recording_is_never_a_part_of_the_page() {
     // flame graph as text and as title.
     assert_eq!(page.matches(&escape(HOSTILE)).count(), 7, "{page}");
     // The document inside the page has its own two scripts and the profile, and the profile is base64.
-    let whole = exported(&capture, Format::Html, View::Thread);
+    let whole = exported(&capture);
     assert_eq!(whole.matches("&lt;script").count(), 3 + page.matches("&lt;script").count());
 }
 
 #[test]
 fn every_text_of_a_page_is_there_without_a_network() {
-    let whole = exported(&everything(), Format::Html, View::Thread);
+    let whole = exported(&everything());
     let page = page(&everything());
     for outside in [" src=", "href=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");

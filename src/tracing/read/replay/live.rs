@@ -71,14 +71,14 @@ impl SpanReplay {
     }
 
     /// Returns the number of links of threads to rings, and the number of stacks.
-    #[cfg(test)]
-    pub(crate) fn thread_counts(&self) -> (usize, usize) {
+    #[doc(hidden)]
+    pub fn thread_counts(&self) -> (usize, usize) {
         (self.losses.links(), self.stacks.threads())
     }
 
     /// Returns the number of closes after which spans wait for late records.
-    #[cfg(test)]
-    pub(crate) fn closing_count(&self) -> usize {
+    #[doc(hidden)]
+    pub fn closing_count(&self) -> usize {
         self.closing.len()
     }
 

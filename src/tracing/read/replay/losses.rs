@@ -83,7 +83,6 @@ impl RingLosses {
         self.links -= self.rings_of_threads.remove(&thread).map_or(0, |rings| rings.len());
     }
 
-    #[cfg(test)]
     pub(super) fn links(&self) -> usize {
         self.links
     }

@@ -113,7 +113,6 @@ impl SpanStacks {
         slice
     }
 
-    #[cfg(test)]
     pub(super) fn threads(&self) -> usize {
         self.threads.len()
     }

@@ -1,8 +1,8 @@
 //! Tests with "bombs": small captures that decompress to very large ones. An export of a bomb must not take more
 //! memory than [`export`] promises.
 
-use super::files::ExportFiles;
-use super::{Format, View, export, export_files, summarize};
+use crate::formats::{Format, export, export_files};
+use eventring_export::{ExportFiles, View, summarize};
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
