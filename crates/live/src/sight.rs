@@ -373,7 +373,6 @@ pub struct SeenLoss<'a> {
 
 /// The end of a program.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct ProgramEnd<'a> {
     /// The program.
     pub program: &'a LiveProgram,

@@ -1,4 +1,4 @@
-//! Parquet files of small captures, read back by the crate that wrote them. `tests/parquet_rows.rs` has others read
+//! Parquet files of small captures, read back by the crate that wrote them. `crates/cli/tests/it/export/parquet_rows.rs` has others read
 //! them.
 
 use super::field_types::FieldTypes;
