@@ -158,6 +158,7 @@ pub mod __internals {
         pub use crate::reader::{OpenedShards, PayloadPlace, SavedBlocks, flow_tag};
     }
     /// Schemas.
+    #[cfg(feature = "tracing")]
     pub mod schema {
         pub use crate::schema::{Shape, decode_event, ext_words};
     }

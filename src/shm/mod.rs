@@ -56,7 +56,9 @@ pub use sections::Sections;
 pub use system::host_name;
 #[cfg(feature = "snapshot")]
 pub(crate) use system::memory_file;
+#[cfg(feature = "snapshot")]
 pub use system::nameless_file;
+#[cfg(feature = "snapshot")]
 pub use system::nameless_memory;
 pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,

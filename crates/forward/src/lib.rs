@@ -35,6 +35,8 @@ mod watched;
 
 pub use broker::EventStream;
 #[doc(hidden)]
+pub use eventring_capture::received::receive_message;
+#[doc(hidden)]
 pub use eventring_capture::{BatchFilter, host_name};
 pub use connect::StreamOptions;
 pub use directory::{DirectoryForwarder, DirectoryOptions};

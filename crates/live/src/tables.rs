@@ -21,7 +21,7 @@ pub struct LiveProgram {
 
 /// The rings, and the descriptions of their programs, call sites and threads.
 #[derive(Default)]
-pub(super) struct LiveTables {
+pub struct LiveTables {
     pub(super) rings: Arc<RecordedRings>,
     /// The call sites and threads of each perf recorder.
     pub(super) catalogs: Vec<Catalog>,

@@ -105,6 +105,7 @@ pub use mapping::Mapping;
 pub use memfd::create_memfd;
 #[cfg(feature = "snapshot")]
 pub use nameless::nameless_file;
+#[cfg(feature = "snapshot")]
 pub use nameless::nameless_memory;
 #[cfg(feature = "tracing")]
 pub(crate) use note::leave_note;

@@ -103,7 +103,7 @@ pub fn condition(data: &[u8]) {
 /// Treats the bytes as the limit of a change. What a limit prints must parse to the same limit.
 #[cfg(not(eventring_mutants))]
 pub fn change_limit(data: &[u8]) {
-    use eventring_report::ChangeLimit;
+    use eventring_report::compare::ChangeLimit;
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(limit) = text.parse::<ChangeLimit>() else { return };
     for (from, to) in [(0, 0), (0, u64::MAX), (u64::MAX, 0), (1000, 1005)] {
