@@ -1,8 +1,8 @@
 //! The parts that are measured. Each runs in a process of its own, which prints its numbers as JSON.
 
-use eventring::capture::{CaptureFile, CaptureOptions, capture};
-use eventring::export::{Format, View, export, summarize};
 use eventring::reader::{Reader, SnapshotOptions};
+use eventring_capture::{CaptureFile, CaptureOptions, capture};
+use eventring_export::{Format, View, export, summarize};
 use serde_json::json;
 use std::io::Write as _;
 use std::ops::ControlFlow;

@@ -1,9 +1,9 @@
 //! The way of events from the ring to the disk and to an answer: what it costs, and what is lost.
 //!
-//! `cargo bench --bench pipeline --features cli` prints a table and writes `pipeline.json`: a flat object, name →
-//! number. With `-- --quick` it takes about two minutes. Recording, capturing and exporting run in processes of their
-//! own. If `benches/lttng.sh` finds LTTng, or can install it, the same load is recorded with LTTng in the same run.
-//! `docs/COST.md` explains the numbers.
+//! `cargo bench -p eventring-export --bench pipeline` prints a table and writes `pipeline.json` into `crates/export`: a
+//! flat object, name → number. With `-- --quick` it takes about two minutes. Recording, capturing and exporting run in
+//! processes of their own. If `benches/lttng.sh` finds LTTng, or can install it, the same load is recorded with LTTng in
+//! the same run. `docs/COST.md` explains the numbers.
 
 #![allow(missing_docs)]
 
@@ -119,7 +119,7 @@ fn capture(place: &Place, level: i32, events: u64, per_second: u64) -> (Value, f
 }
 
 fn captures(place: &Place, seconds: u64, numbers: &mut Map<String, Value>) {
-    let default_level = eventring::capture::CaptureOptions::DEFAULT_LEVEL;
+    let default_level = eventring_capture::CaptureOptions::DEFAULT_LEVEL;
     put(numbers, "memcpy_cpu_ns", json!(work::copy_nanos()));
     let mut alone = Part::begin(&format!("write {} {} 2000000", place.ring, 2_000_000 * seconds));
     alone.expect_ready();
@@ -169,7 +169,7 @@ fn exports(place: &Place, events: u64, numbers: &mut Map<String, Value>) {
     let file = place.file("spans.evc");
     let mut writer = Part::begin(&format!("write_spans {} {events}", place.ring));
     writer.expect_ready();
-    let default_level = eventring::capture::CaptureOptions::DEFAULT_LEVEL;
+    let default_level = eventring_capture::CaptureOptions::DEFAULT_LEVEL;
     let mut capture = Part::begin(&format!("capture {} {file} {default_level}", place.ring));
     capture.expect_ready();
     writer.go();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What LTTng's consumer costs for the load of benches/pipeline. Prints one JSON object, or says on stderr why it cannot.
+# What LTTng's consumer costs for the load of `pipeline`. Prints one JSON object, or says on stderr why it cannot.
 #
-#   benches/lttng.sh EVENTS EVENTS_PER_SECOND
+#   crates/export/benches/lttng.sh EVENTS EVENTS_PER_SECOND
 #
 # `lttng_cpu_ns` is the consumers' processor time for each event, `lttng_bytes` what an event takes on disk, and
 # `lttng_lost` the number of events that were discarded. The packages are installed if this user is root.

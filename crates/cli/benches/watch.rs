@@ -1,7 +1,7 @@
 //! The cost of a watcher that waits for triggers: `eventring capture --on`, beside a program that records a million
 //! span events a second.
 //!
-//! `cargo bench --bench watch --features cli` records in rounds, in turn without and with a watcher, and prints the
+//! `cargo bench -p eventring-cli --bench watch` records in rounds, in turn without and with a watcher, and prints the
 //! medians: what an event costs the program, what the watcher takes of a processor, its memory at the beginning and at
 //! the end, and what it found. One request of each round is slow. `-- --quick` takes half a minute. `docs/COST.md`
 //! explains the numbers.
