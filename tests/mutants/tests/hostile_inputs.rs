@@ -4,7 +4,7 @@
 #[path = "../../../crates/cli/tests/it/hostile/bytes/mod.rs"]
 mod bytes;
 mod hostile {
-    pub use crate::bytes;
+    pub(crate) use crate::bytes;
 }
 #[path = "../../../crates/cli/tests/it/hostile/inputs.rs"]
 mod hostile_inputs;
