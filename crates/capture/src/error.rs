@@ -58,6 +58,7 @@ pub enum CaptureErrorKind {
 }
 
 impl CaptureError {
+    /// Makes an error of this kind. `message` says what is wrong and what helps.
     pub fn new(kind: CaptureErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner { kind, path: None, message: message.into(), source: None }))
     }
@@ -112,6 +113,8 @@ impl CaptureError {
         Self(Box::new(Inner { kind, path, message, source: Some(CaptureErrorSource::Reader(error)) }))
     }
 
+    /// Adds the path of the file, if the error has none yet.
+    #[must_use]
     pub fn at(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_path_buf());
         self

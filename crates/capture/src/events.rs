@@ -83,12 +83,16 @@ pub struct RecordRef<'r> {
 /// The content of a [`RecordRef`].
 #[derive(Clone, Copy, Debug)]
 pub enum ContentRef<'r> {
+    /// An event.
     Event {
+        /// The event without its payload.
         descriptor: &'r Descriptor,
+        /// Its payload.
         payload: PayloadRead<'r>,
         /// True if the payload is missing because it was too large for the capture.
         is_omitted: bool,
     },
+    /// A loss.
     Gap(Gap),
 }
 

@@ -9,8 +9,13 @@ use eventring::reader::RingEnd;
 pub enum CapturedLife {
     /// The program lived until the end of the capture, in nanoseconds since the epoch.
     Lived(u64),
-    /// The program had ended. How is `None` in files of earlier versions, which say only that it did.
-    Ended { end: RingEnd, is_how_known: bool },
+    /// The program had ended.
+    Ended {
+        /// When and how it ended.
+        end: RingEnd,
+        /// False in files of earlier versions, which say only that it ended.
+        is_how_known: bool,
+    },
     /// The capture is truncated, or the rest of it is not selected.
     Unknown,
 }

@@ -7,64 +7,79 @@ use std::io;
 
 /// Number of a track of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct TrackId(pub(super) u64);
+pub struct TrackId(pub u64);
 
 /// The number of a slice. No two slices of a trace have the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct SliceId(pub(super) u64);
+pub struct SliceId(pub u64);
 
 /// A track: a line of a trace viewer.
 #[derive(Clone, Debug)]
-pub(super) struct Track<'a> {
-    pub(super) kind: TrackKind,
-    pub(super) name: &'a str,
+pub struct Track<'a> {
+    /// What it shows.
+    pub kind: TrackKind,
+    /// The name that viewers show.
+    pub name: &'a str,
     /// The id of the process, by which viewers group tracks.
-    pub(super) pid: u32,
+    pub pid: u32,
 }
 
+/// The kind of a track, and the track in which it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TrackKind {
+pub enum TrackKind {
     /// A process. All other tracks lie in a process.
     Process,
     /// A thread.
     Thread {
+        /// Its process.
         process: TrackId,
+        /// The id that the operating system gave it.
         os_thread_id: u32,
     },
     /// Another track with slices and instants. Its parent is a process or a thread.
     Plain {
+        /// The process or thread.
         parent: TrackId,
     },
+    /// A number that changes over time.
     Counter {
+        /// Its process.
         process: TrackId,
     },
 }
 
 /// The number of a flow: an arrow from a slice or instant to a later one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct FlowId(pub(super) u64);
+pub struct FlowId(pub u64);
 
 /// The flows that begin and that end at a slice or instant.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FlowEnds<'a> {
-    pub(super) begins: &'a [FlowId],
-    pub(super) ends: &'a [FlowId],
+pub struct FlowEnds<'a> {
+    /// The flows that begin here.
+    pub begins: &'a [FlowId],
+    /// The flows that end here.
+    pub ends: &'a [FlowId],
 }
 
 /// The name and the category of a slice or instant, the place in the program's source that made it, its flows, and
 /// whether it should catch the eye.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Label<'a> {
-    pub(super) name: &'a str,
-    pub(super) category: &'a str,
-    pub(super) source: Option<(&'a str, u32)>,
-    pub(super) flows: FlowEnds<'a>,
-    pub(super) alert: Option<Alert>,
+pub struct Label<'a> {
+    /// The name that viewers show.
+    pub name: &'a str,
+    /// The category: the target of the call site. Empty if there is none.
+    pub category: &'a str,
+    /// The file and the line.
+    pub source: Option<(&'a str, u32)>,
+    /// The flows.
+    pub flows: FlowEnds<'a>,
+    /// `None` if it should not catch the eye.
+    pub alert: Option<Alert>,
 }
 
 /// A kind of slices or instants that has a colour of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Alert {
+pub enum Alert {
     /// Events were lost.
     Loss,
     /// A log record of level ERROR.
@@ -77,7 +92,7 @@ pub(super) enum Alert {
 
 impl Alert {
     /// Returns the alert of a log record of this level.
-    pub(super) fn of_level(level: CallSiteLevel) -> Self {
+    pub fn of_level(level: CallSiteLevel) -> Self {
         match level {
             CallSiteLevel::Error => Self::Error,
             CallSiteLevel::Warn => Self::Warning,
@@ -88,7 +103,7 @@ impl Alert {
 
 impl<'a> Label<'a> {
     /// Makes a label with this name. The call site, if it is known, gives the category and the place in the source.
-    pub(super) fn new(name: &'a str, call_site: Option<&'a CallSite>) -> Self {
+    pub fn new(name: &'a str, call_site: Option<&'a CallSite>) -> Self {
         let Some(call_site) = call_site else { return Self { name, ..Self::default() } };
         let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
         Self { name, category: &call_site.target, source, ..Self::default() }
@@ -97,15 +112,20 @@ impl<'a> Label<'a> {
 
 /// A writer of a trace in some format. Its caller makes sure that two slices of a track either nest or do not overlap.
 pub trait TraceWriter {
+    /// Declares a track, before anything is on it.
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()>;
+    /// Begins a slice. `nanos` are nanoseconds since the epoch, here and below.
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     /// Ends a slice. Viewers show a slice without an end as open.
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: &Args) -> io::Result<()>;
     /// Says until when a slice lasts at least that was open at the end. In a format that has slices without an end, it
     /// stays one.
     fn end_open(&mut self, _: SliceId, _: u64) {}
+    /// Puts an instant on a track.
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
+    /// Gives a counter its value from a time on.
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;
+    /// Writes the rest of the trace.
     fn finish(&mut self) -> io::Result<()>;
 
     /// Returns an estimate of the bytes that the writer keeps in memory, beside what it keeps of open slices.

@@ -7,7 +7,6 @@ use super::state::LiveState;
 use super::tables::LiveTables;
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
 use eventring_capture::recording::CaptureRecording;
-use eventring::reader::RingEnd;
 use eventring_capture::recording::EntryContent;
 
 /// The state of programs at a time of a capture.

@@ -46,6 +46,8 @@ pub struct ClosedSpan<'a> {
     pub(super) span: &'a Span,
     pub(super) self_nanos: Option<u64>,
     pub(super) program: &'a LiveProgram,
+    /// The index of the program's process in the recording.
+    #[doc(hidden)]
     pub process_index: usize,
 }
 
@@ -131,8 +133,12 @@ impl<'a> ClosedSpan<'a> {
 /// A log record.
 #[derive(Clone, Copy)]
 pub struct SeenRecord<'a> {
+    /// The record.
+    #[doc(hidden)]
     pub record: &'a RawRecord<'a>,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
+    /// The call sites and threads of its recorder.
+    #[doc(hidden)]
     pub catalog: &'a Catalog,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
@@ -212,7 +218,11 @@ impl<'a> SeenRecord<'a> {
 /// A mark in time.
 #[derive(Clone, Copy)]
 pub struct SeenMark<'a> {
+    /// The record.
+    #[doc(hidden)]
     pub record: &'a RawRecord<'a>,
+    /// The call sites and threads of its recorder.
+    #[doc(hidden)]
     pub catalog: &'a Catalog,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     pub(super) span: Option<&'a Span>,
@@ -255,7 +265,11 @@ impl<'a> SeenMark<'a> {
 #[derive(Clone, Copy)]
 #[doc(hidden)]
 pub struct SeenOther<'a> {
+    /// The record.
+    #[doc(hidden)]
     pub record: &'a RawRecord<'a>,
+    /// The call sites and threads of its recorder.
+    #[doc(hidden)]
     pub catalog: &'a Catalog,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,
@@ -291,8 +305,12 @@ impl<'a> SeenOther<'a> {
 #[derive(Clone, Copy)]
 pub struct SeenEvent<'a> {
     pub(super) tables: &'a LiveTables,
+    /// The index of the ring.
+    #[doc(hidden)]
     pub ring: u32,
     pub(super) descriptor: &'a Descriptor,
+    /// The payload.
+    #[doc(hidden)]
     pub payload: PayloadRead<'a>,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a LiveProgram,

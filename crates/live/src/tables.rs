@@ -127,6 +127,7 @@ impl LiveTables {
     }
 
     /// Makes the tables of one perf ring of one program, for tests.
+    #[cfg(any(test, feature = "fixtures"))]
     pub(super) fn of_one_perf_ring() -> Self {
         let mut rings = RecordedRings::default();
         rings.add(&NewRing {

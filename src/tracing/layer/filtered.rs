@@ -53,7 +53,7 @@ impl RecorderLayer {
     }
 
     /// Returns the open spans of the layer.
-    pub fn spans(&self) -> &SpanMap {
+    pub(in crate::tracing) fn spans(&self) -> &SpanMap {
         &self.spans
     }
 

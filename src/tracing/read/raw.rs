@@ -11,10 +11,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub struct RawRecord<'p> {
     pub(crate) shard: u32,
+    /// The event, as the ring has it.
     pub descriptor: &'p Descriptor,
+    /// The ids of its thread, span and call site.
     pub ext: PerfExt,
     /// The event's type. It is `None` if the type is not known, or if the event is damaged.
     pub event: Option<PerfEvent>,
+    /// The payload.
     pub payload: PayloadRead<'p>,
 }
 

@@ -15,6 +15,7 @@ impl<D, F> Default for PerDescription<D, F> {
 }
 
 impl<D, F> PerDescription<D, F> {
+    /// Returns the fact about a description, if it was inserted.
     pub fn get(&self, description: &Arc<D>) -> Option<&F> {
         self.facts.get(&address(description)).map(|(_, fact)| fact)
     }
@@ -24,6 +25,7 @@ impl<D, F> PerDescription<D, F> {
         self.facts.len()
     }
 
+    /// Adds the fact about a description, or replaces it.
     pub fn insert(&mut self, description: &Arc<D>, fact: F) {
         self.facts.insert(address(description), (description.clone(), fact));
     }

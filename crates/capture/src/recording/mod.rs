@@ -24,20 +24,41 @@ use eventring::tracing::{Catalog, RawRecord};
 
 /// One event or loss of a recording.
 pub struct RecordingEntry<'e> {
+    /// The index of the ring in the recording.
     pub ring: u32,
     /// The process that wrote the ring.
     pub process: u32,
     /// The index of the process in [`RecordedRings::processes`].
     pub process_index: usize,
+    /// The event or loss itself.
     pub content: EntryContent<'e>,
 }
 
+/// The content of a [`RecordingEntry`].
 pub enum EntryContent<'e> {
-    /// A record of a perf ring. A perf recorder writes several rings, its shards. `recorder` is the index of the ring
-    /// that is shard 0.
-    Perf { recorder: u32, record: RawRecord<'e>, catalog: &'e Catalog },
+    /// A record of a perf ring. A perf recorder writes several rings, its shards.
+    Perf {
+        /// The index of the ring that is shard 0.
+        recorder: u32,
+        /// The record.
+        record: RawRecord<'e>,
+        /// The call sites and threads of the recorder.
+        catalog: &'e Catalog,
+    },
     /// An event of another ring.
-    Typed { descriptor: &'e Descriptor, payload: PayloadRead<'e> },
+    Typed {
+        /// The event without its payload.
+        descriptor: &'e Descriptor,
+        /// Its payload.
+        payload: PayloadRead<'e>,
+    },
     /// A loss.
-    Gap { first_seqno: u64, count: u64, cause: GapCause },
+    Gap {
+        /// The seqno of the first lost event.
+        first_seqno: u64,
+        /// The number of lost events.
+        count: u64,
+        /// Why they are lost.
+        cause: GapCause,
+    },
 }

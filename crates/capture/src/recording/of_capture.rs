@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 /// A capture, and the schemas of its rings.
 pub struct CaptureRecording<'c> {
+    /// The capture.
     pub capture: &'c CaptureFile,
     rings: Arc<RecordedRings>,
 }
@@ -27,6 +28,10 @@ pub struct Entries<'r> {
 }
 
 impl<'c> CaptureRecording<'c> {
+    /// Reads the schemas of the rings.
+    ///
+    /// # Errors
+    /// All rings are perf rings with the schema of another version.
     pub fn new(capture: &'c CaptureFile) -> Result<Self, CaptureError> {
         capture.check_schemas(false)?;
         let mut processes: Vec<u32> = capture.rings().iter().map(|ring| ring.process).collect();
@@ -71,6 +76,7 @@ impl<'c> CaptureRecording<'c> {
         if has_spans || !self.capture.problems().is_empty() { Ok(()) } else { Err(no_spans(self.capture)) }
     }
 
+    /// Returns the entries in the order of time.
     pub fn entries(&self) -> Entries<'_> {
         let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
         Entries {
@@ -82,6 +88,7 @@ impl<'c> CaptureRecording<'c> {
         }
     }
 
+    /// Returns the ring with this index.
     pub fn ring(&self, ring: u32) -> &CapturedRing {
         &self.capture.rings()[ring as usize]
     }

@@ -26,6 +26,7 @@ struct RecordedRing {
 /// The program and the recorder that wrote a ring.
 #[derive(Clone, Copy)]
 pub struct RingOrigin {
+    /// The number of the process that wrote the ring.
     pub process: u32,
     /// The index of the process in [`RecordedRings::processes`].
     pub process_index: usize,
@@ -33,10 +34,12 @@ pub struct RingOrigin {
     pub shard: Option<ShardOrigin>,
 }
 
+/// The place of a ring among the shards of its perf recorder.
 #[derive(Clone, Copy)]
 pub struct ShardOrigin {
     /// The index of the ring that is shard 0.
     pub recorder: u32,
+    /// The number of the shard.
     pub shard: u32,
     /// The index of the recorder among the perf recorders of the recording.
     pub recorder_index: usize,
@@ -46,9 +49,11 @@ pub struct ShardOrigin {
 pub struct NewRing<'r> {
     /// The number of the process that wrote the ring.
     pub process: u32,
-    /// The index of shard 0, and the index of the shard; `None` if the ring is not a perf ring.
+    /// The index of the ring that is shard 0, and the number of the shard; `None` if the ring is not a perf ring.
     pub shard: Option<(u32, u32)>,
+    /// The content type of the ring.
     pub content_type: u16,
+    /// The schema hash of the ring.
     pub schema_hash: [u8; 32],
     /// The schema text of the ring, if it has one.
     pub schema_text: Option<&'r str>,
@@ -89,6 +94,7 @@ impl RecordedRings {
         self.rings.len()
     }
 
+    /// Returns the program and the recorder that wrote a ring.
     pub fn origin(&self, ring: u32) -> RingOrigin {
         self.rings[ring as usize].origin
     }

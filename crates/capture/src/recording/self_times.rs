@@ -76,6 +76,7 @@ impl SelfTimes {
         self.parents.len()
     }
 
+    /// Returns an estimate of the bytes that this keeps in memory.
     pub fn kept_bytes(&self) -> u64 {
         self.parents.len() as u64 * 2 * size_of::<(SpanId, Children)>() as u64
     }

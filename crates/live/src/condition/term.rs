@@ -71,11 +71,17 @@ pub(super) const LEVELS: [CallSiteLevel; 5] =
 /// A comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compare {
+    /// `=`
     Equal,
+    /// `!=`
     NotEqual,
+    /// `<`
     Less,
+    /// `<=`
     LessOrEqual,
+    /// `>`
     Greater,
+    /// `>=`
     GreaterOrEqual,
 }
 
@@ -174,6 +180,7 @@ impl Term {
 }
 
 impl Compare {
+    /// The signs of the comparisons. A sign comes before the signs with which it begins.
     pub const SIGNS: [&str; 6] = ["!=", "<=", ">=", "=", "<", ">"];
 
     /// Returns the comparison with this index in [`Self::SIGNS`].

@@ -12,6 +12,7 @@ pub struct Tokens<'t> {
 }
 
 impl<'t> Tokens<'t> {
+    /// Begins at the first word of `text`.
     pub fn new(text: &'t str) -> Self {
         let mut tokens = Self { text, at: 0 };
         tokens.skip_space();

@@ -69,12 +69,12 @@ impl LiveMapper {
             Sight::Tick if self.mapper.is_crowded() => {
                 self.let_go(|process, id| state.span_of(process, id).is_some(), &mut leave);
             }
-            _ => {}
             Sight::ProgramEnded(end) => {
                 if let Some(process) = state.process_of(end.program) {
                     self.end(process, end.epoch_nanos, state, &mut leave);
                 }
             }
+            _ => {}
         }
         if self.batch().is_full() {
             leave(self);

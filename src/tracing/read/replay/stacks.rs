@@ -34,6 +34,7 @@ pub struct OpenSlice {
 /// A slice that was taken from its stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TakenSlice {
+    /// The slice as it was on its stack.
     pub slice: OpenSlice,
     /// True if the slice was the innermost slice of its thread when it was taken. If it was not, it overlaps the
     /// slices that the thread entered later, and does not contain them.
