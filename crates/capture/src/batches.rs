@@ -4,7 +4,6 @@
 //! events may need, and ends with an exact account, so a receiver needs no other batch to understand it. The account
 //! also says where the next capture goes on: a forwarder that died begins where its last batch ended.
 
-
 use super::batch_filter::BatchFilter;
 use super::end::CaptureEnd;
 use super::error::{CaptureError, CaptureErrorKind};
@@ -18,8 +17,8 @@ use super::run;
 use super::sources::SourceRing;
 use super::stats::RingStats;
 use super::summary::{CaptureProgress, CaptureSummary, NextRing};
-use eventring::reader::{OpenedShards, Reader};
 use eventring::__internals::shm;
+use eventring::reader::{OpenedShards, Reader};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hasher as _;

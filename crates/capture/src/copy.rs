@@ -313,7 +313,8 @@ impl super::columns::BlockRecords {
     /// Returns true if there is one. Of a gap before this event, only the seqnos up to `last_seqno` stay.
     fn cut_after(&mut self, last_seqno: u64, epoch_nanos: u64) -> bool {
         // A time stamp alone does not tell that an event is later: the clock that made the stamps may be ahead.
-        let is_later = |it: &eventring::reader::Descriptor| it.seqno > last_seqno && it.record_epoch_nanos > epoch_nanos;
+        let is_later =
+            |it: &eventring::reader::Descriptor| it.seqno > last_seqno && it.record_epoch_nanos > epoch_nanos;
         let Some(first) = self.events.descriptors().iter().position(is_later) else { return false };
         self.events.truncate(first);
         self.gaps.retain_mut(|PlacedGap { events_before, gap }| {

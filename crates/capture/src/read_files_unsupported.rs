@@ -2,8 +2,8 @@
 
 use super::error::CaptureError;
 use super::read::CaptureFile;
-use eventring::reader::Reader;
 use eventring::__internals::shm::AsFd;
+use eventring::reader::Reader;
 
 /// The files that are read. There are none on this system.
 #[derive(Debug, Default)]

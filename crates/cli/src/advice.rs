@@ -8,9 +8,9 @@ use super::paint::WARNING;
 use super::processes;
 use eventring::__internals::layout::header::{CONTENT_TYPE_PERF, content_type_name};
 use eventring::__internals::shm::{ByteCount, RingDirectories};
-use eventring_capture::{CaptureError, CaptureFile};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use eventring::schema::perf::PerfEvent;
+use eventring_capture::{CaptureError, CaptureFile};
 use std::path::Path;
 
 /// Returns the error with advice if the program knows a remedy. Otherwise returns the error as it is.

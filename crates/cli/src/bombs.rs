@@ -2,10 +2,10 @@
 //! memory than [`export`] promises.
 
 use crate::formats::{Format, export, export_files};
-use eventring_export::{ExportFiles, View, summarize};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
+use eventring_export::{ExportFiles, View, summarize};
 use rayon::prelude::*;
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Exit codes.
 
 use eventring::__internals::shm::{ShmError, ShmErrorKind};
-use eventring_capture::{CaptureError, CaptureErrorKind};
 use eventring::global::InitError;
 use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};
+use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::fmt;
 use std::io;
 

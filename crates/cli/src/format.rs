@@ -1,8 +1,8 @@
 //! Output for people: numbers, sizes, times, text that comes from files, and the terminal's width.
 
 use eventring::__internals::layout::header::content_type_name;
-pub(super) use eventring_export::numbers::grouped;
 use eventring::reader::RingInfo;
+pub(super) use eventring_export::numbers::grouped;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::io::IsTerminal;

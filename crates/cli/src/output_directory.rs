@@ -3,8 +3,8 @@
 use super::exit::{Exit, Failure};
 use super::interrupt::RemovedBySignal;
 use super::output;
-use eventring_capture::{OutputEntry, ReadFiles};
 use crate::formats::Format;
+use eventring_capture::{OutputEntry, ReadFiles};
 use eventring_export::ExportFiles;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
 use std::fs::{self, File, Permissions};

@@ -3,8 +3,8 @@
 use super::directories::{self, ShardRole};
 use super::exit::{Exit, Failure};
 use eventring::__internals::shm::RingDirectories;
-use eventring_live::NamePattern;
 use eventring::reader::Reader;
+use eventring_live::NamePattern;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

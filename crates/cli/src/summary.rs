@@ -5,10 +5,10 @@ use super::format::{columns, events, grouped, one_line};
 use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::table::NumberTable;
-use eventring_report::compare::full_name;
-pub(super) use eventring_export::numbers::time;
 use eventring_capture::EndReason;
+pub(super) use eventring_export::numbers::time;
 use eventring_export::{InstructionSummary, SpanSummary, Summary, summarize};
+use eventring_report::compare::full_name;
 use std::io::{self, Write};
 
 /// Count the spans of a capture, or those that a ring holds now: their number and their durations

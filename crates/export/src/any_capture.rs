@@ -1,10 +1,10 @@
 //! Captures with any content, and files in memory, for tests of formats of several files.
 
 use super::files::ExportFiles;
-use eventring_capture::CaptureFile;
-use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType};
+use eventring_capture::CaptureFile;
+use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -2,15 +2,15 @@
 //! 1234`. The number may also be that of the instructions.
 
 use super::pass::{self, Pass, PassEnd};
-use eventring_capture::recording::CaptureRecording;
 use super::stacks::{StackId, StackSums, Stacks};
 use super::{ExportOptions, ExportSummary, Names, View};
-use eventring_capture::CaptureError;
 use eventring::reader::GapCause;
-use eventring_capture::recording::SelfTimes;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring_capture::CaptureError;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::SelfTimes;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
 use std::io::{self, Write};
 
 /// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in

@@ -4,18 +4,18 @@ use super::ExportSummary;
 use super::json::{JsonText, SiteText};
 use super::line_slices::{LineSlices, SpanSlices};
 use super::pass::{self, Pass};
-use eventring_capture::recording::payloads;
-use eventring_capture::recording::CaptureRecording;
 use super::ring_blocks::RingBlocks;
-use eventring_capture::{CaptureError, CapturedLife, RingRole};
 use eventring::reader::{Descriptor, PayloadRead};
-use eventring_capture::recording::PerDescription;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::schema::decode_event;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{
     CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanInstructions, SpanReplay, SpanStep, Thread,
 };
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::PerDescription;
+use eventring_capture::recording::payloads;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::{CaptureError, CapturedLife, RingRole};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::sync::Arc;

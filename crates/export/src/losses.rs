@@ -1,7 +1,7 @@
 //! Losses as intervals of time. All losses of a ring between the same two events make one interval.
 
-use eventring_capture::recording::CaptureRecording;
 use eventring::reader::GapCause;
+use eventring_capture::recording::CaptureRecording;
 
 /// All events of one ring that were lost between two events that were not lost.
 #[derive(Clone, PartialEq, Eq, Debug)]

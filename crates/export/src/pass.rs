@@ -2,11 +2,11 @@
 //! ended.
 
 use super::ExportSummary;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::CaptureError;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Span, SpanReplay, SpanStep};
+use eventring_capture::CaptureError;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
 use std::io;
 
 /// A consumer of a recording.

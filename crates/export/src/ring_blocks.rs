@@ -1,7 +1,7 @@
 //! The blocks to which the events of execution rings belong.
 
-use eventring_capture::recording::CaptureRecording;
 use eventring::reader::{Descriptor, KnownBlocks, PayloadRead};
+use eventring_capture::recording::CaptureRecording;
 
 /// The known blocks of each ring. Only rings of execution events have blocks.
 pub struct RingBlocks<'r> {

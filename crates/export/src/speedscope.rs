@@ -271,12 +271,12 @@ impl TraceWriter for SpeedscopeWriter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use eventring_capture::CaptureFile;
-    use eventring_capture::fixtures::CaptureFixture;
     use crate::any_capture::everything;
     use crate::tests::exported;
     use crate::{Format, View};
     use eventring::schema::perf::PerfEvent;
+    use eventring_capture::CaptureFile;
+    use eventring_capture::fixtures::CaptureFixture;
     use serde_json::Value;
 
     /// The name, the beginning and the length of a slice.

@@ -1,8 +1,8 @@
 //! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
 
 use super::{Names, Weight};
-use eventring_capture::recording::PerDescription;
 use eventring::tracing::{CallSite, IdMap, Span};
+use eventring_capture::recording::PerDescription;
 use std::collections::BTreeMap;
 
 /// The largest number of spans in a stack. From a deeper stack, only the innermost spans are written.

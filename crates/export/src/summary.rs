@@ -2,15 +2,15 @@
 
 use super::ExportSummary;
 use super::pass::{self, Pass};
-use eventring_capture::recording::payloads::{self, PayloadLosses};
-use eventring_capture::recording::CaptureRecording;
 use super::walls::Walls;
-use eventring_capture::{CaptureError, CaptureFile};
-use eventring_capture::recording::PerDescription;
-use eventring_capture::recording::SelfTimes;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanReplay, SpanStep};
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::PerDescription;
+use eventring_capture::recording::SelfTimes;
+use eventring_capture::recording::payloads::{self, PayloadLosses};
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::{CaptureError, CaptureFile};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
@@ -216,12 +216,7 @@ impl SpanCounter {
     }
 
     /// Returns the summary. Also returns the durations of its first spans, at most so many as `durations_max`.
-    pub fn finish(
-        self,
-        capture: &CaptureFile,
-        counts: &ExportSummary,
-        durations_max: usize,
-    ) -> (Summary, Vec<Walls>) {
+    pub fn finish(self, capture: &CaptureFile, counts: &ExportSummary, durations_max: usize) -> (Summary, Vec<Walls>) {
         let mut spans = self.groups.finish();
         spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
         let (spans, mut walls): (Vec<SpanSummary>, Vec<Walls>) = spans.into_iter().unzip();

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::any_capture::everything;
-use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
+use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 
 mod damaged;
 mod other_schemas;

@@ -2,8 +2,6 @@
 //! on a thread of its own.
 
 use super::connect::{ANSWER_TIME, StreamOptions, first_connection, stream_of};
-use eventring_capture::{CaptureError, CaptureErrorKind};
-use std::sync::atomic::Ordering;
 use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::ErrorCode;
@@ -11,9 +9,11 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pu
 use async_nats::jetstream::context::{Context, PublishErrorKind};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{self, LastRawMessageErrorKind};
+use eventring_capture::{CaptureError, CaptureErrorKind};
 use futures_util::StreamExt as _;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 

@@ -1,10 +1,10 @@
 //! Connecting to a broker: options, the first connection, and making the stream.
 
-use eventring_capture::{CaptureError, CaptureErrorKind};
-use eventring_capture::secret::{Secret, SecretAddress};
 use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, StorageType};
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
+use eventring_capture::secret::{Secret, SecretAddress};
+use eventring_capture::{CaptureError, CaptureErrorKind};
 use percent_encoding::percent_decode_str;
 use std::error::Error as _;
 use std::path::PathBuf;

@@ -4,9 +4,11 @@ use super::broker::EventStream;
 use super::sender::BatchSender;
 use super::subject::{check_name, subject_of};
 use super::watched::Watched;
-use eventring_capture::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, host_name, name_of};
-use eventring_capture::{BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, EndReason, NextRing};
 use eventring::reader::{LostPages, Reader};
+use eventring_capture::batches::{
+    Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, host_name, name_of,
+};
+use eventring_capture::{BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, EndReason, NextRing};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -5,9 +5,9 @@ use super::options::LiveOptions;
 use super::sight::Sight;
 use super::state::LiveState;
 use super::tables::LiveTables;
-use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
 use eventring_capture::recording::CaptureRecording;
 use eventring_capture::recording::EntryContent;
+use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
 
 /// The state of programs at a time of a capture.
 pub struct LiveCapture {

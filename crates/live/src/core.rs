@@ -7,9 +7,9 @@ use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRec
 use super::state::LiveState;
 use super::tables::LiveTables;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
-use eventring_capture::recording::{EntryContent, RecordingEntry, SelfTimes, ShardOrigin};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{GRACE_NANOS, RawRecord, Span, SpanReplay, SpanStep, ThreadKey};
+use eventring_capture::recording::{EntryContent, RecordingEntry, SelfTimes, ShardOrigin};
 
 /// The pause between two searches for spans whose close was lost, in nanoseconds.
 const LOST_PAUSE_NANOS: u64 = 10_000_000_000;

@@ -6,8 +6,8 @@ use super::sight::Sight;
 use super::state::LiveState;
 use super::tables::LiveTables;
 use eventring::reader::{Descriptor, GapCause, PayloadRead};
-use eventring_capture::recording::EntryContent;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView};
+use eventring_capture::recording::EntryContent;
 
 /// The time of the first event, in nanoseconds since the epoch.
 pub const START: u64 = 1_000_000_000;

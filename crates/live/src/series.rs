@@ -2,9 +2,9 @@
 
 use super::options::LiveOptions;
 use super::window::{GRAIN_NANOS, SlidingTallies, Tally, WindowClock, WindowShape, WindowStats};
-use eventring_capture::recording::PerDescription;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{CallSite, IdMap};
+use eventring_capture::recording::PerDescription;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

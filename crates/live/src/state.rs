@@ -7,8 +7,8 @@ use super::tables::{LiveProgram, LiveTables};
 use super::threads::LiveThread;
 use super::window::WindowStats;
 use eventring::reader::RingEnd;
-use eventring_capture::recording::RecordedRings;
 use eventring::tracing::{Catalog, Span, SpanId};
+use eventring_capture::recording::RecordedRings;
 use std::time::Duration;
 
 /// The present of the programs, as far as their events show it.

@@ -1,11 +1,11 @@
 //! The rings, the programs that wrote them, and the names of their call sites and threads.
 
-use eventring_capture::{CaptureFile, CapturedRing};
 use eventring::reader::{Descriptor, SetRing, WriterInfo};
-use eventring_capture::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, ShardOrigin};
 use eventring::schema::EventType;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::tracing::{Catalog, Thread, ThreadKey};
+use eventring_capture::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, ShardOrigin};
+use eventring_capture::{CaptureFile, CapturedRing};
 use std::path::Path;
 use std::sync::Arc;
 

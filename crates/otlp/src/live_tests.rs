@@ -1,11 +1,11 @@
 //! Messages about spans for which the engine has no room, and about those that it does not know.
 
-use eventring_live::fixture::{START, StreamFixture};
-use eventring_live::LiveOptions;
-use eventring_live::{ProgramEnd, Sight};
-use eventring_live::LiveState;
 use crate::messages::{LiveMapper, OtlpRequests};
 use eventring::schema::perf::{PerfEvent, PerfExt};
+use eventring_live::LiveOptions;
+use eventring_live::LiveState;
+use eventring_live::fixture::{START, StreamFixture};
+use eventring_live::{ProgramEnd, Sight};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use opentelemetry_proto::tonic::trace::v1::Span;
 

@@ -4,11 +4,11 @@ use super::field_types::FieldTypes;
 use super::seqno_counts::{Counted, SeqnoCounts};
 use super::table_sink::{RowGroup, TableIndex, TableSink};
 use super::tables::ParquetTables;
-use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::pass;
-use eventring_capture::recording::CaptureRecording;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::{CaptureError, CaptureFile};
+use eventring_export::pass;
 use std::io;
 
 /// A consumer of tables of Arrow arrays. The tables have the names and the columns of the Parquet files.

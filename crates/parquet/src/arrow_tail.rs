@@ -5,10 +5,10 @@ use super::field_types::FieldTypes;
 use super::seqno_counts::Counted;
 use super::tables::{ParquetTables, TailState};
 use super::tail_progress::TailProgress;
+use eventring::tracing::SpanReplay;
+use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
 use eventring_export::pass::{self, Pass as _};
-use eventring_capture::recording::CaptureRecording;
-use eventring::tracing::SpanReplay;
 
 /// The limit for what is kept of open spans, in bytes as they are estimated: some 400,000 spans without fields.
 const KEPT_BYTES_MAX: u64 = 512 << 20;

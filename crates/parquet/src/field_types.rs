@@ -1,11 +1,11 @@
 //! The first pass: the names of the fields in a capture, and the types of their values.
 
-use eventring_capture::CaptureError;
-use eventring_export::pass::CHECK_BYTES;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::schema::perf::{PerfEvent, RawField, RawFields, ValueType};
 use eventring::tracing::{Catalog, IdMap, RawRecord};
+use eventring_capture::CaptureError;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_export::pass::CHECK_BYTES;
 use std::collections::HashMap;
 use std::sync::Arc;
 

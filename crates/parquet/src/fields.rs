@@ -4,14 +4,14 @@ use super::column_names::ColumnNames;
 use super::field_types::{ColumnKind, MESSAGE, TypedField};
 use super::numbers::{numbers, texts};
 use super::sites::{Words, words};
-use eventring::schema::perf::{Cut, FieldValue};
-use eventring::tracing::{Field as RecordedField, Fields, FieldsProblem, IdMap};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     ArrayBuilder as _, BooleanBuilder, Float64Builder, Int64Builder, MapBuilder, MapFieldNames, StringBuilder,
     UInt32Builder, UInt64Builder,
 };
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
+use eventring::schema::perf::{Cut, FieldValue};
+use eventring::tracing::{Field as RecordedField, Fields, FieldsProblem, IdMap};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io;

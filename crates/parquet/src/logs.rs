@@ -5,10 +5,10 @@ use super::fields::{FieldColumns, append_text, message_of};
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::sites::{SiteColumns, ThreadColumns};
 use super::table::RowColumns;
-use eventring::tracing::{CallSite, Fields, RawRecord, SpanId, Thread};
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringBuilder;
 use arrow_schema::Field;
+use eventring::tracing::{CallSite, Fields, RawRecord, SpanId, Thread};
 use std::io;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers};
 use super::sites::{RingNames, Words, words};
 use super::table::RowColumns;
-use eventring::reader::GapCause;
 use arrow_array::ArrayRef;
 use arrow_schema::Field;
+use eventring::reader::GapCause;
 use std::io;
 
 /// An estimate of the bytes that a loss takes without the name of its ring.

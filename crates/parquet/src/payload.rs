@@ -1,12 +1,12 @@
 //! Columns of a payload, by its schema: numbers, texts, lists, structs.
 
-use eventring::schema::{Scalar, Shape, Value};
 use arrow_array::builder::{
     BooleanBuilder, Float32Builder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder,
 };
 use arrow_array::{ArrayRef, ListArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
+use eventring::schema::{Scalar, Shape, Value};
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;

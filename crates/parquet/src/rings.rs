@@ -2,10 +2,10 @@
 
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::table::RowColumns;
-use eventring_capture::{CapturedRing, RingRole};
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringBuilder;
 use arrow_schema::Field;
+use eventring_capture::{CapturedRing, RingRole};
 use std::io;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The thread that writes row groups, and the files to which it writes them.
 
 use super::table_sink::{RowGroup, TableIndex, TableSink};
-use eventring_export::files::ExportFiles;
 use arrow_schema::SchemaRef;
+use eventring_export::files::ExportFiles;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;

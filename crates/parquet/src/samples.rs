@@ -5,10 +5,10 @@ use super::fields::append_text;
 use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::sites::ThreadColumns;
 use super::table::RowColumns;
-use eventring::tracing::{PerfContent, RawRecord, SpanId, Thread};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, StringBuilder};
 use arrow_schema::{DataType, Field};
+use eventring::tracing::{PerfContent, RawRecord, SpanId, Thread};
 use std::io;
 use std::sync::Arc;
 

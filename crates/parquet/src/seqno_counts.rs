@@ -1,11 +1,11 @@
 //! The counts of each ring's seqnos, as a pass over its events finds them.
 
 use super::tables::ParquetTables;
-use eventring_export::pass::Pass;
-use eventring_capture::recording::CaptureRecording;
 use eventring::reader::{GapCause, PayloadRead};
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::tracing::{Span, SpanReplay, SpanStep};
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_export::pass::Pass;
 use std::io;
 
 /// The counts of one ring's seqnos. [`Self::read`] and the sum of [`Self::missing_by_cause`] are together the number of

@@ -1,13 +1,13 @@
 //! Columns of call sites and of threads. Most rows share few of them, so each row has an index into a dictionary.
 
 use super::numbers::numbers;
-use eventring_capture::recording::PerDescription;
-use eventring::tracing::{CallSite, IdMap, Thread};
 use arrow_array::builder::Int32Builder;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field};
 use arrow_select::take::take;
+use eventring::tracing::{CallSite, IdMap, Thread};
+use eventring_capture::recording::PerDescription;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::io;

@@ -5,10 +5,10 @@ use super::fields::FieldColumns;
 use super::numbers::{Amounts, Flags, Ids, Numbers, amounts, flags, ids, numbers};
 use super::sites::{SiteColumns, ThreadColumns};
 use super::table::RowColumns;
-use eventring::tracing::{Span, SpanId};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{ListBuilder, UInt64Builder};
 use arrow_schema::{DataType, Field};
+use eventring::tracing::{Span, SpanId};
 use std::io;
 use std::sync::Arc;
 

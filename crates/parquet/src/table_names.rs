@@ -1,9 +1,9 @@
 //! The names of the tables of typed events. They follow from the schemas of the rings, and not from the order in which
 //! events come.
 
+use eventring::schema::Hex;
 use eventring_capture::CapturedRing;
 use eventring_capture::recording::CaptureRecording;
-use eventring::schema::Hex;
 use std::collections::{HashMap, HashSet};
 
 /// The largest number of characters of an event's name in the name of a table.

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 
 /// The payloads that a reader wants. Other payloads are not decoded: they count as expired.
 #[derive(Clone, Copy, Debug)]
-pub(in crate) enum PayloadsWanted {
+pub(crate) enum PayloadsWanted {
     All,
     /// The payloads of events of these types.
     OfTypes(&'static [u16]),
@@ -20,12 +20,7 @@ pub(in crate) enum PayloadsWanted {
 
 /// Decodes the bytes of a block. `column_bytes` is the size of all columns before compression, as the header of the
 /// block states it. The result has at most [`BLOCK_BYTES_MAX`] bytes of payloads.
-pub(in crate) fn decode(
-    mut bytes: &[u8],
-    ring: u32,
-    column_bytes: u64,
-    wanted: PayloadsWanted,
-) -> Option<BlockRecords> {
+pub(crate) fn decode(mut bytes: &[u8], ring: u32, column_bytes: u64, wanted: PayloadsWanted) -> Option<BlockRecords> {
     let head = BodyHead::take(&mut bytes)?;
     let columns = ColumnsRead::new(bytes, column_bytes)?;
     let mut descriptors = vec![Descriptor::default(); head.events];

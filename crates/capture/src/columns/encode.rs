@@ -34,15 +34,15 @@ pub struct BlockEncoder {
 #[derive(Default)]
 pub struct EncodedBlock {
     /// The head and the list of columns.
-    pub(in crate) head: Vec<u8>,
+    pub(crate) head: Vec<u8>,
     /// The columns.
-    pub(in crate) data: Vec<u8>,
+    pub(crate) data: Vec<u8>,
     /// The size of all columns before compression.
-    pub(in crate) column_bytes: u64,
+    pub(crate) column_bytes: u64,
     /// The event types, call sites and threads of the block.
-    pub(in crate) filter: FilterBits,
+    pub(crate) filter: FilterBits,
     /// True if the block was compressed at a lower level than the requested one.
-    pub(in crate) is_hurried: bool,
+    pub(crate) is_hurried: bool,
 }
 
 /// The columns that are made.
@@ -82,7 +82,7 @@ impl BlockEncoder {
     }
 
     /// Sets the compression level of zstd for the next blocks; 0 for none.
-    pub(in crate) fn set_level(&mut self, level: i32) -> io::Result<()> {
+    pub(crate) fn set_level(&mut self, level: i32) -> io::Result<()> {
         let columns = &mut self.columns;
         if level == 0 {
             columns.compressor = None;
@@ -262,7 +262,7 @@ impl BlockEncoder {
 
 impl EncodedBlock {
     /// Returns the size in bytes of the block without its header.
-    pub(in crate) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.head.len() + self.data.len()
     }
 }

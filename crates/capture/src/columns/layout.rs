@@ -11,7 +11,7 @@ pub(super) const FIELDS_BYTES_MAX: usize = 1 << 16;
 
 /// The columns of a ring.
 #[derive(Clone, Debug, Default)]
-pub(in crate) struct RingLayout {
+pub(crate) struct RingLayout {
     /// For each extension word, true if it holds ids that come again soon, such as span ids.
     pub(super) id_words: [bool; 4],
     /// The extension word that is nearly always the same for events with the same id in the first word of `id_words`.
@@ -24,7 +24,7 @@ pub(in crate) struct RingLayout {
 
 impl RingLayout {
     /// Returns the layout of a ring with this content type and schema.
-    pub(in crate) fn of_ring(content_type: u16, schema_hash: [u8; 32], schema_text: &str) -> Self {
+    pub(crate) fn of_ring(content_type: u16, schema_hash: [u8; 32], schema_text: &str) -> Self {
         let text = Some(schema_text).filter(|text| !text.is_empty());
         let model = SchemaModel::of_ring(content_type, schema_hash, text).ok();
         let words = ext_words(content_type, model.as_deref());

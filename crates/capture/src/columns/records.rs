@@ -5,44 +5,44 @@ use std::ops::Range;
 
 /// Events and gaps of one ring, in the order of their seqnos.
 #[derive(Clone, Debug, Default)]
-pub(in crate) struct BlockRecords {
+pub(crate) struct BlockRecords {
     /// The index of the ring in the capture.
-    pub(in crate) ring: u32,
-    pub(in crate) events: EventBatch,
-    pub(in crate) gaps: Vec<PlacedGap>,
+    pub(crate) ring: u32,
+    pub(crate) events: EventBatch,
+    pub(crate) gaps: Vec<PlacedGap>,
 }
 
 /// A gap, and its place among the events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate) struct PlacedGap {
+pub(crate) struct PlacedGap {
     /// The number of events of the block that come before the gap.
-    pub(in crate) events_before: usize,
-    pub(in crate) gap: Gap,
+    pub(crate) events_before: usize,
+    pub(crate) gap: Gap,
 }
 
 /// A part of the records of a block: a range of its events, with the gaps that stand directly before each of them. The
 /// last part of a block also has the gaps at its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate) struct RecordRange {
-    pub(in crate) events: Range<usize>,
-    pub(in crate) gaps: Range<usize>,
+pub(crate) struct RecordRange {
+    pub(crate) events: Range<usize>,
+    pub(crate) gaps: Range<usize>,
 }
 
 impl BlockRecords {
     /// Returns all records.
-    pub(in crate) fn all(&self) -> RecordRange {
+    pub(crate) fn all(&self) -> RecordRange {
         self.part(0..self.events.len())
     }
 
     /// Returns the part with these events.
-    pub(in crate) fn part(&self, events: Range<usize>) -> RecordRange {
+    pub(crate) fn part(&self, events: Range<usize>) -> RecordRange {
         let first_from = |event: usize| self.gaps.partition_point(|gap| gap.events_before < event);
         let gaps_end = if events.end == self.events.len() { self.gaps.len() } else { first_from(events.end) };
         RecordRange { gaps: first_from(events.start)..gaps_end, events }
     }
 
     /// Removes all records. The memory stays for the next use.
-    pub(in crate) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.events.clear();
         self.gaps.clear();
     }
@@ -50,7 +50,7 @@ impl BlockRecords {
 
 impl RecordRange {
     /// Returns the number of records.
-    pub(in crate) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.events.len() + self.gaps.len()
     }
 }

@@ -22,12 +22,7 @@ impl ReceivedCapture {
     ///
     /// # Errors
     /// The file cannot be written, or the batch cannot be read. What a batch says is never an error.
-    pub fn add(
-        &mut self,
-        batch: &CaptureFile,
-        place: (u64, u64),
-        states_gaps: bool,
-    ) -> Result<Added, CaptureError> {
+    pub fn add(&mut self, batch: &CaptureFile, place: (u64, u64), states_gaps: bool) -> Result<Added, CaptureError> {
         let end = match self.check(batch) {
             // Memory or the file fails, and not the batch.
             Err(error) if error.io_error().is_some() => return Err(error),

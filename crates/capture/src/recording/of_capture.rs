@@ -2,9 +2,11 @@
 
 use super::kept::Kept;
 use super::payloads::PayloadLosses;
-use crate::{CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole};
-use eventring::reader::Gap;
 use crate::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, RingOrigin, ShardOrigin};
+use crate::{
+    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
+};
+use eventring::reader::Gap;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, RawRecord};
 use std::sync::Arc;

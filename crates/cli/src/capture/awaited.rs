@@ -10,8 +10,8 @@ use crate::interrupt::Interrupt;
 use crate::open::LOOK_PAUSE;
 use crate::processes::{FollowedPrograms, is_of_process};
 use crate::silence::Silence;
-use eventring_capture::{NextRing, ReadFiles};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
+use eventring_capture::{NextRing, ReadFiles};
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ const OPENING_MAX: Duration = Duration::from_secs(5);
 const NAMED_MAX: usize = 20;
 
 /// The rings that the command line names.
-pub(in crate) struct AwaitedRings {
+pub(crate) struct AwaitedRings {
     /// The program that makes the rings. `None` if this process has started no program.
     pub(super) program: Option<Program>,
     /// Running programs of which all rings are captured.
@@ -72,7 +72,7 @@ pub(in crate) struct AwaitedRings {
 impl AwaitedRings {
     /// Makes a set of these names. No ring is opened yet. If `program` is given, rings that are older than the program
     /// are ignored.
-    pub(in crate) fn new(names: &[PathBuf], program: Option<Program>, programs: FollowedPrograms) -> Self {
+    pub(crate) fn new(names: &[PathBuf], program: Option<Program>, programs: FollowedPrograms) -> Self {
         let is_any_live = programs.may_make_more();
         Self {
             program,
@@ -99,7 +99,7 @@ impl AwaitedRings {
 
     /// When a ring has ended, goes on with the next ring of its name, as long as another ring lives. When all have
     /// ended, [`Self::wait_for_successors`] goes on.
-    pub(in crate) fn reopening(self) -> Self {
+    pub(crate) fn reopening(self) -> Self {
         Self { reopens: true, ..self }
     }
 
@@ -107,11 +107,7 @@ impl AwaitedRings {
     /// capture, so the memory of the others is free. Calls `meanwhile` often. Returns false if this or the user does
     /// not want to wait any longer, if rings are not reopened, or if no other ring can come: [`Self::failure`] says
     /// why.
-    pub(in crate) fn wait_for_successors(
-        &mut self,
-        interrupt: &Interrupt,
-        meanwhile: &mut dyn FnMut() -> bool,
-    ) -> bool {
+    pub(crate) fn wait_for_successors(&mut self, interrupt: &Interrupt, meanwhile: &mut dyn FnMut() -> bool) -> bool {
         if !self.reopens {
             return false;
         }
@@ -128,7 +124,7 @@ impl AwaitedRings {
 
     /// Opens all rings, which must exist. One with the schema of another version is left to [`Self::failure`], unless
     /// all are such. If a server is slow, the rest of its rings is opened later.
-    pub(in crate) fn open_all(&mut self) -> Result<(), ReaderError> {
+    pub(crate) fn open_all(&mut self) -> Result<(), ReaderError> {
         let begin = Instant::now();
         for name in std::mem::take(&mut self.awaited) {
             if begin.elapsed() >= self.opening_max && is_of_process(&name) {
@@ -154,11 +150,7 @@ impl AwaitedRings {
     ///
     /// # Errors
     /// No ring was made; the error says why.
-    pub(in crate) fn wait_for_first(
-        &mut self,
-        limit: Option<Duration>,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<bool> {
+    pub(crate) fn wait_for_first(&mut self, limit: Option<Duration>, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let mut is_at_once = true;
         let begin = Instant::now();
         loop {
@@ -211,7 +203,7 @@ impl AwaitedRings {
 
     /// Returns the next ring for the capture. The capture calls this function often, so it searches for rings only
     /// after a pause.
-    pub(in crate) fn next(&mut self) -> NextRing {
+    pub(crate) fn next(&mut self) -> NextRing {
         let now = Instant::now();
         if self.found.is_empty() && self.may_come_more() && now >= self.next_look {
             self.look();
@@ -319,7 +311,7 @@ impl AwaitedRings {
     }
 
     /// Returns the names of all rings.
-    pub(in crate) fn names(&self) -> &[PathBuf] {
+    pub(crate) fn names(&self) -> &[PathBuf] {
         &self.names
     }
 
@@ -339,24 +331,24 @@ impl AwaitedRings {
     }
 
     /// Returns the rings that were opened.
-    pub(in crate) fn opened(&self) -> &[Reader] {
+    pub(crate) fn opened(&self) -> &[Reader] {
         &self.opened
     }
 
     /// Returns true if all rings are open that are named, and no program is followed that may make others.
-    pub(in crate) fn are_all_open(&self) -> bool {
+    pub(crate) fn are_all_open(&self) -> bool {
         self.awaited.is_empty() && self.programs.awaited().is_empty() && !self.are_programs_live
     }
 
     /// Returns the names of rings that were never made.
-    pub(in crate) fn missing(&self) -> Vec<PathBuf> {
+    pub(crate) fn missing(&self) -> Vec<PathBuf> {
         // If no ring was opened, all are missing.
         let is_missing = |name: &&PathBuf| self.opened.is_empty() || self.looked_for.contains(*name);
         self.awaited.iter().filter(is_missing).cloned().collect()
     }
 
     /// Prints on stderr which rings of slow servers were not opened in time, if others were captured.
-    pub(in crate) fn say_late_rings(&self) {
+    pub(crate) fn say_late_rings(&self) {
         let is_late = |name: &&PathBuf| !self.opened.is_empty() && !self.looked_for.contains(*name);
         let late = self.named.iter().chain(self.awaited.iter().filter(is_late));
         let names: Vec<String> = late.map(|name| name.display().to_string()).collect();
@@ -368,7 +360,7 @@ impl AwaitedRings {
     }
 
     /// Prints on stderr which rings are awaited, if the wait has lasted for at least a second.
-    pub(in crate) fn say_what_is_awaited(&mut self) {
+    pub(crate) fn say_what_is_awaited(&mut self) {
         if let Some(line) = self.awaited_line() {
             anstream::eprintln!("{line}");
         }
@@ -386,7 +378,7 @@ impl AwaitedRings {
 
     /// Prints on stderr which ring could not be captured, while others still are. [`Self::failure`] says it again at
     /// the end.
-    pub(in crate) fn say_what_has_failed(&mut self) {
+    pub(crate) fn say_what_has_failed(&mut self) {
         if let Some(error) = self.failed.as_ref().filter(|_| !self.is_failure_said) {
             report_problem(true, &format!("{error}; the other rings go on"));
             self.is_failure_said = true;
@@ -405,7 +397,7 @@ impl AwaitedRings {
 
     /// Returns an error if some of the named rings were not captured, and otherwise `None`. `outcome` is a text about
     /// the rings that were captured.
-    pub(in crate) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
+    pub(crate) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
         match self.refused.take().or_else(|| self.failed.take().map(Into::into)) {
             Some(error) => Some(error),
             None if self.missing().is_empty() && self.programs.awaited().is_empty() => None,

@@ -17,11 +17,11 @@ use crate::output;
 use crate::paint::WARNING;
 use crate::processes::{FollowedPrograms, ProcessArgs};
 use crate::saved::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time, stdout_twice};
+use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring_capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, OutputKind, capture_rings,
     capture_rings_to,
 };
-use eventring::reader::{ReaderError, ReaderErrorKind};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::cell::RefCell;

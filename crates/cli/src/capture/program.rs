@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A program that the capture has started.
-pub(in crate) struct Program {
+pub(crate) struct Program {
     child: Child,
     name: String,
     started_epoch_nanos: u64,
@@ -31,12 +31,12 @@ impl Program {
     /// Starts the program. Sets `EVENTRING_KEEP` for it unless the user has set this variable. So the program's rings
     /// stay when the program ends, and the capture cannot miss them. With `spares_stdout`, the program's output goes
     /// to stderr, because stdout is for the capture's own output.
-    pub(in crate) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
+    pub(crate) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
         Self::start_with(command, spares_stdout, &[])
     }
 
     /// Starts the program as [`Self::start`] does, and sets environment variables for it.
-    pub(in crate) fn start_with(
+    pub(crate) fn start_with(
         command: &[OsString],
         spares_stdout: bool,
         variables: &[(&str, OsString)],
@@ -69,7 +69,7 @@ impl Program {
     }
 
     /// Asks whether the program has ended.
-    pub(in crate) fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
         {
@@ -79,14 +79,14 @@ impl Program {
     }
 
     /// Sends a signal to the program's own process, if it still runs.
-    pub(in crate) fn send(&mut self, signal: Signal) {
+    pub(crate) fn send(&mut self, signal: Signal) {
         if !self.has_ended() {
             let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
         }
     }
 
     /// Waits until the program has ended. Returns its exit code as a shell reports it.
-    pub(in crate) fn wait(&mut self) -> i32 {
+    pub(crate) fn wait(&mut self) -> i32 {
         if self.ended.is_none()
             && let Ok(status) = self.child.wait()
         {
@@ -97,38 +97,38 @@ impl Program {
 
     /// Returns true if the program ended more than [`LINGER`] ago. The capture ends then, even if another process
     /// still writes to the program's rings.
-    pub(in crate) fn is_long_gone(&mut self) -> bool {
+    pub(crate) fn is_long_gone(&mut self) -> bool {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
     /// Returns the program's exit code as a shell reports it, or `None` if the program still runs.
-    pub(in crate) fn exit_code(&mut self) -> Option<i32> {
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
         self.has_ended();
         let (status, _) = self.ended?;
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
     /// Returns the signal that has killed the program, if one has.
-    pub(in crate) fn signal(&mut self) -> Option<i32> {
+    pub(crate) fn signal(&mut self) -> Option<i32> {
         self.has_ended();
         self.ended?.0.signal()
     }
 
     /// Returns true if the ring was made after the program was started. An older ring belongs to an earlier run of the
     /// program.
-    pub(in crate) fn is_creator_of(&self, reader: &Reader) -> bool {
+    pub(crate) fn is_creator_of(&self, reader: &Reader) -> bool {
         let created = reader.info().extension.map(|extension| extension.created_epoch_nanos);
         created.is_none_or(|created| created >= self.started_epoch_nanos)
     }
 
     /// Returns a text that says how the program has ended, or `None` while it runs.
-    pub(in crate) fn end_in_words(&mut self) -> Option<String> {
+    pub(crate) fn end_in_words(&mut self) -> Option<String> {
         let code = self.exit_code()?;
         Some(format!("{} has ended with exit code {code}", self.name))
     }
 
     /// Returns the paths of the rings in these directories that the program's own process has made.
-    pub(in crate) fn ring_names_in(&self, directories: &[PathBuf]) -> Vec<String> {
+    pub(crate) fn ring_names_in(&self, directories: &[PathBuf]) -> Vec<String> {
         let rings = self.rings_in(directories, |_| false);
         // A user names all shards of a recorder by the name of shard 0, so only shard 0 is listed.
         let is_named = |ring: &Reader| ring.info().extension.is_none_or(|extension| extension.shard_index == 0);
@@ -138,7 +138,7 @@ impl Program {
     /// Removes the files of rings that stayed only because the capture has set `EVENTRING_KEEP`. These are the captured
     /// rings, other rings of the processes that have written the captured rings, and rings of the program's own
     /// process. The function searches `directories` and the directories of the captured rings.
-    pub(in crate) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
+    pub(crate) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;
         }

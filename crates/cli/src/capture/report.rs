@@ -5,12 +5,12 @@ use crate::format::{bytes, duration, events, grouped, one_line};
 use crate::output::is_stdout;
 use crate::paint::{DIM, ERROR, WARNING};
 use crate::state::add_end;
-use eventring_capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, RingStats};
 use eventring::reader::GapCause;
+use eventring_capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, RingStats};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-pub(in crate) fn progress_line(progress: &CaptureProgress) -> String {
+pub(crate) fn progress_line(progress: &CaptureProgress) -> String {
     let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
     format!(
         "{}  {} from {}{lost}, {} written; Ctrl-C ends it",
@@ -39,7 +39,7 @@ pub(super) fn reason(reason: EndReason) -> &'static str {
 }
 
 /// Returns the JSON object about a capture. `missing` holds the names of rings that were never made.
-pub(in crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
+pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
         let losses = GapCause::OF_RINGS.into_iter().filter(|cause| cause.is_loss());
         losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
@@ -124,7 +124,7 @@ fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
 }
 
 /// Prints the result for people, on stderr.
-pub(in crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
+pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),
         // A capture into a pipe or a device has no files in its summary, so the name of the output is shown.
@@ -198,7 +198,7 @@ pub(in crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Opti
 }
 
 /// Prints on stderr which rings have pages that could not be read. This is an error, and decides the exit code.
-pub(in crate) fn report_lost_pages(summary: &CaptureSummary) {
+pub(crate) fn report_lost_pages(summary: &CaptureSummary) {
     lost_pages(summary).for_each(|problem| report_problem(true, &problem));
 }
 
@@ -207,7 +207,7 @@ fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
 }
 
 /// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
-pub(in crate) fn report_problem(is_error: bool, problem: &str) {
+pub(crate) fn report_problem(is_error: bool, problem: &str) {
     anstream::eprintln!("{}", problem_line(is_error, problem));
 }
 
@@ -219,7 +219,7 @@ pub(super) fn problem_line(is_error: bool, problem: &str) -> String {
 
 /// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
 /// large.
-pub(in crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
+pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
     for (kind, what) in [
         "have lost their payload, which was overwritten before it could be copied",
         "name a payload that their ring cannot have, which is left out",
@@ -241,7 +241,7 @@ pub(in crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str,
 
 /// Prints on stderr the losses of the perf recorders: the numbers of call sites, threads, shards and spans for which
 /// there was no room.
-pub(in crate) fn report_table_losses(stats: &CaptureStats) {
+pub(crate) fn report_table_losses(stats: &CaptureStats) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
         let count = sum(stats, |ring| ring.table_losses[kind]);
         if count > 0 {

@@ -10,7 +10,7 @@ use eventring::control::{ClientWish, Process};
 /// All wishes with exactly this directive end: those of this user, or for root those of all users. What the program
 /// itself records stays on.
 #[derive(clap::Args)]
-pub(in crate) struct DisableArgs {
+pub(crate) struct DisableArgs {
     #[command(flatten)]
     target: Target,
     /// The directive, as it was given to `eventring enable`; `eventring levels` shows all
@@ -18,7 +18,7 @@ pub(in crate) struct DisableArgs {
     directive: String,
 }
 
-pub(in crate) fn run(args: &DisableArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DisableArgs) -> anyhow::Result<Exit> {
     let processes = args.target.find()?;
     let directive = args.directive.trim();
     let mut ended = 0;

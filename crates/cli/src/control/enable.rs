@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The program needs a server: start it with EVENTRING_SERVER=1. What is switched on stays on until Ctrl-C, or as long
 /// as --for says, or with --keep until `eventring disable`. Wishes of several users add up.
 #[derive(clap::Args)]
-pub(in crate) struct EnableArgs {
+pub(crate) struct EnableArgs {
     #[command(flatten)]
     target: Target,
     /// Directives to switch on, as in RUST_LOG, with spans and fields, or domains:
@@ -35,13 +35,13 @@ pub(in crate) struct EnableArgs {
 }
 
 /// A recording that another verb has switched on. It is switched off when this value is dropped.
-pub(in crate) struct Enabled {
+pub(crate) struct Enabled {
     _processes: Vec<Process>,
 }
 
 impl Enabled {
     /// Switches on `directive` in the programs of these rings, as long as the returned value lives.
-    pub(in crate) fn in_programs_of(rings: &[PathBuf], directive: &str) -> anyhow::Result<Self> {
+    pub(crate) fn in_programs_of(rings: &[PathBuf], directive: &str) -> anyhow::Result<Self> {
         let mut processes: Vec<Process> = Vec::new();
         for ring in rings {
             for process in program_of(ring)? {
@@ -65,7 +65,7 @@ fn program_of(ring: &Path) -> Result<Vec<Process>, ControlError> {
     Process::find(&ring.file_name().unwrap_or_default().to_string_lossy())
 }
 
-pub(in crate) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let processes = args.target.find()?;
     let time = match args.time {
@@ -99,7 +99,7 @@ pub(in crate) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
 }
 
 /// Checks directives before any program is started or asked.
-pub(in crate) fn check(directives: &str) -> Result<(), Failure> {
+pub(crate) fn check(directives: &str) -> Result<(), Failure> {
     let of_spans = |list: &str| list.split(',').all(|directive| !directive.trim().starts_with("domain:"));
     let checked = check_wish(directives).and_then(|()| match of_spans(directives) {
         true => TargetFilter::parse(directives).map(|_| ()).map_err(|error| error.to_string()),

@@ -10,7 +10,7 @@ use std::io::Write as _;
 
 /// Show what a running program records, and who wants it
 #[derive(clap::Args)]
-pub(in crate) struct LevelsArgs {
+pub(crate) struct LevelsArgs {
     #[command(flatten)]
     target: Target,
     /// Print one JSON object
@@ -18,7 +18,7 @@ pub(in crate) struct LevelsArgs {
     json: bool,
 }
 
-pub(in crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
     let processes = args.target.find()?;
     let mut out = anstream::stdout().lock();
     if args.json {

@@ -6,9 +6,9 @@ use crate::interrupt::Interrupt;
 use crate::open::Expect;
 use crate::saved;
 use crate::{advice, format::content_name};
-use eventring_capture::CaptureFile;
 use eventring::control::{ServedFileContent, Server, ServerAddress, ServerBuilder};
 use eventring::reader::{Reader, shard_path};
+use eventring_capture::CaptureFile;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 ///
 /// Clients read it as they read the rings of a living program: `eventring watch SOCKET`. It is served until Ctrl-C.
 #[derive(clap::Args)]
-pub(in crate) struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Name or path of a ring, a snapshot, or a capture
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -30,7 +30,7 @@ pub(in crate) struct ServeArgs {
     speed: Option<Speed>,
 }
 
-pub(in crate) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let is_capture = CaptureFile::is_capture(&args.file).unwrap_or(false);
     let address = ServerAddress::of(&args.socket);

@@ -6,7 +6,7 @@ const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// State of the checksum while the parts of an event are added.
 #[derive(Clone, Copy)]
-pub(in crate) struct Checksum {
+pub(crate) struct Checksum {
     state: u64,
     /// Bytes that were added since the last full word of eight.
     rest: u64,
@@ -17,13 +17,13 @@ pub(in crate) struct Checksum {
 impl Checksum {
     /// Begins the checksum of an event. `tags` are the first three extension words. `seqno` is 0 if the writer did not
     /// know the seqno before it wrote the payload.
-    pub(in crate) fn new(event_type: u16, tags: [u64; 3], seqno: u64) -> Self {
+    pub(crate) fn new(event_type: u16, tags: [u64; 3], seqno: u64) -> Self {
         let state = [event_type.into(), tags[0], tags[1], tags[2], seqno].into_iter().fold(SEED, mix);
         Self { state, rest: 0, rest_bytes: 0, bytes: 0 }
     }
 
     /// Adds bytes of the payload. Several calls give the same checksum as one call with all bytes.
-    pub(in crate) fn add(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn add(&mut self, mut bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         while self.rest_bytes > 0 && !bytes.is_empty() {
             self.push(bytes[0]);
@@ -44,7 +44,7 @@ impl Checksum {
     }
 
     /// Returns the checksum, which is never 0.
-    pub(in crate) fn finish(self) -> u64 {
+    pub(crate) fn finish(self) -> u64 {
         mix(mix(self.state, self.rest), self.bytes) | 1
     }
 }

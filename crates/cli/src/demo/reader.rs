@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Read for the demo
 #[derive(clap::Args)]
-pub(in crate) struct ReaderArgs {
+pub(crate) struct ReaderArgs {
     ring: PathBuf,
 }
 
@@ -29,7 +29,7 @@ struct Counts {
     payload_bytes: u64,
 }
 
-pub(in crate) fn run(args: &ReaderArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ReaderArgs) -> anyhow::Result<Exit> {
     let reader = Reader::open_typed::<ExecEvent>(&args.ring)?;
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
@@ -91,7 +91,7 @@ impl Counts {
 }
 
 /// Returns the checksum that the writer must have stored in this event.
-pub(in crate) fn checksum(event: &Descriptor, payload: &[u8]) -> u64 {
+pub(crate) fn checksum(event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, _] = event.content_ext;
     let seqno = if knows_its_seqno(event.event_type) { event.seqno } else { 0 };
     let mut sum = Checksum::new(event.event_type, [block, txn, account], seqno);

@@ -21,7 +21,7 @@ pub(super) fn knows_its_seqno(event_type: u16) -> bool {
 }
 
 /// Recording state of one thread.
-pub(in crate) struct Workload {
+pub(crate) struct Workload {
     recorder: Recorder,
     thread: u64,
     noise: Noise,
@@ -36,13 +36,13 @@ pub(in crate) struct Workload {
 }
 
 impl Workload {
-    pub(in crate) fn new(recorder: Recorder, thread: u64) -> Self {
+    pub(crate) fn new(recorder: Recorder, thread: u64) -> Self {
         Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0, events: 0, payload_bytes: 0 }
     }
 
     /// Records one transaction. Before the first transaction of a block, also records the events that begin the block.
     /// After the last one, also records the events that end it.
-    pub(in crate) fn transaction(&mut self) {
+    pub(crate) fn transaction(&mut self) {
         if self.next_transaction == 0 {
             let block_tag = BlockTag { id: self.noise.array().into(), block_number: self.thread };
             let start = BlockStart { block_tag, round: self.thread, ..BlockStart::default() };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Record for the demo
 #[derive(clap::Args)]
-pub(in crate) struct DemoWriterArgs {
+pub(crate) struct DemoWriterArgs {
     config: String,
     #[arg(long, value_parser = seconds)]
     seconds: f64,
@@ -27,7 +27,7 @@ pub(in crate) struct DemoWriterArgs {
     keep: bool,
 }
 
-pub(in crate) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
     let description = ContentDescription::of::<ExecEvent>();
     let recorder = Recorder::builder(description).config(&args.config).compact(args.compact).keep(args.keep).build()?;
     print_line(&json!({ "ring": recorder.path().map(|path| path.to_string_lossy()) }))?;
@@ -97,7 +97,7 @@ fn work(
 }
 
 /// Prints a line for the parent.
-pub(in crate) fn print_line(line: &serde_json::Value) -> std::io::Result<()> {
+pub(crate) fn print_line(line: &serde_json::Value) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()

@@ -1,8 +1,8 @@
 //! Tests of the tables for people.
 
 use super::text;
-use eventring_report::compare::{ChangeLimit, Comparison};
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
+use eventring_report::compare::{ChangeLimit, Comparison};
 
 fn span(name: &str, target: &str, count: u64, each_nanos: u64, instructions: Option<u64>) -> SpanSummary {
     let mut span = SpanSummary::default();

@@ -5,8 +5,8 @@ use crate::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::summary::time;
 use crate::table::NumberTable;
 use anstyle::Style;
-use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};
 use eventring_export::numbers::{percent_change, signed};
+use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};
 use std::io::{self, Write};
 
 pub(super) fn write(

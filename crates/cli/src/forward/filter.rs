@@ -3,10 +3,10 @@
 use crate::capture::{AwaitedRings, report_problem};
 use crate::decoder::{Decoder, no_such_event};
 use crate::exit::{Exit, Failure};
-use eventring_forward::BatchFilter;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
+use eventring_forward::BatchFilter;
 use std::collections::BTreeSet;
 
 /// The events that are sent; the others are counted, and are no loss.

@@ -6,18 +6,16 @@ use super::rings::LiveRings;
 use crate::capture::report_problem;
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, counted, events, one_line};
+use crate::formats::{Format, export_files};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output_directory;
 use crate::paint::WARNING;
 use crate::saved::{parse_duration, parse_file_bytes, parse_file_time};
 use crate::silence::Silence;
-use eventring_forward::{
-    EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share,
-};
 use eventring_capture::secret::SecretAddress;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
-use crate::formats::{Format, export_files};
+use eventring_forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};
 use serde_json::json;
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -32,7 +30,7 @@ const STREAM_PAUSE: Duration = Duration::from_millis(200);
 ///
 /// The file remembers how far it has come: with the same file, a receiver goes on where it was, even if it was killed.
 #[derive(clap::Args)]
-pub(in crate) struct ReceiveArgs {
+pub(crate) struct ReceiveArgs {
     /// The broker: nats://HOST:PORT or tls://HOST:PORT (several with commas)
     #[arg(value_name = "ADDRESS")]
     from: SecretAddress,
@@ -85,7 +83,7 @@ pub(in crate) struct ReceiveArgs {
     strict: bool,
 }
 
-pub(in crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if !is_broker(args.from.expose()) {
         let message = format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from);
         return Err(Failure::new(Exit::Usage, message).into());

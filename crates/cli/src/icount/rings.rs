@@ -3,8 +3,8 @@
 use super::signals::RunSignals;
 use crate::capture::Program;
 use crate::directories;
-use eventring_capture::NextRing;
 use eventring::reader::Reader;
+use eventring_capture::NextRing;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@ use crate::format::{TimeFormat, counted, duration, grouped, one_line};
 use crate::paint::{BOLD, DIM, WARNING};
 use crate::state::end_in_words;
 use crate::watch::perf::{field_value, thread_label};
-use eventring_live::{LiveProgram, LiveState, OpenSpan};
 use eventring::reader::RingEnd;
+use eventring_live::{LiveProgram, LiveState, OpenSpan};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -243,7 +243,7 @@ fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>) {
 }
 
 /// Returns the name of a program with its pid.
-pub(in crate) fn program_name(program: &LiveProgram) -> String {
+pub(crate) fn program_name(program: &LiveProgram) -> String {
     let name = if program.name.is_empty() { "unknown program" } else { &program.name };
     match program.pid {
         0 => one_line(name),
@@ -288,7 +288,7 @@ fn fields(span: &OpenSpan<'_>) -> String {
 }
 
 /// Cuts a text at this number of characters. The last one of a text that is cut is `…`.
-pub(in crate) fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

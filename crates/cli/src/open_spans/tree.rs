@@ -1,8 +1,8 @@
 //! The open spans as a tree.
 
 use super::shape::shapes;
-use eventring_live::{LiveState, OpenSpan};
 use eventring::tracing::SpanId;
+use eventring_live::{LiveState, OpenSpan};
 use std::collections::HashMap;
 
 /// A span in the tree.

@@ -26,13 +26,13 @@ const SHORT_LIVED: u64 = 1 << 20;
 
 /// Record for the soak
 #[derive(clap::Args)]
-pub(in crate) struct SoakWriterArgs {
+pub(crate) struct SoakWriterArgs {
     ring: PathBuf,
     #[arg(long)]
     threads: u16,
 }
 
-pub(in crate) fn run(args: &SoakWriterArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &SoakWriterArgs) -> anyhow::Result<Exit> {
     // This call asks the kernel to send SIGCONT to this process when the parent dies. If this process is stopped at
     // that time, it goes on and finds that its parent is dead.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));

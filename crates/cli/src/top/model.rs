@@ -4,8 +4,8 @@ use super::names::TopName;
 use super::open::TopOpenSpans;
 use super::threads::TopThread;
 use crate::open_spans::{self, program_name};
-use eventring_live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
 use eventring::reader::RingEnd;
+use eventring_live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
 use std::time::Duration;
 
 /// The windows in which spans are counted.

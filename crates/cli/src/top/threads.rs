@@ -4,8 +4,8 @@ use super::list::{ListOrder, ListRow};
 use super::model::TopKey;
 use crate::open_spans::program_name;
 use crate::watch::perf::thread_label;
-use eventring_live::{LiveState, LiveThread, SeriesKind};
 use eventring::tracing::ThreadKey;
+use eventring_live::{LiveState, LiveThread, SeriesKind};
 use std::cmp::{Ordering, Reverse};
 
 /// A thread.

@@ -3,11 +3,11 @@
 use super::conversion::{Conversion, ConversionStep};
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, grouped};
+use crate::formats::{Format, export};
 use crate::paint::WARNING;
 use crate::saved::{Saved, SavedArgs};
 use eventring::__internals::shm::nameless_file;
 use eventring_capture::{CaptureFile, CapturedContent};
-use crate::formats::{Format, export};
 use eventring_export::{ExportOptions, ExportSummary};
 use std::fs::File;
 use std::io::BufWriter;

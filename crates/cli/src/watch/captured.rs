@@ -7,8 +7,8 @@ use super::{Args, WatchOutput};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::saved;
-use eventring_capture::{CaptureFile, CapturedContent};
 use eventring::reader::Gap;
+use eventring_capture::{CaptureFile, CapturedContent};
 use std::path::PathBuf;
 use std::time::Instant;
 

@@ -58,7 +58,7 @@ pub(super) fn is_description(event_type: u16) -> bool {
 }
 
 /// Returns the thread's name, or its id.
-pub(in crate) fn thread_label(thread: &Thread) -> String {
+pub(crate) fn thread_label(thread: &Thread) -> String {
     match (&thread.name, thread.os_thread_id) {
         (Some(name), _) => name.clone(),
         (None, Some(tid)) => format!("tid {tid}"),
@@ -131,7 +131,7 @@ fn span(id: Option<SpanId>) -> Value<'static> {
     id.map_or(NOTHING, |id| Value::Uint(id.get()))
 }
 
-pub(in crate) fn thread(thread: &Thread) -> Value<'_> {
+pub(crate) fn thread(thread: &Thread) -> Value<'_> {
     Value::Struct(vec![
         ("id", Value::Uint(thread.id.into())),
         ("tid", thread.os_thread_id.map_or(NOTHING, |tid| Value::Uint(tid.into()))),
@@ -195,7 +195,7 @@ fn cut(cut: Cut) -> Value<'static> {
     }
 }
 
-pub(in crate) fn field_value(value: &FieldValue) -> Value<'_> {
+pub(crate) fn field_value(value: &FieldValue) -> Value<'_> {
     match value {
         FieldValue::I64(number) => Value::Int(*number),
         FieldValue::U64(number) => Value::Uint(*number),

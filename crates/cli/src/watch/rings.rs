@@ -12,13 +12,13 @@ use crate::paint::WARNING;
 use crate::patterns::FollowedPatterns;
 use crate::silence::Silence;
 use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
-use eventring_capture::{CaptureFile, CapturedRing, RingRole};
 use eventring::reader::{
     BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState,
     Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
+use eventring_capture::{CaptureFile, CapturedRing, RingRole};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

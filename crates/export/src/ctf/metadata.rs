@@ -1,7 +1,7 @@
 //! The metadata of a trace: the text, in the language TSDL, that describes the trace, its streams and its events.
 
-use eventring_capture::recording::CaptureRecording;
 use eventring_capture::RingRole;
+use eventring_capture::recording::CaptureRecording;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write};

@@ -1,15 +1,15 @@
 //! Traces of small captures. Their packets are read here, and babeltrace2 reads whole traces, if it is there.
 
-use eventring_capture::recording::CaptureRecording;
-use crate::any_capture::everything;
 use super::super::{Format, export_files};
 use super::{may_have_file, write_with_uuid};
-use eventring_capture::CaptureFile;
-use eventring_capture::fixtures::CaptureFixture;
+use crate::any_capture::everything;
 use crate::any_capture::{FilesInMemory, any_element, capture_of};
 use eventring::reader::GapCause;
-use eventring_capture::recording::EntryContent;
 use eventring::schema::perf::PerfEvent;
+use eventring_capture::CaptureFile;
+use eventring_capture::fixtures::CaptureFixture;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::EntryContent;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io;

@@ -3,10 +3,10 @@
 use super::identifiers::Identifiers;
 use super::metadata::{Metadata, put_text};
 use super::payload;
-use eventring_capture::recording::CaptureRecording;
 use eventring::reader::{Descriptor, KnownBlocks, PayloadRead};
 use eventring::schema::{ExtWordKind, Shape, decode_event};
 use eventring::tracing::SpanId;
+use eventring_capture::recording::CaptureRecording;
 use std::collections::{HashMap, HashSet};
 use std::io;
 

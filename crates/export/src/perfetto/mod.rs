@@ -32,8 +32,8 @@ use self::messages::{
 use self::sequence::{HEAD_SEQUENCE, Sequences};
 use super::args::Args;
 use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
-use eventring_capture::CaptureFile;
 use eventring::schema::perf::FieldValue;
+use eventring_capture::CaptureFile;
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
 //! The traces that the writer writes, decoded with `prost`.
 
 use super::*;
-use eventring_capture::fixtures::CaptureFixture;
 use crate::args::ArgValue;
 use crate::trace_writer::{FlowEnds, FlowId};
+use eventring_capture::fixtures::CaptureFixture;
 use std::io::Read as _;
 
 #[derive(Clone, PartialEq, Message)]
@@ -90,7 +90,7 @@ struct State {
 }
 
 /// Returns a trace in which no packets are compressed.
-pub(in crate) fn decompressed(trace: &[u8]) -> Vec<u8> {
+pub(crate) fn decompressed(trace: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     for packet in DecodedTrace::decode(trace).unwrap().packet {
         if packet.compressed_packets.is_empty() {

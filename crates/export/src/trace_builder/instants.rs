@@ -3,9 +3,9 @@
 use super::held::{Instant, InstantName, Origin};
 use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
 use eventring::reader::{Descriptor, PayloadRead};
-use eventring_capture::recording::RecordingEntry;
 use eventring::schema::decode_event;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, ThreadKey};
+use eventring_capture::recording::RecordingEntry;
 use std::io;
 
 impl TraceBuilder<'_> {
@@ -154,9 +154,9 @@ impl TraceBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use eventring_capture::fixtures::CaptureFixture;
     use crate::{Format, View, export};
     use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
+    use eventring_capture::fixtures::CaptureFixture;
     use serde_json::{Value, json};
 
     #[test]

@@ -2,12 +2,12 @@
 //! open, and how many instructions were executed. A trace with both views has them.
 
 use super::{TraceBuilder, TrackKey};
-use eventring_capture::CapturedRing;
-use eventring_capture::recording::CaptureRecording;
 use eventring::reader::Descriptor;
-use eventring_capture::recording::RecordingEntry;
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::{SpanReplay, SpanStep};
+use eventring_capture::CapturedRing;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::RecordingEntry;
 use std::io;
 
 /// The number of samples of a counter, if something happened all the time.
@@ -153,10 +153,10 @@ impl TraceBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use eventring_capture::CaptureFile;
-    use eventring_capture::fixtures::CaptureFixture;
     use crate::{Format, View, export};
     use eventring::schema::perf::PerfEvent;
+    use eventring_capture::CaptureFile;
+    use eventring_capture::fixtures::CaptureFixture;
     use serde_json::Value;
 
     const MILLI: u64 = 1_000_000;

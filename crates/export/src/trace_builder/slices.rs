@@ -3,8 +3,8 @@
 use super::drawn::{DrawnSlice, drawn_end, lost_end};
 use super::{Args, Label, TraceBuilder, TrackKey};
 use crate::trace_writer::TrackId;
-use eventring_capture::recording::RecordingEntry;
 use eventring::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
+use eventring_capture::recording::RecordingEntry;
 use std::io;
 
 /// The number of slices of a span from which on the slices that ended long ago are forgotten.

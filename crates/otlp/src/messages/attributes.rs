@@ -1,7 +1,7 @@
 //! Attributes: named values of spans, events, log records and resources.
 
-use eventring_export::args::{ArgValue, Args};
 use eventring::tracing::{CallSite, Thread};
+use eventring_export::args::{ArgValue, Args};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use std::collections::HashSet;
 

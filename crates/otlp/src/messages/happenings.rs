@@ -2,12 +2,12 @@
 //! becomes a log record.
 
 use super::attributes::Attributes;
-use eventring_export::args::{ArgValue, Args};
 use eventring::reader::{Descriptor, Gap, PayloadRead};
-use eventring_capture::recording::RecordedRings;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::schema::{RECORD_ERROR_CODE, RecordError, RecordErrorView, decode_event};
 use eventring::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord};
+use eventring_capture::recording::RecordedRings;
+use eventring_export::args::{ArgValue, Args};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, SeverityNumber};
 use opentelemetry_proto::tonic::trace::v1::span::Event;

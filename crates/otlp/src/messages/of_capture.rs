@@ -3,15 +3,15 @@
 use super::happenings::{Happening, of_decoded};
 use super::ids::ProcessKey;
 use super::mapper::{OtlpMapper, OtlpProcess};
-use eventring_capture::CaptureFile;
-use eventring_capture::CaptureError;
-use eventring_export::ExportSummary;
-use eventring_export::pass::{self, Pass};
-use eventring_capture::recording::CaptureRecording;
 use eventring::reader::Gap;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Span, SpanReplay, SpanStep};
+use eventring_capture::CaptureError;
+use eventring_capture::CaptureFile;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_export::ExportSummary;
+use eventring_export::pass::{self, Pass};
 use serde::Serialize;
 use std::io::{self, Write};
 

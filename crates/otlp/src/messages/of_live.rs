@@ -5,9 +5,9 @@ use super::batch::{OtlpBatch, OtlpRequests};
 use super::happenings::{Happening, of_fields};
 use super::ids::ProcessKey;
 use super::mapper::{NotInSpans, OtlpMapper, OtlpProcess};
-use eventring_live::{Live, LiveFields, LiveProgram, LiveState, Sight};
 use eventring::reader::Gap;
 use eventring::tracing::{Field, Span, SpanId};
+use eventring_live::{Live, LiveFields, LiveProgram, LiveState, Sight};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! Messages of small captures.
 
-use eventring_capture::CaptureFile;
-use eventring_capture::fixtures::{CaptureFixture, int, text};
-use eventring_export::any_capture::{any_element, capture_of};
-use eventring_export::{Format, View, export};
 use eventring::__internals::layout::record_error::{self, ErrorType};
 use eventring::reader::GapCause;
 use eventring::schema::RECORD_ERROR_CODE;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
+use eventring_capture::CaptureFile;
+use eventring_capture::fixtures::{CaptureFixture, int, text};
+use eventring_export::any_capture::{any_element, capture_of};
+use eventring_export::{Format, View, export};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};

@@ -1,14 +1,14 @@
 //! Tails of batches whose times are chosen.
 
 use super::*;
-use eventring_capture::fixtures::{CaptureFixture, SHARD_1, text};
 use crate::tables_of_capture;
-use eventring::reader::GapCause;
-use eventring::schema::perf::PerfEvent::{SpanClose, SpanEnter, SpanExit};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array as _, RecordBatch};
 use arrow_schema::SchemaRef;
+use eventring::reader::GapCause;
+use eventring::schema::perf::PerfEvent::{SpanClose, SpanEnter, SpanExit};
+use eventring_capture::fixtures::{CaptureFixture, SHARD_1, text};
 use std::io;
 
 const MILLI: u64 = 1_000_000;

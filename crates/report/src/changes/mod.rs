@@ -17,9 +17,9 @@ mod tests;
 
 pub use basis::{Basis, BasisError};
 
-use eventring_capture::{CaptureError, CaptureFile};
 use crate::compare::Comparison;
 use crate::page::CaptureFigures;
+use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::numbers::grouped;
 use eventring_export::{ExportOptions, Summary};
 

@@ -2,12 +2,12 @@
 
 use super::{ComparisonReport, ReportSide};
 use crate::compare::{ComparedSpan, Measure};
-use eventring_export::Weight;
 use crate::page::flame::FlameGraph;
 use crate::page::page::{CHARTS, document};
 use crate::page::percentiles::{self, ChartedCurve};
 use crate::page::text::{escape, fill, shortened};
 use crate::page::{frame, tables};
+use eventring_export::Weight;
 use std::fmt::Write as _;
 
 impl ComparisonReport<'_> {

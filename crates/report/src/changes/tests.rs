@@ -1,11 +1,11 @@
 //! Reports about small captures.
 
 use super::*;
-use eventring_capture::fixtures::CaptureFixture;
-use eventring_export::View;
 use crate::page::text::escape;
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt};
+use eventring_capture::fixtures::CaptureFixture;
+use eventring_export::View;
 
 /// A program that calls requests with a query in each of them.
 struct Calls {

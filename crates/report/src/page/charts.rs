@@ -1,10 +1,10 @@
 //! Charts as SVG.
 
+use super::activity::Activity;
+use super::durations::Histogram;
 use eventring_export::numbers::{grouped, time};
 use eventring_export::outline::Outline;
 use eventring_export::summary::SpanSummary;
-use super::activity::Activity;
-use super::durations::Histogram;
 use std::fmt::Write as _;
 
 /// The largest number of losses that the chart of events shows.

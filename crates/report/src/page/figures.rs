@@ -1,20 +1,20 @@
 //! The pass that counts what a page shows. It reads a capture once.
 
-use eventring_export::folded::{self, SpanFolder};
-use eventring_export::outline::{Outline, OutlinePass};
-use eventring_export::pass::{self, Pass};
-use eventring_capture::recording::CaptureRecording;
-use eventring_export::stacks::Stacks;
-use eventring_export::summary::{SpanCounter, Summary, is_error};
-use eventring_export::{ExportOptions, ExportSummary, View};
 use super::activity::Activity;
 use super::durations::Durations;
 use super::durations::PercentileCurve;
 use super::flame::FlameSide;
-use eventring_capture::{CaptureError, CaptureFile};
 use eventring::reader::GapCause;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring::tracing::{Span, SpanReplay, SpanStep};
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::{CaptureError, CaptureFile};
+use eventring_export::folded::{self, SpanFolder};
+use eventring_export::outline::{Outline, OutlinePass};
+use eventring_export::pass::{self, Pass};
+use eventring_export::stacks::Stacks;
+use eventring_export::summary::{SpanCounter, Summary, is_error};
+use eventring_export::{ExportOptions, ExportSummary, View};
 use std::io;
 
 /// The number of spans whose durations are kept for charts, those with the largest total.

@@ -8,10 +8,10 @@
 //! A sum over a tree and a rectangle for each frame are less than what it takes to change that. Of one capture, the
 //! page has speedscope as well.
 
+use super::text::{escape, shortened};
 use eventring_export::Weight;
 use eventring_export::numbers::{grouped, percent_change, time};
 use eventring_export::stacks::Stacks;
-use super::text::{escape, shortened};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 
@@ -221,11 +221,11 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
-    use crate::page::figures::CaptureFigures;
     use super::*;
+    use crate::page::figures::CaptureFigures;
+    use eventring::schema::perf::{CallSiteKind, PerfEvent};
     use eventring_capture::fixtures::CaptureFixture;
     use eventring_export::View;
-    use eventring::schema::perf::{CallSiteKind, PerfEvent};
 
     /// Returns the graph of a thread that was in these spans, one after the other: each has its name, its depth, and
     /// the time in which it was the innermost span.

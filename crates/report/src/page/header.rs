@@ -1,10 +1,10 @@
 //! The head of a page about a capture: what was captured, the loss account and other sums.
 
-use eventring_export::numbers::{grouped, time};
 use super::charts;
 use super::figures::CaptureFigures;
 use super::text::{escape, shortened, utc};
 use eventring::reader::GapCause;
+use eventring_export::numbers::{grouped, time};
 use std::fmt::Write as _;
 
 impl CaptureFigures<'_> {

@@ -28,8 +28,8 @@ mod profile;
 pub(crate) mod tables;
 pub mod text;
 
-use eventring_export::{ExportOptions, ExportSummary, pass};
 use eventring_capture::{CaptureError, CaptureFile};
+use eventring_export::{ExportOptions, ExportSummary, pass};
 pub(crate) use figures::CaptureFigures;
 use page::CapturePage;
 use profile::EmbeddedProfile;

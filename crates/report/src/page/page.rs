@@ -1,13 +1,13 @@
 //! The page about one capture: a header, the loss account, tables and charts, and a document with speedscope.
 
-use eventring_export::Weight;
-use eventring_export::numbers::time;
 use super::figures::CaptureFigures;
 use super::flame::FlameGraph;
 use super::percentiles::{self, ChartedCurve};
 use super::profile::EmbeddedProfile;
 use super::text::{escape, fill, shortened};
 use super::{charts, frame, tables};
+use eventring_export::Weight;
+use eventring_export::numbers::time;
 use std::fmt::Write as _;
 
 /// The number of spans whose durations have charts.

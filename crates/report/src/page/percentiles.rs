@@ -1,9 +1,9 @@
 //! The chart of durations by percentile. Its horizontal scale shows each further nine in the same width, because the
 //! slowest spans are few, and matter most.
 
-use eventring_export::numbers::time;
 use super::durations::{NAMED, PercentileCurve};
 use super::text::{escape, shortened};
+use eventring_export::numbers::time;
 use std::fmt::Write as _;
 
 /// The curve of one span, with its name and the class that gives the curve its colour and dashes.

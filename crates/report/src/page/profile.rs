@@ -1,12 +1,12 @@
 //! The profile that a page gives to speedscope: all slices by thread, or, if those are too many for a page, the sums of
 //! their times by stack.
 
+use super::figures::CaptureFigures;
+use eventring_capture::CaptureError;
 use eventring_export::speedscope::{SCHEMA, SpeedscopeWriter};
 use eventring_export::stacks::HotStack;
 use eventring_export::trace_builder::draw;
 use eventring_export::{ExportOptions, numbers, pass};
-use super::figures::CaptureFigures;
-use eventring_capture::CaptureError;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;

@@ -1,10 +1,10 @@
 //! The tables of a page.
 
-use eventring_export::numbers::{grouped, time};
-use eventring_export::summary::SpanSummary;
 use super::figures::CaptureFigures;
 use super::text::{escape, shortened};
 use eventring::reader::GapCause;
+use eventring_export::numbers::{grouped, time};
+use eventring_export::summary::SpanSummary;
 use std::fmt::Write as _;
 
 /// The largest number of rows that a table has.

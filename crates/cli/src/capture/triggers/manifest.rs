@@ -2,9 +2,9 @@
 
 use crate::format::duration;
 use crate::state::add_end;
+use eventring::reader::RingEnd;
 use eventring_capture::{CutSummary, Shortfall};
 use eventring_live::Occurrence;
-use eventring::reader::RingEnd;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
