@@ -198,7 +198,7 @@ pub fn capture(data: &[u8]) {
 /// new file has no damage.
 #[cfg(not(eventring_mutants))]
 pub fn received(data: &[u8]) {
-    use eventring_forward::receive_message;
+    use eventring_capture::received::receive_message;
     let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
     let (file, message) = bytes.split_at((u32::from_le_bytes(*length) as usize).min(bytes.len()));
     let thread = std::thread::current().id();
