@@ -86,13 +86,19 @@ pub fn text(index: u8, value: &str) -> Vec<u8> {
     field
 }
 
+impl Default for CaptureFixture {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl CaptureFixture {
     pub fn new() -> Self {
         Self::with_schema(PerfEvent::schema_hash())
     }
 
     /// Makes a capture of the process with this id.
-    pub(crate) fn of_process(pid: u32) -> Self {
+    pub fn of_process(pid: u32) -> Self {
         Self::made(PerfEvent::schema_hash(), pid, "shop")
     }
 
@@ -240,7 +246,7 @@ impl CaptureFixture {
     }
 
     /// Returns the file without an end.
-    pub(crate) fn truncated(mut self) -> File {
+    pub fn truncated(mut self) -> File {
         self.end_block();
         self.file
     }

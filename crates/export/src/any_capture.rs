@@ -4,7 +4,7 @@ use super::files::ExportFiles;
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType};
 use eventring_capture::CaptureFile;
-use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
+use eventring_capture::fixtures::{CaptureFixture, int, text};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

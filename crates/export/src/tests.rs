@@ -3,7 +3,7 @@
 use super::*;
 use crate::any_capture::everything;
 use eventring::reader::GapCause;
-use eventring::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
+use eventring::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt};
 use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 
 mod damaged;

@@ -60,7 +60,7 @@ impl StreamFixture {
     }
 
     /// Takes the description of a call site of spans.
-    pub(super) fn call_site(&mut self, id: u32, name: &str) {
+    pub fn call_site(&mut self, id: u32, name: &str) {
         let view = CallSiteView {
             kind: CallSiteKind::Span,
             level: CallSiteLevel::Info,
@@ -75,7 +75,7 @@ impl StreamFixture {
     }
 
     /// Takes the description of a thread.
-    pub(super) fn thread(&mut self, id: u32, name: &str) {
+    pub fn thread(&mut self, id: u32, name: &str) {
         let ext = PerfExt { thread_id: id, ..PerfExt::of_span(0, 0) };
         self.quiet(START, PerfEvent::ThreadStarted, ext, &ThreadView::encode(START, id, name));
     }
@@ -86,7 +86,7 @@ impl StreamFixture {
     }
 
     /// Takes the loss of an event that was overwritten before anybody read.
-    pub(super) fn lose_first(&mut self) {
+    pub fn lose_first(&mut self) {
         self.gap(GapCause::OverwrittenBefore);
     }
 
@@ -105,7 +105,7 @@ impl StreamFixture {
     }
 
     /// Ends the stream.
-    pub(super) fn end(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
+    pub fn end(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
         self.core.close_at_end(&self.tables, see);
     }
 }

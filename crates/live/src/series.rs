@@ -107,7 +107,7 @@ impl SeriesTable {
                 Some(known) => *known,
                 None => {
                     let index = self.find(SeriesKind::Spans, &site.name, &site.target, OTHER_SPANS);
-                    if self.spans.len() >= KNOWN_MAX {
+                    if self.spans.count() >= KNOWN_MAX {
                         self.spans = PerDescription::default();
                     }
                     self.spans.insert(site, index);

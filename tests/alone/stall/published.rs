@@ -17,6 +17,7 @@ const PAYLOAD_BYTES: u64 = 1 << PAYLOAD_SHIFT;
 const WINDOW_INCR: u64 = PAYLOAD_BYTES / 8;
 
 /// Steps at which a writer can be parked by [`parking`].
+#[allow(dead_code, reason = "the tests with faults built in use it")]
 pub const STEPS: [&str; 6] = ["reserved", "zeroed", "allocated", "window moved", "half described", "described"];
 
 /// A ring of the original C implementation's algorithm, on the heap.

@@ -21,7 +21,7 @@ impl<D, F> PerDescription<D, F> {
     }
 
     /// Returns the number of descriptions.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.facts.len()
     }
 

@@ -90,7 +90,7 @@ impl RecordedRings {
     }
 
     /// Returns the number of rings.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.rings.len()
     }
 

@@ -71,8 +71,8 @@ impl SelfTimes {
         }
     }
 
-    #[doc(hidden)]
-    pub fn len(&self) -> usize {
+    /// Returns the number of parents that are kept.
+    pub fn parents(&self) -> usize {
         self.parents.len()
     }
 

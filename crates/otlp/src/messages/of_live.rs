@@ -148,20 +148,20 @@ impl LiveMapper {
     /// Learns of processes that are new, and of the first ring of spans of a process.
     fn learn(&mut self, state: LiveState<'_>) {
         let rings = state.recorded_rings();
-        if self.rings_known == rings.len() {
+        if self.rings_known == rings.count() {
             return;
         }
-        self.rings_known = rings.len();
+        self.rings_known = rings.count();
         for index in 0..state.programs().len() {
             if self.mapper.processes.get(index).is_some_and(|known| known.has_spans) {
                 continue;
             }
             let LiveProgram { pid, name, .. } = &state.programs()[index];
-            let first = (0..rings.len() as u32).find(|ring| rings.origin(*ring).process_index == index);
+            let first = (0..rings.count() as u32).find(|ring| rings.origin(*ring).process_index == index);
             let recorders = rings.recorders().iter().filter(|ring| rings.origin(**ring).process_index == index);
             let of_perf = recorders.map(|ring| state.ring_created_nanos(*ring)).min();
             // A program without a ring of spans is told from others by its other rings.
-            let of_process = (0..rings.len() as u32).filter(|ring| rings.origin(*ring).process_index == index);
+            let of_process = (0..rings.count() as u32).filter(|ring| rings.origin(*ring).process_index == index);
             let created = of_perf.or_else(|| of_process.map(|ring| state.ring_created_nanos(ring)).min());
             let key = ProcessKey { pid: *pid, program: name.clone(), created_nanos: created.unwrap_or_default() };
             // The ids are those of an export of all these rings, also if the ring of spans has come last.

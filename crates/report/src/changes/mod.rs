@@ -6,12 +6,12 @@
 //! | file | idea |
 //! |---|---|
 //! | `basis` | the number by which the sums of a side are divided, so that captures of different length compare |
-//! | `changes` | the table of the changes |
+//! | `table` | the table of the changes |
 //! | `page` | the page around it |
 
 mod basis;
-mod changes;
 mod page;
+mod table;
 #[cfg(test)]
 mod tests;
 

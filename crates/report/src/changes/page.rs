@@ -2,8 +2,8 @@
 
 use super::{ComparisonReport, ReportSide};
 use crate::compare::{ComparedSpan, Measure};
+use crate::page::document::{CHARTS, document};
 use crate::page::flame::FlameGraph;
-use crate::page::page::{CHARTS, document};
 use crate::page::percentiles::{self, ChartedCurve};
 use crate::page::text::{escape, fill, shortened};
 use crate::page::{frame, tables};

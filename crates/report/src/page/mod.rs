@@ -12,26 +12,26 @@
 //! | `flame` | flame graphs as SVG |
 //! | `profile` | the profile that speedscope shows, cut to what a browser can take |
 //! | `frame` | the scripts of a page; speedscope with its profile, as a document inside the page |
-//! | `page` | the page around them |
+//! | `document` | the page around them |
 //! | `text` | text in HTML, templates |
 
 mod activity;
 mod charts;
+pub(crate) mod document;
 mod durations;
 mod figures;
 pub(crate) mod flame;
 pub(crate) mod frame;
 mod header;
-pub mod page;
 pub(crate) mod percentiles;
 mod profile;
 pub(crate) mod tables;
 pub mod text;
 
+use document::CapturePage;
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::{ExportOptions, ExportSummary, pass};
 pub(crate) use figures::CaptureFigures;
-use page::CapturePage;
 use profile::EmbeddedProfile;
 use std::io::Write;
 
