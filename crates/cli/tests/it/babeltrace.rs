@@ -50,13 +50,6 @@ impl Ctf {
             other => panic!("{other:?} is no number"),
         }
     }
-
-    pub fn get(&self, name: &str) -> Option<&Ctf> {
-        match self {
-            Self::Struct(fields) => fields.iter().find(|(known, _)| known == name).map(|(_, value)| value),
-            _ => None,
-        }
-    }
 }
 
 /// Has babeltrace2 read a trace. If it is missing, prints a line that says so and returns `None`.

@@ -1,10 +1,7 @@
 //! Spans that end while recording is switched off. No reader and no export shows them as still open.
 
 use crate::program;
-use eventring::tracing::{
-    PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderLayer, RecorderSubscriber, SpanTree,
-};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use eventring::tracing::{PerfRecorder, PerfRecorderBuilder, RecorderLayer, RecorderSubscriber};
 use tracing::{Dispatch, Span, info_span};
 use tracing_subscriber::prelude::*;
 
