@@ -441,24 +441,36 @@ pub fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }
 
+/// Does nothing: nothing keeps an address of this code.
 pub fn keep_loaded() {}
 
+/// Returns 0: there is nothing whose age is asked.
 pub fn boottime_nanos() -> u64 {
     0
 }
 
+/// Returns an empty name.
 pub fn host_name() -> String {
     String::new()
 }
 
+/// Returns 0: there is nothing whose age is asked.
 pub fn monotonic_nanos() -> u64 {
     0
 }
 
+/// Fails: there are no rings.
+///
+/// # Errors
+/// Always.
 pub fn open_for_reading(_: &Path) -> io::Result<File> {
     Err(unsupported_io())
 }
 
+/// Fails: there are no rings.
+///
+/// # Errors
+/// Always.
 pub fn read_exact_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
     Err(unsupported_io())
 }
@@ -481,6 +493,10 @@ pub fn nameless_file(_: &std::path::Path) -> io::Result<File> {
     Err(unsupported_io())
 }
 
+/// Fails: memory without a name is made only where rings are.
+///
+/// # Errors
+/// Always.
 pub fn nameless_memory(_: &str) -> io::Result<File> {
     Err(unsupported_io())
 }

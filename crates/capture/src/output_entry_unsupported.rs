@@ -4,13 +4,8 @@ use super::error::{CaptureError, CaptureErrorKind};
 use super::read_files::ReadFiles;
 use std::convert::Infallible;
 use std::fs::File;
-use std::io;
 use std::marker::PhantomData;
 use std::path::Path;
-
-fn unsupported() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "captures need Linux")
-}
 
 /// The directory entry of a file that is to be written. On this system, there can be no value of this type.
 #[derive(Debug)]
@@ -56,11 +51,19 @@ impl OutputEntry {
         match self.0 {}
     }
 
-    pub(crate) fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
+    /// Opens the existing file.
+    ///
+    /// # Errors
+    /// None.
+    pub fn open_to_append(&self) -> Result<Option<File>, CaptureError> {
         match self.0 {}
     }
 
-    pub(crate) fn lock(&self, _: File) -> Result<File, CaptureError> {
+    /// Locks a file.
+    ///
+    /// # Errors
+    /// None.
+    pub fn lock(&self, _: File) -> Result<File, CaptureError> {
         match self.0 {}
     }
 
@@ -68,7 +71,11 @@ impl OutputEntry {
         match self.0 {}
     }
 
-    pub(crate) fn create(&self, _: bool, _: &ReadFiles) -> Result<File, CaptureError> {
+    /// Makes an empty file.
+    ///
+    /// # Errors
+    /// None.
+    pub fn create(&self, _: bool, _: &ReadFiles) -> Result<File, CaptureError> {
         match self.0 {}
     }
 
