@@ -144,10 +144,7 @@ impl Format {
     /// [`export_files`] writes them, and [`export`] writes all other formats.
     #[must_use]
     pub fn is_directory(self) -> bool {
-        match self {
-            Self::Ctf => true,
-            _ => false,
-        }
+        matches!(self, Self::Ctf)
     }
 
     /// Returns true if an export in this format makes a file with this name, or may make one. So a directory that has
