@@ -64,6 +64,7 @@
 //! | `cli` | the program `eventring` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![deny(unsafe_code)]
 #![cfg_attr(
     not(all(target_os = "linux", not(eventring_unsupported))),
     allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
@@ -86,6 +87,7 @@ macro_rules! debug_as_displayed {
     };
 }
 
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod arch;
 #[cfg(not(any(loom, shuttle)))]
 mod clock;
@@ -111,6 +113,7 @@ pub mod schema;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod segmented;
 #[cfg(not(any(loom, shuttle)))]
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod shm;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 mod span_slab;
@@ -149,8 +152,8 @@ pub mod __internals {
     #[cfg(feature = "tracing")]
     pub mod tracing {
         pub use crate::tracing::{
-            GRACE_NANOS, IdMap, OpenSlice, RawRecord, ReplayedRecorder, RingLosses, SpanStep, TakenSlice, is_log_record,
-            ring_with_tables,
+            GRACE_NANOS, IdMap, OpenSlice, RawRecord, ReplayedRecorder, RingLosses, SpanStep, TakenSlice,
+            is_log_record, ring_with_tables,
         };
     }
     /// Reading in bulk.

@@ -67,6 +67,7 @@ mod steered;
 mod subscriber;
 mod switch;
 mod tables;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod thread;
 mod trigger;
 mod wish;

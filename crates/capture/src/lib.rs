@@ -56,6 +56,8 @@
 //! | `sieve` | which blocks a selection needs, and which of their records |
 //! | `roots` | the spans with which a selection of spans begins |
 
+#![forbid(unsafe_code)]
+
 mod ahead;
 mod batch_filter;
 #[doc(hidden)]
@@ -87,12 +89,12 @@ pub mod parts;
 mod present;
 mod process_end;
 mod read;
-pub mod recording;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
 mod read_files;
 #[doc(hidden)]
 pub mod received;
 mod record;
+pub mod recording;
 mod ring;
 mod rolling;
 mod roots;

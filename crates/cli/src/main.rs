@@ -3,6 +3,8 @@
 //! Data goes to stdout, messages go to stderr. Each verb returns its exit code or an error. The module [`exit`] maps
 //! each error to an exit code.
 
+#![forbid(unsafe_code)]
+
 mod advice;
 #[cfg(test)]
 mod bombs;

@@ -36,6 +36,8 @@
 //! | `summary` | counts and percentiles |
 //! | `numbers` | numbers for people |
 
+#![forbid(unsafe_code)]
+
 #[doc(hidden)]
 pub mod args;
 #[doc(hidden)]

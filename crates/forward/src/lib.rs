@@ -23,6 +23,8 @@
 //! | `kept` | what such a directory has, where the next forwarder begins, and what is removed |
 //! | `receiver` | a stream, as a capture file |
 
+#![forbid(unsafe_code)]
+
 mod broker;
 mod connect;
 mod directory;
@@ -34,11 +36,11 @@ mod subject;
 mod watched;
 
 pub use broker::EventStream;
+pub use connect::StreamOptions;
+pub use directory::{DirectoryForwarder, DirectoryOptions};
 #[doc(hidden)]
 pub use eventring_capture::received::receive_message;
 #[doc(hidden)]
 pub use eventring_capture::{BatchFilter, host_name};
-pub use connect::StreamOptions;
-pub use directory::{DirectoryForwarder, DirectoryOptions};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
 pub use receiver::{ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};

@@ -53,6 +53,8 @@
 //! | `window` | the last seconds |
 //! | `state` | questions about the present |
 
+#![forbid(unsafe_code)]
+
 mod ages;
 #[cfg(test)]
 mod bounds_tests;

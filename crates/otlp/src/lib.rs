@@ -15,6 +15,8 @@
 //! | `tls` | certificates |
 //! | `error` | problems with the settings |
 
+#![forbid(unsafe_code)]
+
 mod endpoint;
 mod error;
 mod forward;

@@ -23,6 +23,8 @@
 //! | `payload` | columns of a payload, by its schema |
 //! | `numbers` | columns of numbers |
 
+#![forbid(unsafe_code)]
+
 mod arrow;
 mod arrow_tail;
 mod column_names;
@@ -46,12 +48,12 @@ mod tail_progress;
 mod typed_events;
 mod typed_tables;
 
+use eventring_capture::CaptureError;
+use eventring_capture::CaptureFile;
+use eventring_capture::recording::CaptureRecording;
 use eventring_export::ExportSummary;
 use eventring_export::files::ExportFiles;
 use eventring_export::pass;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::CaptureFile;
-use eventring_capture::CaptureError;
 use field_types::FieldTypes;
 use row_groups::{CREATED_BY, RowGroups};
 use std::io;

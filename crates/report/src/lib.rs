@@ -6,6 +6,8 @@
 //! | `compare/` | two sides of captures, span by span |
 //! | `changes/` | the page about two captures |
 
+#![forbid(unsafe_code)]
+
 pub mod changes;
 pub mod compare;
 pub mod page;
