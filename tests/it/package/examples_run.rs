@@ -7,6 +7,7 @@ use eventring_stress::test_name;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Returns the path of an example's program.
@@ -175,6 +176,44 @@ fn after_a_crash_the_last_step_is_known() {
     assert!(said.ends_with("the last event: step 7 begun\n"), "{said}");
     assert!(said.starts_with("the program has ended: signal: 6"), "{said}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn demo_accounts_for_every_event_that_it_records() {
+    let directory = directory();
+    // At the highest rate, many events are lost, and now and then a thread gives a sequence number up.
+    for rate in ["20000", "max"] {
+        let said = run(command(&directory, "demo").args(["--json", "--seconds", "0.5", "--rate", rate]));
+        let account: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let number = |name: &str| account[name].as_u64().unwrap();
+        assert_eq!((said.lines().count(), number("torn")), (1, 0), "{rate}: {said}");
+        assert!(number("recorded") > 1000 && number("read") > 1000, "{rate}: {said}");
+        assert_eq!(number("recorded"), number("read") + number("lost"), "{rate}: {said}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+    let said = run(command(&directory, "demo").args(["--seconds", "1.1", "--rate", "20000"]));
+    assert_eq!(
+        (said.lines().count(), said.matches(" recorded = ").count(), said.matches(" 0 torn").count()),
+        (3, 3, 3)
+    );
+}
+
+#[test]
+fn demo_removes_its_rings_also_if_it_is_killed() {
+    let directory = directory();
+    let files = || std::fs::read_dir(directory.path()).unwrap().count();
+    let mut demo = command(&directory, "demo").args(["--seconds", "600", "--rate", "1000"]).spawn().unwrap();
+    while files() < 2 {
+        assert!(demo.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    demo.kill().unwrap();
+    demo.wait().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while files() > 0 {
+        assert!(Instant::now() < end, "the rings are still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
