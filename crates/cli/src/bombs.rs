@@ -200,7 +200,7 @@ fn a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised() 
         let mut copy = std::fs::File::create(&path).unwrap();
         let bytes = std::io::copy(&mut file, &mut copy).unwrap();
         copy.flush().unwrap();
-        let test = "export::bombs::a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised";
+        let test = "bombs::a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised";
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", test]).env(PLACE, &path);
         let number = if is_all { ALL } else { number };
