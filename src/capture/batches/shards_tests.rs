@@ -20,7 +20,7 @@ fn captured(opens_shards: bool) -> (u64, u64) {
     let together = Barrier::new(4);
     let work = || {
         std::thread::scope(|scope| {
-            let worker = |_| {
+            let workers = [(); 4].map(|()| {
                 scope.spawn(|| {
                     let subscriber = RecorderSubscriber::new(recorder.clone());
                     tracing::subscriber::with_default(subscriber, || {
@@ -28,8 +28,7 @@ fn captured(opens_shards: bool) -> (u64, u64) {
                     });
                     together.wait();
                 })
-            };
-            let workers: Vec<_> = (0..4).map(worker).collect();
+            });
             // The end of the scope does not wait for what threads do at their end, where they let go of the recorder.
             workers.into_iter().for_each(|worker| worker.join().unwrap());
         });
