@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-200} requests=${2:-2000}
-cargo build --quiet --release --features cli --example http_service
+cargo build --quiet --release --features server --example http_service
 target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 for subscriber in nothing recorder; do
     printf '%-10s' "$subscriber"

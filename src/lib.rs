@@ -64,6 +64,7 @@
 //! | `cli` | the program `eventring` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![deny(unsafe_code)]
 #![cfg_attr(
     not(all(target_os = "linux", not(eventring_unsupported))),
     allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
@@ -86,49 +87,33 @@ macro_rules! debug_as_displayed {
     };
 }
 
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod arch;
-#[cfg(all(feature = "capture", not(any(loom, shuttle))))]
-pub mod capture;
 #[cfg(not(any(loom, shuttle)))]
 mod clock;
-#[cfg(all(feature = "live", not(any(loom, shuttle))))]
-mod compare;
 #[cfg(all(feature = "server", target_os = "linux", not(any(loom, shuttle, eventring_unsupported))))]
 pub mod control;
 #[cfg(all(feature = "exec", not(any(loom, shuttle))))]
 pub mod exec;
-#[cfg(all(feature = "export", not(any(loom, shuttle))))]
-pub mod export;
-#[cfg(all(feature = "forward", not(any(loom, shuttle))))]
-mod forward;
 #[cfg(not(any(loom, shuttle)))]
 pub mod global;
 mod layout;
-#[cfg(all(feature = "live", not(any(loom, shuttle))))]
-pub mod live;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod locked_section;
 #[cfg(not(any(loom, shuttle)))]
 mod macros;
-#[cfg(all(feature = "otlp", not(any(loom, shuttle))))]
-mod otlp;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reader;
 #[cfg(not(any(loom, shuttle)))]
 pub mod recorder;
-#[cfg(all(feature = "export", not(any(loom, shuttle))))]
-mod recording;
-#[cfg(all(feature = "live", not(any(loom, shuttle))))]
-mod report;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of the protocol"))]
 mod ring;
 #[cfg(not(any(loom, shuttle)))]
 pub mod schema;
-#[cfg(all(any(feature = "forward", feature = "otlp"), not(any(loom, shuttle))))]
-mod secret;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod segmented;
 #[cfg(not(any(loom, shuttle)))]
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod shm;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 mod span_slab;
@@ -149,43 +134,10 @@ pub mod __internals {
     pub mod clock {
         pub use crate::clock::*;
     }
-    /// Comparisons of captures.
-    #[cfg(feature = "live")]
-    pub mod compare {
-        pub use crate::compare::*;
-    }
-    /// Reports about two captures.
-    #[cfg(feature = "live")]
-    pub mod report {
-        pub use crate::report::*;
-    }
-    /// Addresses with secrets.
-    #[cfg(any(feature = "forward", feature = "otlp"))]
-    pub mod secret {
-        pub use crate::secret::*;
-    }
-    /// Forwarding to OpenTelemetry collectors.
-    #[cfg(feature = "otlp")]
-    pub mod otlp {
-        pub use crate::otlp::*;
-    }
     /// Live control.
     #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
     pub mod control {
         pub use crate::control::{SharedPatience, check_wish, decode_messages};
-    }
-    /// Batches of events that leave their host.
-    #[cfg(feature = "forward")]
-    pub mod forward {
-        pub use crate::capture::BatchFilter;
-        pub use crate::capture::host_name;
-        pub use crate::capture::received::receive_message;
-        pub use crate::forward::*;
-    }
-    /// Numbers for people.
-    #[cfg(feature = "export")]
-    pub mod numbers {
-        pub use crate::export::numbers::*;
     }
     /// The bytes of a ring file.
     pub mod layout {
@@ -197,9 +149,21 @@ pub mod __internals {
         pub use crate::reader::snapshot::counted::*;
     }
     /// Spans.
-    #[cfg(feature = "capture")]
+    #[cfg(feature = "tracing")]
     pub mod tracing {
-        pub use crate::tracing::{ReplayedRecorder, ring_with_tables};
+        pub use crate::tracing::{
+            GRACE_NANOS, IdMap, OpenSlice, RawRecord, ReplayedRecorder, RingLosses, SpanStep, TakenSlice,
+            is_log_record, ring_with_tables,
+        };
+    }
+    /// Reading in bulk.
+    pub mod reader {
+        pub use crate::reader::{OpenedShards, PayloadPlace, SavedBlocks, flow_tag};
+    }
+    /// Schemas.
+    #[cfg(feature = "tracing")]
+    pub mod schema {
+        pub use crate::schema::{Shape, decode_event, ext_words};
     }
     /// Ring files and the operating system.
     pub mod shm {

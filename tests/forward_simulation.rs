@@ -3,7 +3,7 @@
 //!
 //! This is a model: it has no sockets, no threads and no clock, and the same seed always gives the same course. The
 //! rules of its forwarders and receivers are those of `src/forward/` and `src/capture/received/`, under the same
-//! names. `tests/forward_kills.rs` has the real ones.
+//! names. `crates/cli/tests/it/forward/kills.rs` has the real ones.
 //!
 //! `EVENTRING_SIMULATION_SEEDS=1000` runs more courses than 2.
 

@@ -1,6 +1,6 @@
 //! How many events there are, and how many were lost.
 
-use eventring::export::SeqnoCounts;
+use eventring_parquet::SeqnoCounts;
 use eventring::reader::GapCause;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

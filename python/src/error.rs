@@ -1,6 +1,6 @@
 //! Errors as Python exceptions. Their messages are those of the library.
 
-use eventring::capture::{CaptureError, CaptureErrorKind};
+use eventring_capture::{CaptureError, CaptureErrorKind};
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyPermissionError};
 use pyo3::{PyErr, create_exception};

@@ -1,7 +1,7 @@
 //! Long work that Ctrl-C ends.
 
 use crate::error::EventringError;
-use eventring::capture::CaptureFile;
+use eventring_capture::CaptureFile;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

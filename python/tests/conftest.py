@@ -23,7 +23,7 @@ def run(*arguments):
 def place(tmp_path_factory):
     """Returns a directory with a kept ring `shop` of the HTTP service, and its capture `shop.evc`."""
     for program in (EVENTRING, SERVICE):
-        assert program.exists(), f"{program} is missing: cargo build --features cli --bins --examples"
+        assert program.exists(), f"{program} is missing: the stage `python` of .ci/run builds it"
     directory = tmp_path_factory.mktemp("rings")
     ring = directory / "shop"
     subprocess.run([SERVICE, "--requests", "500", "--ring", ring, "--keep"], check=True, capture_output=True)

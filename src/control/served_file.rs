@@ -7,7 +7,7 @@ use super::wire::ServedInfo;
 use std::path::{Path, PathBuf};
 
 /// The largest size in bytes of a name that a server may give to something.
-pub(super) const NAME_BYTES_MAX: usize = 255;
+pub const NAME_BYTES_MAX: usize = 255;
 /// The largest size in bytes of a path.
 const PATH_BYTES_MAX: usize = 4095;
 

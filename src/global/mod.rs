@@ -7,6 +7,7 @@ mod ambient;
 mod domains;
 mod global_recorder;
 mod init;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod leaked;
 mod overrides;
 

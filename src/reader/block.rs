@@ -48,8 +48,7 @@ impl BlockInfo {
     }
 
     /// Returns the bytes with which a capture describes the block: flow tag, seqno and time of BLOCK_START, payload.
-    #[cfg(feature = "capture")]
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let words = [self.flow_tag, self.record.start_seqno, self.record.start_epoch_nanos];
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.extend(self.record.payload);
@@ -57,8 +56,7 @@ impl BlockInfo {
     }
 
     /// Decodes the bytes of a capture. Returns `None` if they describe no block.
-    #[cfg(feature = "capture")]
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let ([flow_tag, start_seqno, start_epoch_nanos], payload) = {
             let (words, payload) = bytes.split_first_chunk::<24>()?;
             let word = |index: usize| words.as_chunks::<8>().0.get(index).map(|word| u64::from_le_bytes(*word));
@@ -120,7 +118,7 @@ impl std::fmt::Debug for BlockInfo {
 }
 
 /// Returns the flow tag of an execution event: the seqno of its block's BLOCK_START, or 0 if it belongs to no block.
-pub(crate) fn flow_tag(event: &Descriptor) -> u64 {
+pub fn flow_tag(event: &Descriptor) -> u64 {
     match event.content_ext[FLOW_TAG_WORD] {
         // `record!` records a BLOCK_START without its own seqno in the word.
         0 if event.event_type == BLOCK_START_CODE => event.seqno,

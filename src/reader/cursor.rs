@@ -205,7 +205,7 @@ impl Cursor {
     }
 
     /// Makes the next call of [`Self::next`] load the header if it finds no event, to find out why there is none.
-    pub(crate) fn look_closely(&mut self) {
+    pub fn look_closely(&mut self) {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
@@ -301,7 +301,7 @@ impl Cursor {
 
     /// Returns true if the ring is known to have ended and the cursor has passed its last event. Makes no system call,
     /// so it may return false although the ring has ended.
-    pub(crate) fn is_known_to_be_finished(&self) -> bool {
+    pub fn is_known_to_be_finished(&self) -> bool {
         self.source.is_finished() && self.lag() == 0
     }
 

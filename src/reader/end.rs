@@ -27,8 +27,7 @@ pub struct RingEnd {
 
 impl RingEnd {
     /// Makes an end from its bounds, which may come from a damaged file.
-    #[cfg(feature = "capture")]
-    pub(crate) fn between(has_died: bool, after_epoch_nanos: u64, before_epoch_nanos: u64) -> Self {
+    pub fn between(has_died: bool, after_epoch_nanos: u64, before_epoch_nanos: u64) -> Self {
         Self { has_died, after_epoch_nanos: 0, before_epoch_nanos }.seen_at(after_epoch_nanos)
     }
 

@@ -20,38 +20,37 @@ const BATCH_BYTES_MAX: usize = 1 << 31;
 
 /// The place of a payload in a batch: its offset, or the reason why the batch does not have it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PayloadPlace(u32);
+pub struct PayloadPlace(u32);
 
-#[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "captures make batches, too"))]
 impl PayloadPlace {
     /// The payload was overwritten before the copy ended.
-    pub(crate) const EXPIRED: Self = Self(u32::MAX);
+    pub const EXPIRED: Self = Self(u32::MAX);
     /// The ring cannot have such a payload.
-    pub(crate) const MALFORMED: Self = Self(u32::MAX - 1);
+    pub const MALFORMED: Self = Self(u32::MAX - 1);
     /// The payload is larger than the batch takes.
-    pub(crate) const LEFT_OUT: Self = Self(u32::MAX - 2);
+    pub const LEFT_OUT: Self = Self(u32::MAX - 2);
     /// The payload was not wanted.
     const UNREAD: Self = Self(u32::MAX - 3);
 
     /// Returns the place at an offset in the bytes of the batch.
-    pub(crate) const fn at(offset: u32) -> Self {
+    pub const fn at(offset: u32) -> Self {
         Self(offset)
     }
 
     /// Returns true if the batch has the payload.
     #[inline(always)]
-    pub(crate) const fn is_valid(self) -> bool {
+    pub const fn is_valid(self) -> bool {
         self.0 < Self::UNREAD.0
     }
 
     /// Returns the offset of a payload that the batch has.
     #[inline(always)]
-    pub(crate) const fn offset(self) -> usize {
+    pub const fn offset(self) -> usize {
         self.0 as usize
     }
 
     /// Marks a payload that the batch could have as not wanted.
-    pub(crate) fn leave_unread(&mut self) {
+    pub fn leave_unread(&mut self) {
         if self.is_valid() {
             *self = Self::UNREAD;
         }
@@ -160,48 +159,41 @@ impl EventBatch {
     }
 
     /// Sets the limits that [`Self::new`] sets.
-    #[cfg(feature = "capture")]
-    pub(crate) fn set_limits(&mut self, bytes_max: usize, payload_bytes_max: u32) {
+    pub fn set_limits(&mut self, bytes_max: usize, payload_bytes_max: u32) {
         self.bytes_max = bytes_max.min(BATCH_BYTES_MAX);
         self.payload_bytes_max = payload_bytes_max.min(BATCH_BYTES_MAX as u32);
     }
 
     /// Returns true if every event of the batch has a valid payload.
-    #[cfg(feature = "capture")]
-    pub(crate) fn has_all_payloads(&self) -> bool {
+    pub fn has_all_payloads(&self) -> bool {
         // The special places are the largest numbers.
         self.places.iter().fold(0, |max, place| max.max(place.0)) < PayloadPlace::UNREAD.0
     }
 
     /// Returns the memory that the batch has taken, in bytes.
-    #[cfg(feature = "capture")]
-    pub(crate) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + (size_of::<Descriptor>() + size_of::<PayloadPlace>()) * self.descriptors.capacity()
     }
 
     /// Makes a batch from its parts. Each valid place, with the size in the descriptor, lies in `bytes`.
-    #[cfg(feature = "capture")]
-    pub(crate) fn from_parts(descriptors: Vec<Descriptor>, places: Vec<PayloadPlace>, bytes: Vec<u8>) -> Self {
+    pub fn from_parts(descriptors: Vec<Descriptor>, places: Vec<PayloadPlace>, bytes: Vec<u8>) -> Self {
         let used_bytes = bytes.len();
         Self { descriptors, places, bytes, used_bytes, ..Self::default() }
     }
 
     /// Marks the payload of the event with this index as one that the ring cannot have.
-    #[cfg(feature = "capture")]
-    pub(crate) fn refuse_payload(&mut self, index: usize) {
+    pub fn refuse_payload(&mut self, index: usize) {
         self.places[index] = PayloadPlace::MALFORMED;
     }
 
     /// Removes all events after the first `events`.
-    #[cfg(feature = "capture")]
-    pub(crate) fn truncate(&mut self, events: usize) {
+    pub fn truncate(&mut self, events: usize) {
         self.descriptors.truncate(events);
         self.places.truncate(events);
     }
 
     /// Removes the events for which `keeps` returns false. Their payloads stay in the memory of the batch.
-    #[cfg(feature = "capture")]
-    pub(crate) fn retain(&mut self, mut keeps: impl FnMut(&Descriptor) -> bool) {
+    pub fn retain(&mut self, mut keeps: impl FnMut(&Descriptor) -> bool) {
         let mut kept = 0;
         for index in 0..self.descriptors.len() {
             if keeps(&self.descriptors[index]) {
@@ -220,7 +212,7 @@ impl EventBatch {
     }
 
     /// Adds an event with a payload that the caller has copied already.
-    pub(crate) fn push(&mut self, descriptor: &Descriptor, payload: PayloadRead<'_>) {
+    pub fn push(&mut self, descriptor: &Descriptor, payload: PayloadRead<'_>) {
         let place = match payload {
             PayloadRead::Valid(bytes) if bytes.len() > self.payload_bytes_max as usize => PayloadPlace::LEFT_OUT,
             PayloadRead::Valid(bytes) => {

@@ -6,10 +6,8 @@ use super::error::ReaderError;
 use super::info::{self, RingInfo, RingState};
 use super::open::ReaderOptions;
 use super::source::Source;
-#[cfg(feature = "capture")]
 use crate::layout::Geometry;
 use crate::ring::memory::MappedMemory;
-#[cfg(feature = "capture")]
 use crate::ring::memory::RingMemory as _;
 use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
 use crate::shm::{self, LostPages};
@@ -128,7 +126,7 @@ impl Reader {
 
     /// Returns true if the ring is known to have ended. Makes no system call, so it may return false although the ring
     /// has ended.
-    pub(crate) fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.source.is_finished()
     }
 
@@ -236,8 +234,7 @@ impl Reader {
     }
 
     /// Returns the identity of the ring's file. For a snapshot, this is the identity of the compressed file.
-    #[cfg(feature = "capture")]
-    pub(crate) fn file_id(&self) -> shm::FileId {
+    pub fn file_id(&self) -> shm::FileId {
         self.source.file_id
     }
 
@@ -249,19 +246,17 @@ impl Reader {
 
     /// Takes the pages of the ring out of the memory of this process, until they are read again.
     #[cfg(feature = "snapshot")]
-    pub(crate) fn release_pages(&self) {
+    pub fn release_pages(&self) {
         self.source.memory().mapping().release_pages();
     }
 
     /// Returns the sizes of the ring's sections.
-    #[cfg(feature = "capture")]
-    pub(crate) fn geometry(&self) -> Geometry {
+    pub fn geometry(&self) -> Geometry {
         *self.source.memory().geometry()
     }
 
     /// Returns the unwrapped offset at which the next payload will begin, or later. The call costs one load.
-    #[cfg(feature = "capture")]
-    pub(crate) fn next_payload_byte(&self) -> u64 {
+    pub fn next_payload_byte(&self) -> u64 {
         info::next_payload_byte(&self.source.memory)
     }
 

@@ -106,8 +106,7 @@ pub struct WriterInfo {
 
 impl WriterInfo {
     /// Returns the numbers that tell the process from all others, also from those of other hosts.
-    #[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "the captures' business"))]
-    pub(crate) fn identity_words(&self) -> [u64; 6] {
+    pub fn identity_words(&self) -> [u64; 6] {
         let ProcessIdentity { pid, start_ticks, pid_namespace, time_namespace, boot_id } = self.identity;
         let boot_id = u128::from_le_bytes(boot_id);
         [pid.into(), start_ticks, pid_namespace, time_namespace, boot_id as u64, (boot_id >> 64) as u64]
@@ -154,7 +153,6 @@ pub(super) fn is_exiting(memory: &MappedMemory) -> bool {
 }
 
 /// Returns the unwrapped offset at which the next payload will begin, or later.
-#[cfg(feature = "capture")]
 pub(super) fn next_payload_byte(memory: &MappedMemory) -> u64 {
     memory.header_value(header::NEXT_PAYLOAD_BYTE)
 }

@@ -46,7 +46,7 @@ pub struct KnownBlocks {
 }
 
 /// Blocks by flow tag.
-pub(crate) type SavedBlocks = BTreeMap<u64, Arc<BlockInfo>>;
+pub type SavedBlocks = BTreeMap<u64, Arc<BlockInfo>>;
 
 impl KnownBlocks {
     /// Makes an empty list, for a ring whose file is not there.
@@ -62,8 +62,7 @@ impl KnownBlocks {
     }
 
     /// Makes the list for the events of a ring in a capture.
-    #[cfg(feature = "capture")]
-    pub(crate) fn of_saved(saved: Arc<SavedBlocks>) -> Self {
+    pub fn of_saved(saved: Arc<SavedBlocks>) -> Self {
         Self { saved, ..Self::default() }
     }
 
@@ -97,8 +96,7 @@ impl KnownBlocks {
     }
 
     /// Returns an estimate of the bytes that the blocks whose BLOCK_START was read take in memory.
-    #[cfg(feature = "export")]
-    pub(crate) fn kept_bytes(&self) -> u64 {
+    pub fn kept_bytes(&self) -> u64 {
         const EACH: u64 = size_of::<BlockInfo>() as u64 + 64;
         self.learned.len() as u64 * EACH
     }

@@ -34,26 +34,22 @@ pub use crate::layout::Descriptor;
 pub use crate::shm::LostPages;
 pub use batch::ReadyEvent;
 pub use block::BlockInfo;
-#[cfg(feature = "capture")]
-pub(crate) use block::flow_tag;
+pub use block::flow_tag;
 pub use cursor::{Cursor, Next, Seek};
 pub use end::RingEnd;
 pub use error::{ReaderError, ReaderErrorKind};
 pub use event_batch::EventBatch;
-#[cfg(feature = "capture")]
-pub(crate) use event_batch::PayloadPlace;
+pub use event_batch::PayloadPlace;
 pub use filter::EventFilter;
 pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};
 pub use handle::Reader;
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
 pub use known_blocks::KnownBlocks;
-#[cfg(feature = "capture")]
-pub(crate) use known_blocks::SavedBlocks;
+pub use known_blocks::SavedBlocks;
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;
-#[cfg(feature = "capture")]
-pub(crate) use ring_set::OpenedShards;
+pub use ring_set::OpenedShards;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};

@@ -16,7 +16,6 @@ pub(super) struct Source {
     pub(super) file: shm::RingFile,
     /// The identity of the file that was opened. For a snapshot, it is the identity of the compressed file, not of
     /// `file`.
-    #[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "only code that writes files asks for it"))]
     pub(super) file_id: shm::FileId,
     /// The path of the compressed file, if the ring is a snapshot. The field `file` is then anonymous memory.
     pub(super) saved_as: Option<PathBuf>,

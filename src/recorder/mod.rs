@@ -16,6 +16,7 @@ mod record;
 mod reservation;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 mod served;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod thread_cursors;
 
 pub use crate::clock::{Calibration, Clock, ClockKind};

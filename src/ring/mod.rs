@@ -10,6 +10,7 @@ pub(crate) mod chunk;
 pub(crate) mod claim;
 pub(crate) mod commit;
 pub(crate) mod holes;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 pub(crate) mod memory;
 pub(crate) mod mutation;
 pub(crate) mod observe;

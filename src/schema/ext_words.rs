@@ -160,8 +160,7 @@ impl ExtWords {
     /// The names of a schema that names no words.
     pub const NONE: Self = Self([None, None, None, None]);
     /// The index of the word with the span id.
-    #[cfg(feature = "capture")]
-    pub(crate) const SPAN_INDEX: usize = SPAN.0;
+    pub const SPAN_INDEX: usize = SPAN.0;
     /// The names for a schema that names only word 3, `span`.
     pub const SPAN: Self = Self([None, None, None, Some(ExtWord::new(SPAN.1, ExtWordKind::Number))]);
 

@@ -24,7 +24,6 @@ mod payload;
 mod record_error;
 #[cfg(feature = "serde")]
 mod serialize;
-#[cfg(feature = "export")]
 mod shape;
 mod text;
 mod trailing;
@@ -57,8 +56,7 @@ pub use self::of_ring::decode_event;
 pub use self::of_ring::{ext_words, published_schema};
 pub use self::payload::{EventPayload, EventType, PayloadOf};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
-#[cfg(feature = "export")]
-pub(crate) use self::shape::Shape;
+pub use self::shape::Shape;
 pub use self::text::Schema;
 #[doc(hidden)]
 pub use self::text::schema_text_hash;

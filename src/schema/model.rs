@@ -114,8 +114,7 @@ impl SchemaModel {
     /// Returns the widths in bytes of the fields of an event's fixed struct, in their order. Padding between fields has
     /// an entry of its own, so the sum is the size of the struct. Fields of nested structs stand for themselves.
     /// Returns an empty list if the event is not known or has no fixed struct.
-    #[cfg(feature = "capture")]
-    pub(crate) fn field_widths(&self, code: u16) -> Vec<usize> {
+    pub fn field_widths(&self, code: u16) -> Vec<usize> {
         let mut widths = Vec::new();
         if let Some(payload) = self.event(code).and_then(|event| event.payload) {
             self.add_widths(payload, &mut widths);
@@ -123,7 +122,6 @@ impl SchemaModel {
         widths
     }
 
-    #[cfg(feature = "capture")]
     fn add_widths(&self, index: usize, widths: &mut Vec<usize>) {
         let model = &self.structs[index];
         let mut end = 0;

@@ -56,7 +56,7 @@ impl Serialize for FieldValue {
     }
 }
 
-#[cfg(all(test, feature = "export"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::borrow::Cow;

@@ -9,7 +9,7 @@ const SHAPE_PARTS_MAX: usize = 1 << 14;
 
 /// The structure of the values that [`SchemaModel::decode`] makes of well-formed bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shape<'m> {
+pub enum Shape<'m> {
     /// A [`Value`](super::Value) of this scalar. It is no [`Scalar::Utf8`].
     Scalar(Scalar),
     /// A text.
@@ -31,7 +31,7 @@ pub(crate) enum Shape<'m> {
 impl SchemaModel {
     /// Returns the structure of the payload of event `code`. Returns `None` if there is no such event, or if the
     /// structure has too many parts.
-    pub(crate) fn payload_shape(&self, code: u16) -> Option<Shape<'_>> {
+    pub fn payload_shape(&self, code: u16) -> Option<Shape<'_>> {
         let event = self.event(code)?;
         let mut parts_left = SHAPE_PARTS_MAX;
         let mut fields = match event.payload {

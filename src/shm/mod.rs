@@ -53,22 +53,20 @@ pub(crate) use options::OWNER_PATIENCE;
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
 pub use sections::Sections;
-#[cfg(all(feature = "forward", not(any(loom, shuttle))))]
-pub(crate) use system::host_name;
+pub use system::host_name;
 #[cfg(feature = "snapshot")]
 pub(crate) use system::memory_file;
 #[cfg(feature = "snapshot")]
 pub use system::nameless_file;
-#[cfg(feature = "capture")]
-pub(crate) use system::nameless_memory;
+#[cfg(feature = "snapshot")]
+pub use system::nameless_memory;
 pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
     lock_state,
 };
 #[cfg(feature = "tracing")]
 pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name, leave_note};
-#[cfg(feature = "capture")]
-pub(crate) use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
+pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
 pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
 
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]

@@ -441,31 +441,37 @@ pub fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn keep_loaded() {}
+/// Does nothing: nothing keeps an address of this code.
+pub fn keep_loaded() {}
 
-#[cfg(feature = "capture")]
-pub(crate) fn boottime_nanos() -> u64 {
+/// Returns 0: there is nothing whose age is asked.
+pub fn boottime_nanos() -> u64 {
     0
 }
 
-#[cfg(feature = "forward")]
-pub(crate) fn host_name() -> String {
+/// Returns an empty name.
+pub fn host_name() -> String {
     String::new()
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn monotonic_nanos() -> u64 {
+/// Returns 0: there is nothing whose age is asked.
+pub fn monotonic_nanos() -> u64 {
     0
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn open_for_reading(_: &Path) -> io::Result<File> {
+/// Fails: there are no rings.
+///
+/// # Errors
+/// Always.
+pub fn open_for_reading(_: &Path) -> io::Result<File> {
     Err(unsupported_io())
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn read_exact_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
+/// Fails: there are no rings.
+///
+/// # Errors
+/// Always.
+pub fn read_exact_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
     Err(unsupported_io())
 }
 
@@ -487,7 +493,10 @@ pub fn nameless_file(_: &std::path::Path) -> io::Result<File> {
     Err(unsupported_io())
 }
 
-#[cfg(feature = "capture")]
-pub(crate) fn nameless_memory(_: &str) -> io::Result<File> {
+/// Fails: memory without a name is made only where rings are.
+///
+/// # Errors
+/// Always.
+pub fn nameless_memory(_: &str) -> io::Result<File> {
     Err(unsupported_io())
 }

@@ -55,7 +55,6 @@ mod open_spans;
 mod read;
 mod recorder;
 mod redact;
-#[cfg(feature = "capture")]
 mod replayed;
 mod setup_error;
 mod shards;
@@ -68,6 +67,7 @@ mod steered;
 mod subscriber;
 mod switch;
 mod tables;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod thread;
 mod trigger;
 mod wish;
@@ -83,17 +83,14 @@ pub use init::{
 };
 pub use instruction_count::InstructionSource;
 pub use layer::RecorderLayer;
-#[cfg(feature = "capture")]
-pub(crate) use read::RingLosses;
+pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent, PerfItem,
     PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanInstructions, SpanReplay, SpanSlice, SpanTree,
     Thread, ThreadKey, TypedEvent, decode_record,
 };
-#[cfg(feature = "export")]
-pub(crate) use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
+pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use recorder::{PerfRecorder, PerfStats};
-#[cfg(feature = "capture")]
 #[doc(hidden)]
 pub use replayed::{ReplayedRecorder, ring_with_tables};
 pub use setup_error::{SetupError, SetupErrorKind};

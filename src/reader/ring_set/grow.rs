@@ -6,7 +6,6 @@ use super::super::gap::Gap;
 use super::super::handle::Reader;
 use super::super::wait::{WaitStrategy, Waiter};
 use super::ring::SetRing;
-#[cfg(feature = "capture")]
 use super::shards::OpenedShards;
 use super::shards::{FoundShard, ShardFinder};
 use super::{MERGE_PAUSE, RingItem, RingSet};
@@ -62,8 +61,7 @@ impl RingSet {
 
     /// Takes shards from `opened` before it opens them, and adds those that it opens. This is for recorders that are
     /// added after this call.
-    #[cfg(feature = "capture")]
-    pub(crate) fn keep_shards(&mut self, opened: &OpenedShards) {
+    pub fn keep_shards(&mut self, opened: &OpenedShards) {
         self.opened = Some(opened.clone());
     }
 
@@ -99,7 +97,7 @@ impl RingSet {
     }
 
     /// Returns true if a recorder of the set may still make shards, or has made shards that were not found yet.
-    pub(crate) fn may_grow(&self) -> bool {
+    pub fn may_grow(&self) -> bool {
         self.recorders.iter().any(|recorder| !recorder.finder.has_ended())
     }
 }

@@ -21,8 +21,7 @@ mod shards;
 pub use grow::ShardError;
 pub use options::RingSetOptions;
 pub use ring::SetRing;
-#[cfg(feature = "capture")]
-pub(crate) use shards::OpenedShards;
+pub use shards::OpenedShards;
 pub use shards::shard_path;
 
 use super::cursor::{Next, Seek};
@@ -217,8 +216,7 @@ impl RingSet {
     }
 
     /// Sets how [`Self::next_timeout`] waits.
-    #[cfg(feature = "live")]
-    pub(crate) fn set_wait(&mut self, strategy: WaitStrategy) {
+    pub fn set_wait(&mut self, strategy: WaitStrategy) {
         self.waiter = Waiter::new(strategy);
     }
 

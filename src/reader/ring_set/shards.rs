@@ -7,18 +7,13 @@ use super::super::removed::HeldBy;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-#[cfg(feature = "forward")]
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-#[cfg(feature = "forward")]
 use std::time::{Duration, Instant};
 
 /// The pause between two looks for further shards, for so long and later.
-#[cfg(feature = "forward")]
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
-#[cfg(feature = "forward")]
 const LOOK_TIME: Duration = Duration::from_secs(5);
-#[cfg(feature = "forward")]
 const LOOK_PAUSE_LATER: Duration = Duration::from_millis(20);
 
 /// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
@@ -45,14 +40,12 @@ pub(super) struct ShardFinder {
 /// Shards that were opened. They stay open as long as this value lives, so a later finder of the same recorder has them
 /// even if their files are gone by then. Clones are the same list.
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "the captures' business"))]
-pub(crate) struct OpenedShards(Arc<Mutex<Vec<Reader>>>);
+pub struct OpenedShards(Arc<Mutex<Vec<Reader>>>);
 
 impl OpenedShards {
     /// Opens the shards that a recorder has, or makes while `work` goes on. When that is done, the program may have
     /// ended, and their files may be gone.
-    #[cfg(feature = "forward")]
-    pub(crate) fn open_during<T>(&self, shard0: &Reader, work: impl FnOnce() -> T) -> T {
+    pub fn open_during<T>(&self, shard0: &Reader, work: impl FnOnce() -> T) -> T {
         std::thread::scope(|scope| {
             // The other end is dropped when the work is done, also if it panics.
             let (_working, is_done) = mpsc::channel::<()>();
@@ -80,8 +73,8 @@ impl OpenedShards {
     }
 
     /// Returns the number of shards that are open.
-    #[cfg(all(test, feature = "forward"))]
-    pub(crate) fn count(&self) -> usize {
+    #[doc(hidden)]
+    pub fn count(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 

@@ -283,8 +283,8 @@ impl<'a> RawFields<'a> {
     }
 
     /// Returns the offset in the payload at which the next field begins.
-    #[cfg(feature = "live")]
-    pub(crate) fn offset(&self) -> usize {
+    #[must_use]
+    pub fn offset(&self) -> usize {
         self.offset
     }
 

@@ -26,7 +26,8 @@ use super::process::ThisProcess;
 use super::write_lock::{has_writer, try_lock_for_writing};
 
 impl FileId {
-    pub(crate) fn of(stat: &Stat) -> Self {
+    /// Returns the identity of the file with this status.
+    pub fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }

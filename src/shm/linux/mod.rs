@@ -105,16 +105,15 @@ pub use mapping::Mapping;
 pub use memfd::create_memfd;
 #[cfg(feature = "snapshot")]
 pub use nameless::nameless_file;
-#[cfg(feature = "capture")]
-pub(crate) use nameless::nameless_memory;
+#[cfg(feature = "snapshot")]
+pub use nameless::nameless_memory;
 #[cfg(feature = "tracing")]
 pub(crate) use note::leave_note;
 pub use open::RingFile;
 #[cfg(feature = "server")]
 pub(crate) use other_side::{is_all_read, process_and_user};
 pub use owned::OwnedRingFile;
-#[cfg(feature = "capture")]
-pub(crate) use pinned::keep_loaded;
+pub use pinned::keep_loaded;
 pub(crate) use process::process_number;
 #[cfg(test)]
 pub(crate) use process::same_pid;
@@ -122,7 +121,7 @@ pub(crate) use process::same_pid;
 pub(crate) use removed_at_exit::RemovedAtExit;
 pub use room::free_bytes;
 pub use stale::StaleFile;
-pub(crate) use system::*;
+pub use system::*;
 #[cfg(feature = "tracing")]
 pub(crate) use thread_name::current_thread_name;
 pub(crate) use trust::is_of_another_user;

@@ -34,8 +34,7 @@ pub fn nameless_file(directory: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// Returns an error if the operating system refuses.
-#[cfg(feature = "capture")]
-pub(crate) fn nameless_memory(name: &str) -> io::Result<File> {
+pub fn nameless_memory(name: &str) -> io::Result<File> {
     Ok(File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?))
 }
 

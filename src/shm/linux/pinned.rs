@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Makes sure that `dlclose` does not unload this code. Call this before something outside of this code learns an
 /// address of it.
-pub(crate) fn keep_loaded() {
+pub fn keep_loaded() {
     static DONE: AtomicBool = AtomicBool::new(false);
     // Relaxed: a thread that finds the flag set relies on nothing. The plugin is not unloaded while its code runs.
     if !DONE.swap(true, Ordering::Relaxed) && cfg!(not(target_feature = "crt-static")) {

@@ -18,20 +18,17 @@ pub(crate) fn realtime_nanos() -> u64 {
 }
 
 /// Returns the system's name of this host; empty if it has none.
-#[cfg(feature = "forward")]
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Returns the time since boot in nanoseconds. It includes the time for which the machine was suspended.
-#[cfg(feature = "capture")]
-pub(crate) fn boottime_nanos() -> u64 {
+pub fn boottime_nanos() -> u64 {
     nanos(ClockId::Boottime)
 }
 
 /// Returns the time of the monotonic clock in nanoseconds.
-#[cfg(feature = "capture")]
-pub(crate) fn monotonic_nanos() -> u64 {
+pub fn monotonic_nanos() -> u64 {
     nanos(ClockId::Monotonic)
 }
 
@@ -45,15 +42,13 @@ fn nanos(clock: ClockId) -> u64 {
 }
 
 /// Opens a file for reading. If the file is a pipe, the call does not wait for a writer.
-#[cfg(feature = "capture")]
-pub(crate) fn open_for_reading(path: &std::path::Path) -> std::io::Result<File> {
+pub fn open_for_reading(path: &std::path::Path) -> std::io::Result<File> {
     use rustix::fs::OFlags;
     Ok(super::paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?.into())
 }
 
 /// Fills `buffer` with the bytes at `offset` of the file. The file's own offset does not move.
-#[cfg(feature = "capture")]
-pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 

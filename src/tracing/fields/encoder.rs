@@ -48,7 +48,7 @@ pub(in crate::tracing) struct Encoder<'t, const N: usize> {
 
 impl<'t, const N: usize> Encoder<'t, N> {
     #[inline(always)]
-    pub(in crate::tracing) fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
+    pub fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
         let end = N.min(limits.fields_bytes_max);
         Self { bytes: ArrayVec::new(), end, formatting: NONE, word: 0, limits, thread }
     }

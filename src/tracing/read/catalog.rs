@@ -1,6 +1,5 @@
 //! The call sites and threads of a recorder. A reader learns them from the recorder's tables and from events.
 
-#[cfg(feature = "live")]
 use super::catalog_room::CatalogRoom;
 use super::id_map::IdMap;
 use crate::reader::Reader;
@@ -50,6 +49,15 @@ pub struct Thread {
     pub started_epoch_nanos: Option<u64>,
 }
 
+impl Thread {
+    /// Returns a thread of which only the id and the name are known, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn named(id: u32, name: &str) -> Self {
+        Self { id, os_thread_id: None, name: Some(name.into()), started_epoch_nanos: None }
+    }
+}
+
 /// The call sites and threads of one recorder.
 ///
 /// The recorder adds entries while it runs. So a reader of a live ring calls [`update`](Self::update) from time to
@@ -62,7 +70,6 @@ pub struct Catalog {
     call_site_table: TableRead,
     thread_table: TableRead,
     /// The room for descriptions; `None` if it is not bounded.
-    #[cfg(feature = "live")]
     room: Option<CatalogRoom>,
 }
 
@@ -164,7 +171,6 @@ impl Catalog {
             line: (view.line != 0).then_some(view.line),
             field_names: view.field_names.iter().map(|name| Arc::from(&**name)).collect(),
         };
-        #[cfg(feature = "live")]
         if let Some(room) = &mut self.room
             && !room.takes(&mut self.threads, self.call_sites.get(&id), &call_site)
         {
@@ -184,7 +190,6 @@ impl Catalog {
             name: (!view.name.is_empty()).then(|| view.name.clone().into_owned()),
             started_epoch_nanos: Some(view.header.started_epoch_nanos),
         };
-        #[cfg(feature = "live")]
         if let Some(room) = &mut self.room {
             let known = self.threads.get(&id).cloned();
             if !room.takes(&mut self.threads, known.as_ref(), &thread) {
@@ -196,8 +201,7 @@ impl Catalog {
     }
 
     /// Adds the entries of another catalog of the same recorder.
-    #[cfg(feature = "capture")]
-    pub(crate) fn learn_all(&mut self, other: &Self) {
+    pub fn learn_all(&mut self, other: &Self) {
         self.call_sites.extend(other.call_sites.iter().map(|(id, call_site)| (*id, call_site.clone())));
         self.threads.extend(other.threads.iter().map(|(id, thread)| (*id, thread.clone())));
         self.call_site_table.damaged_entries |= other.call_site_table.damaged_entries;
@@ -219,33 +223,28 @@ impl Catalog {
     }
 
     /// Returns the call site with this id, if the catalog knows it.
-    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports ask for it"))]
-    pub(crate) fn known_call_site(&self, id: u32) -> Option<&Arc<CallSite>> {
+    pub fn known_call_site(&self, id: u32) -> Option<&Arc<CallSite>> {
         self.call_sites.get(&id)
     }
 
     /// Returns the thread with this id, if the catalog knows it.
-    #[cfg(feature = "export")]
-    pub(crate) fn known_thread(&self, id: u32) -> Option<&Arc<Thread>> {
+    pub fn known_thread(&self, id: u32) -> Option<&Arc<Thread>> {
         self.threads.get(&id)
     }
 
     /// Creates an empty catalog for a reader that goes on without end. Its memory is bounded, whatever the rings hold:
     /// what does not fit is left out, and so is another description of an id that has one.
-    #[cfg(feature = "live")]
-    pub(crate) fn live() -> Self {
+    pub fn live() -> Self {
         Self { room: Some(CatalogRoom::default()), ..Self::default() }
     }
 
     /// Returns how many descriptions were left out.
-    #[cfg(feature = "live")]
-    pub(crate) fn refused(&self) -> u64 {
+    pub fn refused(&self) -> u64 {
         self.room.as_ref().map_or(0, CatalogRoom::refused)
     }
 
     /// Forgets a thread that has ended. If spans still have its description, it is forgotten after them.
-    #[cfg(feature = "live")]
-    pub(crate) fn forget_thread(&mut self, id: u32) {
+    pub fn forget_thread(&mut self, id: u32) {
         match &mut self.room {
             Some(room) => room.forget(&mut self.threads, id),
             None => {
@@ -302,8 +301,7 @@ impl CatalogLosses {
 
 impl CallSite {
     /// Returns the call site as the body of an entry of the table.
-    #[cfg(feature = "capture")]
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
         let view = CallSiteView {
             kind: self.kind.unwrap_or(CallSiteKind::Span),
@@ -336,8 +334,7 @@ impl CallSite {
 
 impl Thread {
     /// Returns the thread as the body of an entry of the table.
-    #[cfg(feature = "capture")]
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         ThreadView::encode(
             self.started_epoch_nanos.unwrap_or(0),
             self.os_thread_id.unwrap_or(0),

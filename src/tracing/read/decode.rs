@@ -25,7 +25,7 @@ pub fn decode_record(
 
 impl RawRecord<'_> {
     /// Decodes the whole record.
-    pub(crate) fn decode(&self, catalog: &Catalog) -> PerfRecord {
+    pub fn decode(&self, catalog: &Catalog) -> PerfRecord {
         let Descriptor { event_type, content_ext, .. } = *self.descriptor;
         PerfRecord {
             shard: self.shard,

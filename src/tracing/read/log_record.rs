@@ -16,7 +16,7 @@ const TARGET: &str = "log";
 const FIELD_NAMES: [&str; 5] = ["message", "log.target", "log.module_path", "log.file", "log.line"];
 
 /// Returns true if the events of the call site are records of the `log` crate.
-pub(crate) fn is_log_record(call_site: &CallSite) -> bool {
+pub fn is_log_record(call_site: &CallSite) -> bool {
     call_site.kind == Some(CallSiteKind::Event)
         && call_site.target == TARGET
         && call_site.field_names.iter().map(|name| &**name).eq(FIELD_NAMES)

@@ -1,7 +1,6 @@
 //! Reading of perf rings: decodes events, merges shards into one stream, and replays spans.
 
 mod catalog;
-#[cfg(feature = "live")]
 mod catalog_room;
 mod decode;
 mod id_map;
@@ -15,17 +14,12 @@ mod tree;
 
 pub use catalog::{CallSite, Catalog, CatalogLosses, Thread};
 pub use decode::decode_record;
-#[cfg(feature = "export")]
-pub(crate) use id_map::IdMap;
-#[cfg(feature = "export")]
-pub(crate) use log_record::is_log_record;
-#[cfg(feature = "export")]
-pub(crate) use raw::RawRecord;
+pub use id_map::IdMap;
+pub use log_record::is_log_record;
+pub use raw::RawRecord;
 pub use record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
-#[cfg(feature = "capture")]
-pub(crate) use replay::RingLosses;
-#[cfg(feature = "export")]
-pub(crate) use replay::{GRACE_NANOS, SpanStep, TakenSlice};
+pub use replay::RingLosses;
+pub use replay::{GRACE_NANOS, SpanStep, TakenSlice};
 pub use replay::{OpenSlice, SpanChange, SpanReplay, ThreadKey};
 pub use span::{Moment, Span, SpanInstructions, SpanSlice};
 pub use stream::{PerfItem, PerfReader, PerfSource, TypedEvent};

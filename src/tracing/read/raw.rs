@@ -9,20 +9,23 @@ use std::sync::Arc;
 
 /// An event of a perf ring. Names and fields are decoded only when somebody asks for them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RawRecord<'p> {
+pub struct RawRecord<'p> {
     pub(crate) shard: u32,
-    pub(crate) descriptor: &'p Descriptor,
-    pub(crate) ext: PerfExt,
+    /// The event, as the ring has it.
+    pub descriptor: &'p Descriptor,
+    /// The ids of its thread, span and call site.
+    pub ext: PerfExt,
     /// The event's type. It is `None` if the type is not known, or if the event is damaged.
-    pub(crate) event: Option<PerfEvent>,
-    pub(crate) payload: PayloadRead<'p>,
+    pub event: Option<PerfEvent>,
+    /// The payload.
+    pub payload: PayloadRead<'p>,
 }
 
 impl<'p> RawRecord<'p> {
     /// Makes a record of an event. If the event describes a call site or a thread, the description is added to
     /// `catalog`.
     #[inline]
-    pub(crate) fn new(catalog: &mut Catalog, shard: u32, descriptor: &'p Descriptor, payload: PayloadRead<'p>) -> Self {
+    pub fn new(catalog: &mut Catalog, shard: u32, descriptor: &'p Descriptor, payload: PayloadRead<'p>) -> Self {
         let ext = PerfExt::from_words(descriptor.content_ext);
         let event = PerfEvent::from_code(descriptor.event_type);
         let event = event.filter(|event| is_whole(*event, &ext, payload, catalog));
@@ -31,13 +34,13 @@ impl<'p> RawRecord<'p> {
 
     /// Returns the span that the event is about, or in which it was recorded.
     #[inline]
-    pub(crate) fn span(&self) -> Option<SpanId> {
+    pub fn span(&self) -> Option<SpanId> {
         SpanId::new(self.ext.span_id)
     }
 
     /// Returns the parent of a new span, or the span that a span follows from.
     #[inline]
-    pub(crate) fn related(&self) -> Option<SpanId> {
+    pub fn related(&self) -> Option<SpanId> {
         match self.event {
             Some(PerfEvent::SpanNew | PerfEvent::SpanFollowsFrom) => SpanId::new(self.ext.related),
             _ => None,
@@ -46,7 +49,7 @@ impl<'p> RawRecord<'p> {
 
     /// Returns the number of instructions that the program had executed on the thread, if the event says so.
     #[inline]
-    pub(crate) fn instructions(&self) -> Option<u64> {
+    pub fn instructions(&self) -> Option<u64> {
         match self.event {
             Some(PerfEvent::SpanEnter | PerfEvent::SpanExit | PerfEvent::Event) => {
                 Some(self.ext.related).filter(|count| *count > 0)
@@ -57,12 +60,12 @@ impl<'p> RawRecord<'p> {
 
     /// Returns the time of the event in nanoseconds since the epoch.
     #[inline]
-    pub(crate) fn epoch_nanos(&self) -> u64 {
+    pub fn epoch_nanos(&self) -> u64 {
         self.descriptor.record_epoch_nanos
     }
 
     /// Decodes the fields of a new span, of a SPAN_RECORD or of a log record.
-    pub(crate) fn fields(&self, call_site: &CallSite) -> Fields {
+    pub fn fields(&self, call_site: &CallSite) -> Fields {
         let mut fields = Fields { missing: self.ext.missing_fields, ..Fields::default() };
         match self.payload {
             // The payload was overwritten. An event without fields has lost nothing by this.
@@ -87,8 +90,7 @@ impl<'p> RawRecord<'p> {
     }
 
     /// Decodes the fields like [`Self::fields`], with their names from `catalog`.
-    #[cfg(feature = "export")]
-    pub(crate) fn named_fields(&self, catalog: &Catalog) -> Fields {
+    pub fn named_fields(&self, catalog: &Catalog) -> Fields {
         match catalog.known_call_site(self.ext.call_site_id) {
             Some(call_site) => self.fields(call_site),
             None => self.fields(&catalog.call_site(self.ext.call_site_id)),
@@ -96,7 +98,7 @@ impl<'p> RawRecord<'p> {
     }
 
     /// Returns the value of a counter's sample, as a field.
-    pub(crate) fn sample(&self) -> FieldValue {
+    pub fn sample(&self) -> FieldValue {
         let value = self.ext.related.to_le_bytes();
         RawField { index: 0, type_code: self.ext.value_type, value: &value, cut: None }.to_value()
     }

@@ -63,12 +63,10 @@ pub struct Span {
     /// An estimate of the bytes that the span takes in addition to itself.
     pub(super) more_bytes: u64,
     /// The fields as they lie in the ring, if the replay keeps them undecoded. `fields` then has no values.
-    #[cfg(feature = "live")]
     pub(super) raw_fields: Vec<u8>,
     /// The root of the tree that the span is part of, as far as the replay knew the span's ancestors when it was
     /// created.
-    #[cfg(feature = "otlp")]
-    pub(crate) root: SpanId,
+    pub root: SpanId,
 }
 
 /// The instructions that a program executed in a span: the sum over all slices that have ended, on all threads. The
@@ -165,9 +163,7 @@ impl Span {
             counted_busy_nanos: 0,
             cut_slices: Vec::new(),
             more_bytes: 0,
-            #[cfg(feature = "live")]
             raw_fields: Vec::new(),
-            #[cfg(feature = "otlp")]
             root: id,
         }
     }
@@ -265,21 +261,18 @@ impl Span {
 
     /// Returns what [`Self::counted_busy_nanos`] does. Returns `None` if an exit of the open span may have been lost,
     /// so that the time is not known.
-    #[cfg(feature = "export")]
-    pub(crate) fn known_busy_nanos(&self) -> Option<u64> {
+    pub fn known_busy_nanos(&self) -> Option<u64> {
         (!self.is_open() || self.is_busy_known).then(|| self.counted_busy_nanos())
     }
 
     /// Returns how long threads were in the span, as [`Self::busy_nanos`] does, even if the replay drops slices. If the
     /// span was open when the replay ended, the result is the time until then.
-    #[cfg(feature = "export")]
-    pub(crate) fn counted_busy_nanos(&self) -> u64 {
+    pub fn counted_busy_nanos(&self) -> u64 {
         self.counted_busy_nanos
     }
 
     /// Returns the slices whose exit has not come, although the span was closed. They end with the close.
-    #[cfg(feature = "export")]
-    pub(crate) fn missing_exits(&self) -> &[TakenSlice] {
+    pub fn missing_exits(&self) -> &[TakenSlice] {
         &self.cut_slices
     }
 
@@ -301,15 +294,13 @@ impl Span {
     }
 
     /// Returns the fields as they lie in the ring, if the replay keeps them undecoded.
-    #[cfg(feature = "live")]
-    pub(crate) fn raw_fields(&self) -> &[u8] {
+    pub fn raw_fields(&self) -> &[u8] {
         &self.raw_fields
     }
 
     /// Returns the time of the creation. If the creation was not seen, returns the first time at which the span is
     /// known to have existed.
-    #[cfg(feature = "export")]
-    pub(crate) fn start_epoch_nanos(&self) -> u64 {
+    pub fn start_epoch_nanos(&self) -> u64 {
         self.created.as_ref().map_or(self.first_seen_epoch_nanos, |created| created.epoch_nanos)
     }
 

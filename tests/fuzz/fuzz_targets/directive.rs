@@ -1,7 +1,7 @@
-//! See `tests/hostile/mod.rs`.
+//! See `crates/cli/tests/it/hostile/bytes/mod.rs`.
 #![no_main]
 
-#[path = "../../hostile/mod.rs"]
+#[path = "../../../crates/cli/tests/it/hostile/bytes/mod.rs"]
 mod hostile;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::directive(data));

@@ -1,13 +1,16 @@
 //! A writer process is killed while one of its threads is parked at a named step of recording. The kill comes
 //! immediately, or after the other threads have gone round the ring. The dead writer must leave no half-written
 //! event, and no seqno that makes a reader wait.
+#![allow(dead_code, reason = "shared by several programs")]
 
-#[path = "../../child/mod.rs"]
-mod child;
-#[path = "../../death/mod.rs"]
-mod death;
-#[path = "../../stall/mod.rs"]
-mod stall;
+extern crate self as eventring_stress;
+
+#[path = "../../../crates/stress/src/child.rs"]
+pub mod child;
+#[path = "../../alone/death.rs"]
+pub mod death;
+#[path = "../../alone/stall/mod.rs"]
+pub mod stall;
 
 use child::{Talk, part, place, play, say};
 use death::{Findings, examine, follow, listen};

@@ -1,8 +1,11 @@
 //! A writer is parked at each named step of recording, while other writers go round the ring many times. The parked
 //! writer must spoil no event of another writer, neither while it is parked nor at any step that it takes afterwards.
+#![allow(dead_code, reason = "shared by several programs")]
 
-#[path = "../../stall/mod.rs"]
-mod stall;
+extern crate self as eventring_stress;
+
+#[path = "../../alone/stall/mod.rs"]
+pub mod stall;
 
 use eventring::step;
 use stall::parking::{self, Plan};

@@ -3,12 +3,12 @@
 
 #![cfg(any(not(target_os = "linux"), eventring_unsupported))]
 
-use eventring::capture::{CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, capture};
 use eventring::global::{GlobalRecorder, InitErrorKind};
 use eventring::reader::{Reader, ReaderErrorKind};
 use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
 use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SetupError, SetupErrorKind};
 use eventring::{EventPayload, EventType, record, recordv};
+use eventring_capture::{CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, capture};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
@@ -76,9 +76,13 @@ fn nothing_is_read() {
     assert_eq!(captured.unwrap_err().reader_error().unwrap().kind(), ReaderErrorKind::Unsupported);
 }
 
+/// `.ci/run unsupported` builds the program with the same switch into the same target directory.
 #[test]
 fn the_program_says_that_it_cannot() {
-    let output = Command::new(env!("CARGO_BIN_EXE_eventring")).arg("list").output().unwrap();
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(2).unwrap().join("eventring");
+    assert!(program.exists(), "{} is missing: `.ci/run unsupported` builds it", program.display());
+    let output = Command::new(program).arg("list").output().unwrap();
     assert_eq!(output.status.code(), Some(15));
     assert!(String::from_utf8(output.stderr).unwrap().contains("need Linux"));
 }

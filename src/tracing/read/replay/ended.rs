@@ -2,23 +2,20 @@
 //! stream.
 
 use super::{OpenSlice, SpanReplay};
-#[cfg(feature = "export")]
 use crate::tracing::Fields;
 use crate::tracing::{Span, SpanId};
 use std::collections::{HashMap, HashSet};
 
 /// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
 /// of the span at the same time, and these records may come later in the stream than the close.
-pub(crate) const GRACE_NANOS: u64 = 5_000_000;
+pub const GRACE_NANOS: u64 = 5_000_000;
 /// The number of pairs of a thread and a ring to which it has recorded that are kept for threads that are in no span.
-#[cfg(any(feature = "live", feature = "parquet"))]
 const LINKS_MAX: usize = 1 << 17;
 /// The number of places that are kept for later spans.
-#[cfg(feature = "export")]
 const FREE_MAX: usize = 4096;
 
 /// The spans in which threads are at the end of a recording.
-pub(crate) struct StacksAtEnd {
+pub struct StacksAtEnd {
     now_epoch_nanos: u64,
     spans: HashSet<SpanId>,
     /// The time for which threads have been in each span since they entered it.
@@ -35,9 +32,8 @@ impl SpanReplay {
 
     /// Takes the next closed span as [`Self::take_closed`] does. [`Self::recycle`] takes it back.
     #[inline]
-    pub(crate) fn take_closed_place(&mut self) -> Option<Box<Span>> {
+    pub fn take_closed_place(&mut self) -> Option<Box<Span>> {
         let reached_nanos = self.now_epoch_nanos;
-        #[cfg(feature = "parquet")]
         let reached_nanos = self.reached_in_batch().unwrap_or(reached_nanos);
         self.take_closed_until(reached_nanos.checked_sub(GRACE_NANOS)?)
     }
@@ -61,22 +57,18 @@ impl SpanReplay {
     }
 
     /// Notes that the stream has reached this time, in nanoseconds since the epoch, even if it has no event then.
-    #[cfg(any(feature = "live", feature = "parquet"))]
-    pub(crate) fn advance(&mut self, epoch_nanos: u64) {
+    pub fn advance(&mut self, epoch_nanos: u64) {
         self.now_epoch_nanos = self.now_epoch_nanos.max(epoch_nanos);
     }
 
     /// Forgets threads that are in no span, if they are too many.
-    #[cfg(any(feature = "live", feature = "parquet"))]
     pub(super) fn forget_threads(&mut self) {
         let stacks = &self.stacks;
         self.losses.keep_in_bounds(LINKS_MAX, |thread| !stacks.of(thread).is_empty());
     }
 
     /// Takes back a span that was taken, so that its memory serves a later span.
-    #[cfg(feature = "export")]
-    pub(crate) fn recycle(&mut self, mut span: Box<Span>) {
-        #[cfg(feature = "live")]
+    pub fn recycle(&mut self, mut span: Box<Span>) {
         self.keep_buffer(std::mem::take(&mut span.raw_fields));
         if self.free.len() < FREE_MAX {
             // What the span has outside of itself is freed now.
@@ -125,7 +117,7 @@ impl SpanReplay {
     }
 
     /// Returns the spans in which threads are at the end of the recording.
-    pub(crate) fn stacks_at(&self, now_epoch_nanos: u64) -> StacksAtEnd {
+    pub fn stacks_at(&self, now_epoch_nanos: u64) -> StacksAtEnd {
         let mut busy_nanos = HashMap::new();
         self.stacks.open_times(now_epoch_nanos, |span, nanos| {
             let sum: &mut u64 = busy_nanos.entry(span).or_default();
@@ -135,7 +127,7 @@ impl SpanReplay {
     }
 
     /// Sets in a span what is known of it at the end of the recording.
-    pub(crate) fn end_with(&self, span: &mut Span, entered: &StacksAtEnd) {
+    pub fn end_with(&self, span: &mut Span, entered: &StacksAtEnd) {
         if span.is_open() {
             let busy_nanos = entered.busy_nanos.get(&span.id).copied().unwrap_or(0);
             span.counted_busy_nanos = span.counted_busy_nanos.saturating_add(busy_nanos);

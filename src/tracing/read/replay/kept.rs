@@ -16,8 +16,7 @@ pub(super) const LINK_BYTES: u64 = 16;
 
 impl SpanReplay {
     /// Returns an estimate of the bytes that the replay keeps in memory at present. The estimate is a little too high.
-    #[cfg(feature = "export")]
-    pub(crate) fn kept_bytes(&self) -> u64 {
+    pub fn kept_bytes(&self) -> u64 {
         [
             (self.spans.len() as u64).saturating_mul(SPAN_BYTES),
             (self.stacks.open() as u64).saturating_mul(OPEN_SLICE_BYTES),
@@ -32,7 +31,7 @@ impl SpanReplay {
 
 impl Fields {
     /// Returns an estimate of the bytes that the fields take in memory.
-    pub(crate) fn kept_bytes(&self) -> u64 {
+    pub fn kept_bytes(&self) -> u64 {
         let of_value = |value: &FieldValue| match value {
             FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => text.len(),
             FieldValue::Bytes(bytes) | FieldValue::Unknown { bytes, .. } => bytes.len(),

@@ -37,34 +37,33 @@ pub(super) struct LiveLimits {
 
 impl SpanReplay {
     /// Creates a replay that keeps at most `spans_max` spans.
-    pub(crate) fn live(spans_max: usize) -> Self {
+    pub fn live(spans_max: usize) -> Self {
         let limits = LiveLimits { spans_max, refused: RefusedSpans::default(), refused_enters: 0, buffers: Vec::new() };
         Self { live: Some(limits), ..Self::new().without_slices() }
     }
 
     /// Returns how many open spans are not kept because there was no room for them.
-    pub(crate) fn not_tracked(&self) -> u64 {
+    pub fn not_tracked(&self) -> u64 {
         self.live.as_ref().map_or(0, |live| live.refused.count())
     }
 
     /// Returns how many spans have found no room so far, whether they are open or not.
-    #[cfg(feature = "otlp")]
-    pub(crate) fn spans_without_room(&self) -> u64 {
+    pub fn spans_without_room(&self) -> u64 {
         self.live.as_ref().map_or(0, |live| live.refused.added())
     }
 
     /// Returns how many of the spans without room were forgotten, because their close may have been lost.
-    pub(crate) fn forgotten_spans(&self) -> u64 {
+    pub fn forgotten_spans(&self) -> u64 {
         self.live.as_ref().map_or(0, |live| live.refused.forgotten())
     }
 
     /// Returns how many enters were left out because there was no room for them.
-    pub(crate) fn refused_enters(&self) -> u64 {
+    pub fn refused_enters(&self) -> u64 {
         self.live.as_ref().map_or(0, |live| live.refused_enters)
     }
 
     /// Forgets what is of no use any more. A reader of a live stream calls this from time to time.
-    pub(crate) fn forget_old(&mut self) {
+    pub fn forget_old(&mut self) {
         if let Some(live) = &mut self.live {
             live.refused.forget_lost(self.losses.of_process(self.now_epoch_nanos), self.gaps);
         }
@@ -72,30 +71,30 @@ impl SpanReplay {
     }
 
     /// Returns the number of links of threads to rings, and the number of stacks.
-    #[cfg(test)]
-    pub(crate) fn thread_counts(&self) -> (usize, usize) {
+    #[doc(hidden)]
+    pub fn thread_counts(&self) -> (usize, usize) {
         (self.losses.links(), self.stacks.threads())
     }
 
     /// Returns the number of closes after which spans wait for late records.
-    #[cfg(test)]
-    pub(crate) fn closing_count(&self) -> usize {
+    #[doc(hidden)]
+    pub fn closing_count(&self) -> usize {
         self.closing.len()
     }
 
     /// Returns true if events of the process were lost. Without losses, each open span has a creation.
-    pub(crate) fn has_losses(&self) -> bool {
+    pub fn has_losses(&self) -> bool {
         self.gaps > 0
     }
 
     /// Returns the threads that have recorded and that have not ended, in no order.
-    pub(crate) fn threads(&self) -> impl Iterator<Item = ThreadKey> {
+    pub fn threads(&self) -> impl Iterator<Item = ThreadKey> {
         self.losses.known_threads()
     }
 
     /// Returns true if the open span may have been closed without the replay knowing, because its close may be among
     /// lost events. `is_entered` says that a thread is certainly in the span.
-    pub(crate) fn may_have_closed(&self, span: &Span, is_entered: bool) -> bool {
+    pub fn may_have_closed(&self, span: &Span, is_entered: bool) -> bool {
         !is_entered && self.losses.of_process(self.now_epoch_nanos) > span.last_seen_epoch_nanos
     }
 

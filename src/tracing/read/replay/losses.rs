@@ -8,7 +8,7 @@ type RingKey = (u32, u32);
 
 /// The losses of all rings of one process, and the rings to which each thread has recorded.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RingLosses {
+pub struct RingLosses {
     rings: Vec<(RingKey, RingLoss)>,
     /// The index of each ring in `rings`.
     indices: IdMap<RingKey, usize>,
@@ -57,7 +57,7 @@ impl RingLosses {
     }
 
     /// Notes a record, which ends the loss of its ring.
-    pub(crate) fn record(&mut self, ring: RingKey, thread: ThreadKey, epoch_nanos: u64) {
+    pub fn record(&mut self, ring: RingKey, thread: ThreadKey, epoch_nanos: u64) {
         let index = self.index(ring);
         if self.rings[index].1.last_thread != Some(thread) {
             self.rings[index].1.last_thread = Some(thread);
@@ -79,19 +79,16 @@ impl RingLosses {
 
     /// Forgets a thread that has ended. Its last ring still knows it, so events that the thread records while it ends
     /// do not bring it back.
-    #[cfg(feature = "live")]
     pub(super) fn forget_thread(&mut self, thread: ThreadKey) {
         self.links -= self.rings_of_threads.remove(&thread).map_or(0, |rings| rings.len());
     }
 
-    #[cfg(all(test, feature = "live"))]
     pub(super) fn links(&self) -> usize {
         self.links
     }
 
     /// If more than `links_max` pairs of a thread and a ring are kept, forgets the threads for which `is_needed`
     /// returns false. If the others are too many, too, forgets all.
-    #[cfg(any(feature = "live", feature = "parquet"))]
     pub(super) fn keep_in_bounds(&mut self, links_max: usize, is_needed: impl Fn(ThreadKey) -> bool) {
         if self.links <= links_max {
             return;
@@ -106,40 +103,38 @@ impl RingLosses {
     }
 
     /// Returns the threads that have recorded.
-    #[cfg(feature = "live")]
     pub(super) fn known_threads(&self) -> impl Iterator<Item = ThreadKey> {
         self.rings_of_threads.keys().copied()
     }
 
     /// Returns the number of threads that have recorded.
-    #[cfg(feature = "capture")]
-    pub(crate) fn threads(&self) -> usize {
+    pub fn threads(&self) -> usize {
         self.rings_of_threads.len()
     }
 
     /// Notes a loss, which lasts until the next record of the ring.
-    pub(crate) fn lose(&mut self, ring: RingKey) {
+    pub fn lose(&mut self, ring: RingKey) {
         let index = self.index(ring);
         self.rings[index].1.is_losing = true;
     }
 
     /// Returns the time until which any ring of the process has lost events, in nanoseconds since the epoch. This is
     /// `now_epoch_nanos` if a ring is losing events at present, and 0 if no events were lost.
-    pub(crate) fn of_process(&self, now_epoch_nanos: u64) -> u64 {
+    pub fn of_process(&self, now_epoch_nanos: u64) -> u64 {
         self.rings.iter().map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
     /// Returns the time until which events of `thread` may have been lost, in nanoseconds since the epoch. Returns 0 if
     /// none were lost. The result covers the rings to which the thread has recorded, and the rings without any record:
     /// these may have lost events of any thread.
-    pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
+    pub fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(*ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
     /// Returns true if `thread` may have recorded the events that `ring` has lost. Also returns true if `ring` is
     /// `None`, or if no record of `ring` is known: then any thread may have recorded the lost events.
-    pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
+    pub fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
         let has_records = |ring: &RingKey| self.indices.get(ring).is_some_and(|index| self.rings[*index].1.has_records);
         let Some(ring) = ring.filter(has_records) else {
             return true;
@@ -148,7 +143,7 @@ impl RingLosses {
     }
 }
 
-#[cfg(all(test, feature = "live"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -14,36 +14,28 @@
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
-#[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports ask for it"))]
 mod kept;
-#[cfg(feature = "live")]
 mod live;
 mod losses;
 mod open;
-#[cfg(feature = "live")]
 mod refused;
 mod span_record;
 mod stacks;
-#[cfg(feature = "parquet")]
 mod tail;
 
-#[cfg(feature = "export")]
-pub(crate) use ended::GRACE_NANOS;
-pub(crate) use losses::RingLosses;
-pub(crate) use stacks::TakenSlice;
+pub use ended::GRACE_NANOS;
+pub use losses::RingLosses;
+pub use stacks::TakenSlice;
 pub use stacks::{OpenSlice, ThreadKey};
 
 use super::catalog::CallSite;
-#[cfg(feature = "export")]
 use super::catalog::Catalog;
 use super::id_map::IdMap;
-#[cfg(feature = "export")]
 use super::raw::RawRecord;
 use super::record::{PerfRecord, SpanId};
 use super::span::{Moment, Span, SpanSlice};
 use crate::schema::perf::PerfEvent;
 use kept::{LINK_BYTES, SLICE_BYTES};
-#[cfg(feature = "export")]
 use span_record::NamedRecord;
 use span_record::SpanRecord;
 use stacks::SpanStacks;
@@ -85,7 +77,6 @@ pub struct SpanReplay {
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
     /// The batch that is replayed; `None` if there are no batches.
-    #[cfg(feature = "parquet")]
     batch: Option<tail::BatchTimes>,
     spans_seen: u64,
     /// An estimate of the bytes that the spans take in addition to themselves.
@@ -93,7 +84,6 @@ pub struct SpanReplay {
     drops_fields: bool,
     drops_slices: bool,
     /// The limits of a replay in bounded memory; `None` if the memory is not bounded.
-    #[cfg(feature = "live")]
     live: Option<live::LiveLimits>,
 }
 
@@ -124,12 +114,22 @@ pub enum SpanChange {
 
 /// The change that one record makes to spans, as the exports see it. It is a [`SpanChange`], and also says how slices
 /// ended.
-pub(crate) enum SpanStep {
+pub enum SpanStep {
+    /// Nothing.
     None,
+    /// The span was made, or has new fields or links.
     Updated(SpanId),
+    /// A thread has entered a span.
     SliceBegun(OpenSlice),
+    /// A thread has left a span.
     SliceEnded(TakenSlice),
-    Closed { span: SpanId, cut: Vec<TakenSlice> },
+    /// A span has closed.
+    Closed {
+        /// The span.
+        span: SpanId,
+        /// The slices that its end has cut: those of threads that had not left it.
+        cut: Vec<TakenSlice>,
+    },
 }
 
 impl SpanReplay {
@@ -167,8 +167,7 @@ impl SpanReplay {
     }
 
     /// Takes the next record of the stream, as [`Self::push`] does. `catalog` has the names for the ids of the record.
-    #[cfg(feature = "export")]
-    pub(crate) fn push_raw(&mut self, recorder: u32, record: &RawRecord<'_>, catalog: &Catalog) -> SpanStep {
+    pub fn push_raw(&mut self, recorder: u32, record: &RawRecord<'_>, catalog: &Catalog) -> SpanStep {
         self.step(recorder, &NamedRecord { record, catalog })
     }
 
@@ -178,12 +177,10 @@ impl SpanReplay {
         let (shard, thread_id) = record.place();
         let thread = ThreadKey { recorder, thread_id };
         self.now_epoch_nanos = self.now_epoch_nanos.max(nanos);
-        #[cfg(feature = "parquet")]
         self.reach_in_batch(nanos);
         self.losses.record((recorder, shard), thread, nanos);
         let Some(event) = record.event() else { return SpanStep::None };
         let span = record.span();
-        #[cfg(feature = "live")]
         if self.live.is_some() && self.live_step(event, span, thread, record) {
             return SpanStep::None;
         }
@@ -191,7 +188,6 @@ impl SpanReplay {
             (PerfEvent::SpanNew, Some(id)) => self.create(id, thread, record),
             (PerfEvent::SpanRecord, Some(id)) => {
                 let drops_fields = self.drops_fields;
-                #[cfg(feature = "live")]
                 let drops_fields = drops_fields || self.live.is_some();
                 let span = self.span(id, nanos, || record.known_call_site());
                 if !drops_fields {
@@ -201,7 +197,6 @@ impl SpanReplay {
                     span.more_bytes += bytes;
                     self.more_bytes += bytes;
                 }
-                #[cfg(feature = "live")]
                 self.keep_raw_fields(id, record, false);
                 SpanStep::Updated(id)
             }
@@ -237,7 +232,6 @@ impl SpanReplay {
     /// Notes that a typed event was recorded in the span whose id the event carries: the span existed at that time.
     /// Returns the span, or `None` if the replay does not know it.
     pub fn push_typed_event(&mut self, span: SpanId, epoch_nanos: u64) -> Option<&Span> {
-        #[cfg(feature = "live")]
         self.note_named(Some(span), epoch_nanos);
         let span = self.spans.get_mut(&span)?;
         span.see(epoch_nanos);
@@ -258,12 +252,9 @@ impl SpanReplay {
 
     fn create(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_fields, gaps, parent) = (self.drops_fields, self.gaps, record.related());
-        #[cfg(feature = "live")]
         let drops_fields = drops_fields || self.live.is_some();
-        #[cfg(feature = "otlp")]
         let root = parent.map_or(id, |parent| self.spans.get(&parent).map_or(parent, |parent| parent.root));
         let span = self.span(id, record.epoch_nanos(), || None);
-        #[cfg(feature = "otlp")]
         {
             span.root = root;
         }
@@ -283,7 +274,6 @@ impl SpanReplay {
             span.more_bytes += bytes;
             self.more_bytes += bytes;
         }
-        #[cfg(feature = "live")]
         self.keep_raw_fields(id, record, true);
         self.happen(parent, thread, record.epoch_nanos());
         SpanStep::Updated(id)
@@ -355,10 +345,7 @@ impl SpanReplay {
                 span.see(nanos);
                 self.stacks.see(thread, id, nanos);
             }
-            #[cfg(feature = "live")]
             None => self.note_named(span, nanos),
-            #[cfg(not(feature = "live"))]
-            None => {}
         }
     }
 

@@ -17,8 +17,7 @@ impl SpanReplay {
     }
 
     /// Returns the number of spans that have not been closed.
-    #[cfg(feature = "export")]
-    pub(crate) fn open_count(&self) -> usize {
+    pub fn open_count(&self) -> usize {
         self.spans.len().saturating_sub(self.closing.len())
     }
 
@@ -29,8 +28,7 @@ impl SpanReplay {
     }
 
     /// Returns the spans that were not taken, in no order.
-    #[cfg(feature = "live")]
-    pub(crate) fn spans(&self) -> impl Iterator<Item = &Span> {
+    pub fn spans(&self) -> impl Iterator<Item = &Span> {
         self.spans.values().map(Box::as_ref)
     }
 
@@ -65,14 +63,12 @@ impl SpanReplay {
     }
 
     /// Returns the number of spans that were seen since the replay began.
-    #[cfg(feature = "export")]
-    pub(crate) fn spans_seen(&self) -> u64 {
+    pub fn spans_seen(&self) -> u64 {
         self.spans_seen
     }
 
     /// Returns the losses of all rings. This is for callers that read the same records a second time.
-    #[cfg(feature = "export")]
-    pub(crate) fn losses(&self) -> &super::RingLosses {
+    pub fn losses(&self) -> &super::RingLosses {
         &self.losses
     }
 }

@@ -80,7 +80,6 @@ impl RefusedSpans {
     }
 
     /// Returns how many spans were added so far, whether they are open or not.
-    #[cfg(feature = "otlp")]
     pub(super) fn added(&self) -> u64 {
         self.added
     }

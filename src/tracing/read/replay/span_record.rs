@@ -25,12 +25,10 @@ pub(super) trait SpanRecord {
     fn known_call_site(&self) -> Option<Arc<CallSite>>;
     fn fields(&self) -> Fields;
     /// Returns the fields undecoded, if the record is raw.
-    #[cfg(feature = "live")]
     fn raw_fields(&self) -> Option<&RawRecord<'_>>;
 }
 
 /// A raw record, and the names for its ids.
-#[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports read raw records"))]
 pub(super) struct NamedRecord<'r> {
     pub(super) record: &'r RawRecord<'r>,
     pub(super) catalog: &'r Catalog,
@@ -88,7 +86,6 @@ impl SpanRecord for NamedRecord<'_> {
         self.call_site().map(|call_site| self.record.fields(&call_site)).unwrap_or_default()
     }
 
-    #[cfg(feature = "live")]
     fn raw_fields(&self) -> Option<&RawRecord<'_>> {
         Some(self.record)
     }
@@ -171,7 +168,6 @@ impl SpanRecord for PerfRecord {
         }
     }
 
-    #[cfg(feature = "live")]
     fn raw_fields(&self) -> Option<&RawRecord<'_>> {
         None
     }

@@ -33,15 +33,16 @@ pub struct OpenSlice {
 
 /// A slice that was taken from its stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TakenSlice {
-    pub(crate) slice: OpenSlice,
+pub struct TakenSlice {
+    /// The slice as it was on its stack.
+    pub slice: OpenSlice,
     /// True if the slice was the innermost slice of its thread when it was taken. If it was not, it overlaps the
     /// slices that the thread entered later, and does not contain them.
-    pub(crate) nests: bool,
+    pub nests: bool,
     inside: InnerSlices,
     /// The instructions that the program executed in the slice, without those that slices of the same span inside it
     /// have counted. `None` if they are not known.
-    pub(crate) instructions: Option<SpanInstructions>,
+    pub instructions: Option<SpanInstructions>,
 }
 
 impl TakenSlice {
@@ -70,7 +71,6 @@ pub(super) struct SpanStacks {
     /// The number of slices on all stacks.
     open: usize,
     /// The id of the next slice when the threads without slices were last removed.
-    #[cfg(feature = "live")]
     cleared_at: u64,
 }
 
@@ -114,14 +114,12 @@ impl SpanStacks {
         slice
     }
 
-    #[cfg(all(test, feature = "live"))]
     pub(super) fn threads(&self) -> usize {
         self.threads.len()
     }
 
     /// Returns true if the thread may enter a span: at most `threads_max` threads have stacks. Stacks without slices
     /// make room for others.
-    #[cfg(feature = "live")]
     pub(super) fn has_room(&mut self, thread: ThreadKey, threads_max: usize) -> bool {
         let is_full = |stacks: &Self| stacks.threads.len() >= threads_max && !stacks.threads.contains_key(&thread);
         if is_full(self) && self.next_id - self.cleared_at >= threads_max as u64 / 2 {
@@ -207,7 +205,6 @@ impl SpanStacks {
     }
 
     /// Returns the number of slices that are on stacks.
-    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "only exports ask for it"))]
     pub(super) fn open(&self) -> usize {
         self.open
     }

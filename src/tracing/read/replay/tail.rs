@@ -16,14 +16,14 @@ pub(super) struct BatchTimes {
 impl SpanReplay {
     /// Begins a batch. All records up to this time have come, or are in the batch: spans that were closed later wait.
     /// The time is in nanoseconds since the epoch.
-    pub(crate) fn begin_batch(&mut self, complete_until: u64) {
+    pub fn begin_batch(&mut self, complete_until: u64) {
         let before = self.batch.map_or(0, |batch| batch.complete_until);
         self.batch = Some(BatchTimes { complete_until: complete_until.max(before), reached: 0 });
     }
 
     /// Notes that the batch is over. From now on, [`Self::take_closed_place`] takes the spans that were closed at least
     /// 5 milliseconds before the time until which the records are complete.
-    pub(crate) fn end_batch(&mut self) {
+    pub fn end_batch(&mut self) {
         self.reach_in_batch(u64::MAX);
         self.advance(self.reached_in_batch().unwrap_or(0));
         self.forget_threads();
@@ -45,7 +45,7 @@ impl SpanReplay {
 
     /// Takes spans until the replay keeps at most half of `bytes_max`, if it keeps more than that: closed ones, spans
     /// whose close may have been lost, and then those that were seen first.
-    pub(crate) fn make_room(&mut self, bytes_max: u64) -> Vec<Span> {
+    pub fn make_room(&mut self, bytes_max: u64) -> Vec<Span> {
         let mut spans = Vec::new();
         if self.kept_bytes() <= bytes_max {
             return spans;

@@ -1,0 +1,36 @@
+//! Facts that follow from the description of a call site or thread, found by the address of the description.
+
+use eventring::tracing::IdMap;
+use std::sync::Arc;
+
+/// One fact for each description. The descriptions are kept, so no other description comes to the same address.
+pub struct PerDescription<D, F> {
+    facts: IdMap<usize, (Arc<D>, F)>,
+}
+
+impl<D, F> Default for PerDescription<D, F> {
+    fn default() -> Self {
+        Self { facts: IdMap::default() }
+    }
+}
+
+impl<D, F> PerDescription<D, F> {
+    /// Returns the fact about a description, if it was inserted.
+    pub fn get(&self, description: &Arc<D>) -> Option<&F> {
+        self.facts.get(&address(description)).map(|(_, fact)| fact)
+    }
+
+    /// Returns the number of descriptions.
+    pub fn count(&self) -> usize {
+        self.facts.len()
+    }
+
+    /// Adds the fact about a description, or replaces it.
+    pub fn insert(&mut self, description: &Arc<D>, fact: F) {
+        self.facts.insert(address(description), (description.clone(), fact));
+    }
+}
+
+fn address<D>(description: &Arc<D>) -> usize {
+    Arc::as_ptr(description).addr()
+}

@@ -1,0 +1,159 @@
+//! The events of a capture, decoded.
+
+use super::kept::Kept;
+use super::payloads::PayloadLosses;
+use crate::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, RingOrigin, ShardOrigin};
+use crate::{
+    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
+};
+use eventring::reader::Gap;
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{Catalog, RawRecord};
+use std::sync::Arc;
+
+/// A capture, and the schemas of its rings.
+pub struct CaptureRecording<'c> {
+    /// The capture.
+    pub capture: &'c CaptureFile,
+    rings: Arc<RecordedRings>,
+}
+
+/// The entries of a recording in the order of time. Each entry borrows its payload until the next entry is read.
+pub struct Entries<'r> {
+    recording: &'r CaptureRecording<'r>,
+    events: CaptureEvents,
+    /// The names of each recorder's call sites and threads, in the order of [`RecordedRings::recorders`].
+    catalogs: Vec<Catalog>,
+    /// The counts of lost payloads, by ring.
+    payload_losses: Vec<PayloadLosses>,
+    kept: Kept,
+}
+
+impl<'c> CaptureRecording<'c> {
+    /// Reads the schemas of the rings.
+    ///
+    /// # Errors
+    /// All rings are perf rings with the schema of another version.
+    pub fn new(capture: &'c CaptureFile) -> Result<Self, CaptureError> {
+        capture.check_schemas(false)?;
+        let mut processes: Vec<u32> = capture.rings().iter().map(|ring| ring.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        let mut rings = RecordedRings::of_processes(processes);
+        for (ring, index) in capture.rings().iter().zip(0..) {
+            let has_spans = ring.is_perf() && !ring.has_other_perf_schema();
+            let shard = has_spans.then_some(match ring.role {
+                RingRole::Shard { recorder, shard } => (recorder, shard),
+                RingRole::Single => (index, 0),
+            });
+            rings.add(&NewRing {
+                process: ring.process,
+                shard,
+                content_type: ring.content_type,
+                schema_hash: ring.schema_hash,
+                schema_text: Some(ring.schema_text.as_str()).filter(|text| !text.is_empty()),
+            });
+        }
+        Ok(Self { capture, rings: Arc::new(rings) })
+    }
+
+    /// Returns the rings by index, with what is known of each.
+    pub fn rings(&self) -> &Arc<RecordedRings> {
+        &self.rings
+    }
+
+    /// Returns the numbers of the processes that wrote the rings, in ascending order.
+    pub fn processes(&self) -> &[u32] {
+        self.rings.processes()
+    }
+
+    /// Checks that the capture has a perf ring of this version. A truncated or damaged capture passes, because it may
+    /// have had a perf ring in the part that is missing. Its problems say what is missing.
+    ///
+    /// # Errors
+    /// There is no perf ring, or all have the schema of another version.
+    pub fn expect_spans(&self) -> Result<(), CaptureError> {
+        self.capture.check_schemas(true)?;
+        let has_spans = self.capture.rings().iter().any(CapturedRing::is_perf);
+        if has_spans || !self.capture.problems().is_empty() { Ok(()) } else { Err(no_spans(self.capture)) }
+    }
+
+    /// Returns the entries in the order of time.
+    pub fn entries(&self) -> Entries<'_> {
+        let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
+        Entries {
+            recording: self,
+            events: self.capture.events_of_known_schemas(),
+            catalogs: self.rings.recorders().iter().map(|recorder| self.capture.catalog(*recorder)).collect(),
+            payload_losses,
+            kept: Kept::new(self.capture.file_bytes()),
+        }
+    }
+
+    /// Returns the ring with this index.
+    pub fn ring(&self, ring: u32) -> &CapturedRing {
+        &self.capture.rings()[ring as usize]
+    }
+}
+
+impl Entries<'_> {
+    /// Returns the problems that were found so far.
+    pub fn problems(&self) -> &[String] {
+        self.events.problems()
+    }
+
+    /// Returns the counts of lost payloads so far, only for rings that have lost any.
+    pub fn payload_losses(&self) -> Vec<PayloadLosses> {
+        self.payload_losses.iter().filter(|losses| losses.count() > 0).cloned().collect()
+    }
+
+    /// Checks the memory that is kept for the entries so far. `more_bytes` is the size of everything that the caller
+    /// keeps.
+    ///
+    /// # Errors
+    /// The size exceeds the limit of the capture.
+    pub fn check_kept(&self, more_bytes: u64) -> Result<(), CaptureError> {
+        self.kept.check(more_bytes)
+    }
+
+    /// Returns the next entry.
+    pub fn next(&mut self) -> Option<RecordingEntry<'_>> {
+        let RecordRef { ring, content } = self.events.next_ref()?;
+        let RingOrigin { process, process_index, shard } = self.recording.rings.origin(ring);
+        let content = match content {
+            ContentRef::Gap(Gap { first_seqno, count, cause }) => EntryContent::Gap { first_seqno, count, cause },
+            ContentRef::Event { descriptor, payload, is_omitted } => {
+                self.payload_losses[ring as usize].add(payload, is_omitted);
+                match shard {
+                    Some(ShardOrigin { recorder, shard, recorder_index }) => {
+                        let catalog = &mut self.catalogs[recorder_index];
+                        let record = RawRecord::new(catalog, shard, descriptor, payload);
+                        if let Some(PerfEvent::CallSite | PerfEvent::ThreadStarted) = record.event {
+                            self.kept.learn(payload.valid().map_or(0, <[u8]>::len));
+                        }
+                        EntryContent::Perf { recorder, record, catalog }
+                    }
+                    None => EntryContent::Typed { descriptor, payload },
+                }
+            }
+        };
+        Some(RecordingEntry { ring, process, process_index, content })
+    }
+}
+
+/// Returns the error that a capture has no spans.
+fn no_spans(capture: &CaptureFile) -> CaptureError {
+    let rings: Vec<String> = capture
+        .rings()
+        .iter()
+        .map(|ring| match ring.content_name.as_str() {
+            "" => format!("{} (content type {})", ring.name, ring.content_type),
+            name => format!("{} ({name})", ring.name),
+        })
+        .collect();
+    let message = format!(
+        "there are no spans in {}, expected a PERF ring, content type 3: record spans with eventring's tracing subscriber",
+        if rings.is_empty() { "a capture without rings".into() } else { rings.join(", ") }
+    );
+    CaptureError::new(CaptureErrorKind::NoSpans, message)
+}

@@ -1,0 +1,142 @@
+//! The rings of a recording, with their schemas and the processes that wrote them.
+
+use eventring::reader::{Descriptor, GapCause};
+use eventring::schema::{ExtWords, RECORD_ERROR_CODE, SchemaModel, ext_words};
+use eventring::tracing::SpanId;
+use std::borrow::Cow;
+
+/// The rings of a recording, by index.
+#[derive(Default)]
+pub struct RecordedRings {
+    rings: Vec<RecordedRing>,
+    processes: Vec<u32>,
+    /// For each perf recorder, the index of the ring that is shard 0.
+    recorders: Vec<u32>,
+}
+
+/// A ring of a recording.
+struct RecordedRing {
+    origin: RingOrigin,
+    /// The schema; `None` if it is not known. The schemas of perf rings are not used.
+    model: Option<Cow<'static, SchemaModel>>,
+    /// The names of the extension words.
+    words: ExtWords,
+}
+
+/// The program and the recorder that wrote a ring.
+#[derive(Clone, Copy)]
+pub struct RingOrigin {
+    /// The number of the process that wrote the ring.
+    pub process: u32,
+    /// The index of the process in [`RecordedRings::processes`].
+    pub process_index: usize,
+    /// The recorder and the shard, if the ring is a perf ring.
+    pub shard: Option<ShardOrigin>,
+}
+
+/// The place of a ring among the shards of its perf recorder.
+#[derive(Clone, Copy)]
+pub struct ShardOrigin {
+    /// The index of the ring that is shard 0.
+    pub recorder: u32,
+    /// The number of the shard.
+    pub shard: u32,
+    /// The index of the recorder among the perf recorders of the recording.
+    pub recorder_index: usize,
+}
+
+/// The description of a ring that comes into a recording.
+pub struct NewRing<'r> {
+    /// The number of the process that wrote the ring.
+    pub process: u32,
+    /// The index of the ring that is shard 0, and the number of the shard; `None` if the ring is not a perf ring.
+    pub shard: Option<(u32, u32)>,
+    /// The content type of the ring.
+    pub content_type: u16,
+    /// The schema hash of the ring.
+    pub schema_hash: [u8; 32],
+    /// The schema text of the ring, if it has one.
+    pub schema_text: Option<&'r str>,
+}
+
+impl RecordedRings {
+    /// Makes a list without rings. The indices of these processes are those in `processes`; further processes come
+    /// after them.
+    pub(crate) fn of_processes(processes: Vec<u32>) -> Self {
+        Self { processes, ..Self::default() }
+    }
+
+    /// Adds a ring. It gets the next index.
+    pub fn add(&mut self, ring: &NewRing<'_>) {
+        let shard = ring.shard.map(|(recorder, shard)| {
+            let recorder_index = index_of(&mut self.recorders, recorder);
+            ShardOrigin { recorder, shard, recorder_index }
+        });
+        let process_index = index_of(&mut self.processes, ring.process);
+        let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, ring.schema_text).ok();
+        let words = ext_words(ring.content_type, model.as_deref());
+        let origin = RingOrigin { process: ring.process, process_index, shard };
+        self.rings.push(RecordedRing { origin, model, words });
+    }
+
+    /// Returns the numbers of the processes that wrote the rings.
+    pub fn processes(&self) -> &[u32] {
+        &self.processes
+    }
+
+    /// Returns the perf recorders: for each, the index of the ring that is shard 0.
+    pub fn recorders(&self) -> &[u32] {
+        &self.recorders
+    }
+
+    /// Returns the number of rings.
+    pub fn count(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// Returns the program and the recorder that wrote a ring.
+    pub fn origin(&self, ring: u32) -> RingOrigin {
+        self.rings[ring as usize].origin
+    }
+
+    /// Returns the schema of a ring that is no perf ring.
+    pub fn model(&self, ring: u32) -> Option<&SchemaModel> {
+        self.rings.get(ring as usize)?.model.as_deref()
+    }
+
+    /// Returns the span in which a typed event was recorded. Returns `None` if the event was in no span, or if the
+    /// events of its ring do not name their spans.
+    pub fn span(&self, ring: u32, descriptor: &Descriptor) -> Option<SpanId> {
+        SpanId::new(self.words(ring).span_id(descriptor.content_ext))
+    }
+
+    /// Returns the names of the extension words of `ring`, which is not a perf ring.
+    pub fn words(&self, ring: u32) -> &ExtWords {
+        &self.rings[ring as usize].words
+    }
+
+    /// Returns the recorder and the number of the shard that lost events. Returns `None` if no record of a span is
+    /// missing. This is so for a ring that is no perf ring, and for the cause [`GapCause::NeverCommitted`]. (With this
+    /// cause, the thread never finished recording the event, so it stayed in its spans.)
+    pub fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
+        let shard = self.origin(ring).shard.filter(|_| cause != GapCause::NeverCommitted);
+        shard.map(|of| (of.recorder, of.shard))
+    }
+
+    /// Returns the name of a typed event.
+    pub fn event_name(&self, ring: u32, code: u16) -> Cow<'_, str> {
+        match self.model(ring).and_then(|model| model.event(code)) {
+            Some(event) => event.name().into(),
+            None if code == RECORD_ERROR_CODE => "RECORD_ERROR".into(),
+            None => format!("event {code}").into(),
+        }
+    }
+}
+
+/// Returns the index of a number in a list. Adds the number if it is missing.
+fn index_of(list: &mut Vec<u32>, number: u32) -> usize {
+    list.iter().position(|known| *known == number).unwrap_or_else(|| {
+        list.push(number);
+        list.len() - 1
+    })
+}

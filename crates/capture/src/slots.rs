@@ -1,0 +1,61 @@
+//! The messages from the copying thread over the encoding threads to the thread that writes. A fixed number of slots
+//! goes round, so the memory of a capture is bounded: when all slots are on their way, the copying thread waits, and
+//! the events wait in their rings.
+
+use super::columns::{BlockRecords, EncodedBlock, RingLayout};
+use super::end::EndReason;
+use super::error::CaptureError;
+use super::format::BLOCK_EVENTS_BYTES;
+use super::sources::FoundRings;
+use std::sync::Arc;
+
+/// A slot: the records of a block, and the block.
+#[derive(Default)]
+pub(super) struct BlockSlot {
+    pub(super) records: BlockRecords,
+    pub(super) block: EncodedBlock,
+    pub(super) layout: Arc<RingLayout>,
+    /// The level of compression.
+    pub(super) level: i32,
+}
+
+/// The memory of a slot that was used for a large payload is given back if it has more bytes than this.
+const SLOT_BYTES_MAX: usize = 4 * BLOCK_EVENTS_BYTES;
+
+impl BlockSlot {
+    /// Removes the records and the block. The memory stays for the next use, unless it is much.
+    pub(super) fn emptied(mut self: Box<Self>) -> Box<Self> {
+        if self.records.events.memory_bytes() + self.block.data.capacity() > SLOT_BYTES_MAX {
+            return Box::default();
+        }
+        self.records.clear();
+        self
+    }
+}
+
+/// A message of the copying thread. The writing thread gets the messages in the order in which they were sent.
+pub(super) enum Message {
+    /// Rings that were found.
+    Found(FoundRings),
+    /// Records. The encoding thread adds the block.
+    Records(Box<BlockSlot>),
+    /// The last message: the copying has ended.
+    End(CopyEnd),
+}
+
+/// The end of copying.
+pub(super) struct CopyEnd {
+    pub(super) result: Result<EndReason, CaptureError>,
+    /// For each ring, the number of payloads that were refused because they share bytes with others.
+    pub(super) refused_payloads: Vec<u64>,
+}
+
+/// A request to the copying thread.
+pub(super) enum Request {
+    /// Add a ring.
+    Add(eventring::reader::Reader),
+    /// No more rings will be added.
+    NoMoreRings,
+    /// End: take what was recorded until now.
+    Stop(super::stop::Stop),
+}

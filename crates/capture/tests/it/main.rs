@@ -1,0 +1,5 @@
+//! Captures, as programs make and read them.
+
+mod limits;
+mod rolling;
+mod rolling_memory;

@@ -1,0 +1,232 @@
+//! `eventring budget`.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `file` | the budget file |
+//! | `check` | the numbers of a capture beside those of the file |
+//! | `text` | the result for people and for programs |
+//! | `bencher` | the numbers of a capture for Bencher |
+
+mod bencher;
+mod check;
+mod file;
+mod text;
+
+use super::exit::{Exit, Failure};
+use super::format::{counted, one_line};
+use super::measured::Measured;
+use super::output;
+use super::paint::WARNING;
+use super::summary::not_counted;
+use check::CapturedFigures;
+use eventring_report::compare::{Comparison, Measure, SpanFigures, full_name};
+use file::BudgetFile;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Keep what spans may cost in a file of numbers, and check captures against it
+#[derive(clap::Args)]
+pub(super) struct BudgetArgs {
+    #[command(subcommand)]
+    action: BudgetAction,
+}
+
+#[derive(clap::Subcommand)]
+enum BudgetAction {
+    Check(CheckArgs),
+    Update(UpdateArgs),
+}
+
+/// Compare a capture with the budget file. The exit code is 18 if a span is not within its budget, and 16 if the
+/// capture does not hold all instructions
+#[derive(clap::Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    input: BudgetInput,
+    /// Fail also if a number is less than its budget, or if a span has no budget
+    #[arg(long)]
+    exact: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost, or their payloads
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Write the numbers of a capture into the budget file. Comments and tolerances of the file stay
+#[derive(clap::Args)]
+struct UpdateArgs {
+    #[command(flatten)]
+    input: BudgetInput,
+    /// The measures of spans that are new in the file, instead of instructions and `self_instructions`
+    #[arg(long = "measure", value_name = "MEASURE", value_parser = parse_measure)]
+    measures: Vec<Measure>,
+}
+
+#[derive(clap::Args)]
+struct BudgetInput {
+    /// The budget file
+    #[arg(value_name = "BUDGETS")]
+    budgets: PathBuf,
+    /// The capture, or all files of a rotated one; of several captures of the same program, the medians
+    #[arg(value_name = "CAPTURE", required = true)]
+    captures: Vec<PathBuf>,
+    /// Write all numbers of the capture into this file, for Bencher (Bencher Metric Format); `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    bmf: Option<PathBuf>,
+}
+
+/// The figures of spans by their full names.
+type FiguresByName = BTreeMap<String, SpanFigures>;
+
+fn parse_measure(text: &str) -> Result<Measure, String> {
+    let names = || Measure::ALL.map(Measure::name).join(", ");
+    Measure::of_name(text).ok_or_else(|| format!("expected one of {}", names()))
+}
+
+pub(super) fn run(args: &BudgetArgs) -> anyhow::Result<Exit> {
+    match &args.action {
+        BudgetAction::Check(args) => check(args),
+        BudgetAction::Update(args) => update(args),
+    }
+}
+
+fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
+    let budgets = BudgetFile::open(&args.input.budgets)?;
+    let rows = budgets.budgets()?;
+    if rows.is_empty() {
+        let file = args.input.budgets.display();
+        let message = format!(
+            "{file}: it has no number, expected that of one span at least; `eventring budget update {file} CAPTURE` writes them"
+        );
+        return Err(Failure::new(Exit::Failed, message).into());
+    }
+    let (measured, captured) = args.input.read(args.json)?;
+    let checked = check::check(&rows, &captured, args.exact);
+    // stdout may be taken by the numbers for Bencher.
+    match (args.json, args.input.bmf.as_deref().is_some_and(output::is_stdout)) {
+        (true, true) => return Err(super::saved::stdout_twice().into()),
+        (true, false) => writeln!(anstream::stdout(), "{}", text::to_json(&checked))?,
+        (false, true) => text::write(&mut anstream::stderr(), &checked, None)?,
+        (false, false) => {
+            text::write(&mut anstream::stdout(), &checked, super::format::columns(&std::io::stdout()))?;
+        }
+    }
+    args.input.write_bmf(&measured, &captured.spans)?;
+    warn_of_not_counted(&captured);
+    match measured.exit_code(args.strict, checked.has_failed()) {
+        Exit::Exceeded if checked.is_incomplete() => Ok(Exit::Lost),
+        exit => Ok(exit),
+    }
+}
+
+fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
+    let mut budgets = BudgetFile::open_or_new(&args.input.budgets)?;
+    let (measured, captured) = args.input.read(false)?;
+    if measured.exit != Exit::Done || measured.has_losses || measured.has_missing_files {
+        let exit = if measured.exit == Exit::Done { Exit::Lost } else { measured.exit };
+        let message = "the capture is not whole, so its numbers are no budget; name all files of a rotated capture, or capture \
+                       it again, with larger rings if events were lost";
+        return Err(Failure::new(exit, message).into());
+    }
+    let measures = match &*args.measures {
+        [] => &[Measure::Instructions, Measure::SelfInstructions][..],
+        measures => measures,
+    };
+    let updated = budgets.update(&captured.spans, measures)?;
+    let has_budget = |name: &&String| {
+        budgets
+            .budgets()
+            .is_ok_and(|rows| rows.iter().any(|row| row.span == **name && row.measure.is_of_instructions()))
+    };
+    if let Some(name) = captured.not_counted.keys().find(has_budget) {
+        let message = format!(
+            "{name}: {} not counted, expected none: open at the end, never entered, or not seen whole, so the numbers are no \
+             budget; let the program enter and close all its spans and end by itself, and count again",
+            counted(captured.not_counted[name], "span is", "spans are")
+        );
+        return Err(Failure::new(Exit::Lost, message).into());
+    }
+    let text = budgets.to_string();
+    write_file(&args.input.budgets, &text, &measured)?;
+    args.input.write_bmf(&measured, &captured.spans)?;
+    for name in &updated.removed {
+        anstream::eprintln!("removed: {}, which the capture does not have", one_line(name));
+    }
+    warn_of_not_counted(&captured);
+    let spans = counted(updated.written as u64, "span", "spans");
+    anstream::eprintln!("{spans} written to {}", args.input.budgets.display());
+    Ok(Exit::Done)
+}
+
+/// Says on stderr which spans are not in the numbers.
+fn warn_of_not_counted(captured: &CapturedFigures) {
+    for (name, number) in &captured.not_counted {
+        let spans = counted(*number, "span", "spans");
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} {}: {spans} not counted: open at the end, never entered, or not seen whole",
+            one_line(name)
+        );
+    }
+}
+
+/// Replaces a file by one with this text.
+fn write_file(path: &Path, text: &str, measured: &Measured) -> anyhow::Result<()> {
+    let target = output::look(path, true)?;
+    output::write_whole((path, target), true, &measured.read, |mut file| {
+        file.write_all(text.as_bytes()).map_err(|error| Failure::writing(path, &error).into())
+    })
+}
+
+impl BudgetInput {
+    fn read(&self, is_quiet: bool) -> anyhow::Result<(Measured, CapturedFigures)> {
+        let place = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        if let Some(path) = &self.bmf
+            && (*path == self.budgets || place(path).is_some_and(|of_bmf| place(&self.budgets) == Some(of_bmf)))
+        {
+            let message = format!(
+                "cannot write {}: it is the budget file, which is not written over; choose another name for --bmf",
+                path.display()
+            );
+            return Err(Failure::new(Exit::Exists, message).into());
+        }
+        let measured = Measured::read(&self.captures, is_quiet)?;
+        let mut figures = FiguresByName::new();
+        // Nothing is tested here, so the rate of false alarms has no effect.
+        for span in Comparison::new(&[], &measured.summaries, 0.01).spans {
+            let name = span.full_name();
+            if let Some(other) = span.b.and_then(|of_span| figures.insert(name.clone(), of_span)) {
+                let calls = other.get(Measure::Count).unwrap_or(0);
+                let message = format!(
+                    "two spans of different targets are both called {name} (one of them has {calls} calls), expected names that \
+                     tell spans apart; rename one of them"
+                );
+                return Err(Failure::new(Exit::Failed, message).into());
+            }
+        }
+        let mut not_counted_of = BTreeMap::new();
+        for summary in &measured.summaries {
+            // If no instructions were counted at all, the times are what matters.
+            if summary.spans.iter().all(|span| span.instructions.is_none()) {
+                continue;
+            }
+            for span in summary.spans.iter().filter(|span| not_counted(span) > 0) {
+                *not_counted_of.entry(full_name(&span.name, &span.target)).or_default() += not_counted(span);
+            }
+        }
+        let has_losses = measured.has_missing_files || measured.summaries.iter().any(|summary| summary.lost > 0);
+        Ok((measured, CapturedFigures { spans: figures, not_counted: not_counted_of, has_losses }))
+    }
+
+    fn write_bmf(&self, measured: &Measured, figures: &FiguresByName) -> anyhow::Result<()> {
+        let Some(path) = &self.bmf else { return Ok(()) };
+        let text = format!("{:#}\n", bencher::to_json(figures));
+        if output::is_stdout(path) {
+            return Ok(anstream::stdout().write_all(text.as_bytes())?);
+        }
+        write_file(path, &text, measured)
+    }
+}

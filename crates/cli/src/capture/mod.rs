@@ -1,0 +1,311 @@
+//! `eventring capture`.
+
+mod awaited;
+mod program;
+pub(super) mod report;
+mod triggers;
+
+pub(super) use awaited::AwaitedRings;
+pub(super) use program::Program;
+pub(super) use report::{report_payload_losses, report_problem, report_table_losses};
+
+use crate::advice;
+use crate::control::enable::Enabled;
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::paint::WARNING;
+use crate::processes::{FollowedPrograms, ProcessArgs};
+use crate::saved::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time, stdout_twice};
+use eventring::reader::{ReaderError, ReaderErrorKind};
+use eventring_capture::{
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, OutputKind, capture_rings,
+    capture_rings_to,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use triggers::TriggerArgs;
+
+/// Save what rings hold and go on to record, until their programs end
+///
+/// All shards of a perf recorder are taken. Rings of dead programs are read to their end. Ctrl-C ends a capture in good
+/// order.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Names or paths of rings, or patterns such as 'shop*'; several go into one file, in the order of time
+    #[arg(value_name = "RING")]
+    names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// Where to write; `-` for stdout [default: the first ring's name and `.evc`, in the current directory]. With
+    /// --on, {span} and {time} in the name stand for the span or event and the time, and an `n` in braces for a number
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(short, long)]
+    force: bool,
+    /// Stop after this time (10s, 2m, 1h30m), counted from the first ring on; also the longest wait for the first ring
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Save what has been recorded until now, and stop
+    #[arg(long, conflicts_with = "duration")]
+    now: bool,
+    /// Leave out what has been recorded until now; rings that are made later are taken whole
+    #[arg(long, conflicts_with = "now")]
+    only_new: bool,
+    /// Stop when the files have this size together (500k, 100M, 2G)
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    max_size: Option<u64>,
+    /// Begin a new file when the current file has this size; FILE.evc becomes FILE.0001.evc and so on
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
+    rotate_size: Option<u64>,
+    /// Begin a new file after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
+    rotate_every: Option<Duration>,
+    /// Keep only the last FILES files; events in removed files are no loss, and are counted as removed
+    #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while
+    #[arg(
+        long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
+        value_parser = clap::value_parser!(i32).range(0..=22),
+    )]
+    level: i32,
+    /// Print one JSON object about the capture
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost, or their payloads
+    #[arg(long)]
+    strict: bool,
+    /// Wait for rings that do not exist yet; existing rings are read meanwhile
+    #[arg(long, conflicts_with = "now")]
+    wait: bool,
+    #[command(flatten)]
+    triggers: TriggerArgs,
+    /// A program to start, with its arguments: all rings that it makes under these names are captured until the program
+    /// ends; its exit code is ours
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new"])]
+    command: Vec<OsString>,
+}
+
+impl Args {
+    fn options(&self) -> anyhow::Result<CaptureOptions> {
+        let mut options =
+            CaptureOptions::new().compression_level(self.level).only_new(self.only_new).overwrite(self.force);
+        if self.now {
+            options = options.duration(Duration::ZERO);
+        }
+        if let Some(duration) = self.duration {
+            options = options.duration(duration);
+        }
+        if let Some(size) = self.max_size {
+            options = options.max_bytes(size);
+        }
+        if let Some(size) = self.rotate_size {
+            options = options.rotate_bytes(size);
+        }
+        if let Some(time) = self.rotate_every {
+            options = options.rotate_every(time);
+        }
+        if let Some(files) = self.keep {
+            if self.rotate_size.is_none() && self.rotate_every.is_none() {
+                let message = "--keep needs --rotate-size or --rotate-every: it removes the oldest of several files; give one of these, too";
+                return Err(Failure::new(Exit::Usage, message).into());
+            }
+            options = options.keep_files(files as usize);
+        }
+        Ok(options)
+    }
+
+    /// Checks whether `output` can be written, and returns its kind. A rotated capture does not write to `output`
+    /// itself but makes files with numbered names. Only the first of these names is checked here. The others are
+    /// checked when their files are made.
+    fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
+        let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
+        if is_row { output::look_at_row(output, self.force) } else { output::look(output, self.force) }
+    }
+
+    fn output(&self, names: &[PathBuf]) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| {
+            let first = names.first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
+            let mut name = first.to_os_string();
+            name.push(".evc");
+            PathBuf::from(name)
+        })
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if !args.triggers.conditions.is_empty() {
+        return triggers::run(args);
+    }
+    let mut options = args.options()?;
+    args.process.check_directive()?;
+    let (names, programs) = args.process.followed(&args.names, args.wait, args.duration)?;
+    let output = args.output(if names.is_empty() { &args.names } else { &names });
+    // The output is checked first, so that its errors are reported before this function waits for rings or starts a
+    // program.
+    let target = match output::is_stdout(&output) {
+        true => None,
+        false => Some(args.target(&output)?),
+    };
+    if target.is_none() && args.json {
+        return Err(stdout_twice().into());
+    }
+    if target.is_none() && io::stdout().is_terminal() {
+        let message = "a capture is not for a terminal; send it into a file or a pipe";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    output::try_to_write(&output, target.as_ref())?;
+    let interrupt = Interrupt::listen()?;
+    let (rings, is_at_once) = begin(args, &names, programs, args.json || target.is_none(), &interrupt)?;
+    // If no ring existed at the first search, all rings were made later. Then all their events are new, and
+    // `--only-new` leaves out nothing.
+    options = options.only_new(args.only_new && is_at_once);
+    let enabled = enable(args, &rings)?;
+    let rings = RefCell::new(rings);
+    if target.is_none() {
+        rings.borrow().read_files().check_stream(io::stdout(), "stdout")?;
+    }
+    let summary = copy(&options, &output, target, &rings, &interrupt)?;
+    let mut rings = rings.into_inner();
+    if args.json {
+        let mut object = report::object(&summary, &rings.missing());
+        object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
+        writeln!(anstream::stdout(), "{object}")?;
+    } else {
+        report::report(&summary, args.now, rings.program.as_mut(), &output);
+    }
+    report::report_lost_pages(&summary);
+    rings.say_late_rings();
+    let code = rings.program.as_mut().and_then(Program::exit_code);
+    let failure = rings.failure("the others were captured");
+    if code.is_some() {
+        rings.remove_what_stayed_for_us();
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    match code {
+        _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
+        _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
+        // `eventring` exits with the exit code of the program that it has started, as a shell does.
+        Some(code) if code != 0 => std::process::exit(code),
+        _ => match enabled {
+            Ok(_) => Ok(Exit::Done),
+            Err(error) => {
+                let message =
+                    format!("{} was captured, and nothing was switched on (--enable): {error}", output.display());
+                Err(Failure::new(Exit::of(&error), message).into())
+            }
+        },
+    }
+}
+
+/// Starts the program, if the command line names one, and finds the rings. Returns true with them if there was a ring
+/// at the first search. With `spares_stdout`, the program's output goes to stderr.
+fn begin(
+    args: &Args,
+    names: &[PathBuf],
+    programs: FollowedPrograms,
+    spares_stdout: bool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(AwaitedRings, bool)> {
+    let program = match args.command.as_slice() {
+        [] => None,
+        command => Some(Program::start(command, spares_stdout)?),
+    };
+    let mut rings = AwaitedRings::new(names, program, programs);
+    if !args.wait && rings.program.is_none() {
+        rings.open_all().map_err(with_advice_to_wait)?;
+        return Ok((rings, true));
+    }
+    match rings.wait_for_first(args.duration, interrupt) {
+        Ok(is_at_once) => Ok((rings, is_at_once)),
+        Err(error) => {
+            rings.remove_what_stayed_for_us();
+            Err(error)
+        }
+    }
+}
+
+/// Switches on what `--enable` names. If that fails in a program that was started for this capture, the capture goes
+/// on, and the inner error is for its end.
+fn enable(args: &Args, rings: &AwaitedRings) -> anyhow::Result<anyhow::Result<Option<Enabled>>> {
+    match args.process.enable(rings.names()) {
+        // The program runs already. What it records without the wish is captured.
+        Err(error) if rings.program.is_some() => {
+            anstream::eprintln!("{WARNING}warning:{WARNING:#} nothing was switched on, the capture goes on: {error}");
+            Ok(Err(error))
+        }
+        enabled => enabled.map(Ok),
+    }
+}
+
+/// Captures, with a line of progress on a terminal.
+fn copy(
+    options: &CaptureOptions,
+    output: &Path,
+    target: Option<OutputKind>,
+    rings: &RefCell<AwaitedRings>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<CaptureSummary> {
+    // On a stderr that is no terminal, the bar draws nothing.
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    let mut progress = |progress: &CaptureProgress| {
+        bar.set_message(report::progress_line(progress));
+        bar.tick();
+        let mut rings = rings.borrow_mut();
+        bar.suspend(|| rings.say_what_is_awaited());
+        let has_ended = rings.program.as_mut().is_some_and(Program::is_long_gone);
+        if interrupt.came() || has_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let mut next_ring = || rings.borrow_mut().next();
+    let to_stream = |summary: Result<CaptureSummary, CaptureError>, place: &Path| {
+        bar.finish_and_clear();
+        summary.map_err(|error| match error.kind() {
+            CaptureErrorKind::Ring => anyhow::Error::new(error),
+            // The error does not name the output, so the message begins with the output's name.
+            _ => {
+                let message = format!("{}: {error}", place.display());
+                Failure::new(Exit::of(&error.into()), message).into()
+            }
+        })
+    };
+    match target {
+        None => to_stream(capture_rings_to(&mut next_ring, io::stdout(), options, &mut progress), "stdout".as_ref()),
+        Some(OutputKind::Stream(file)) => {
+            to_stream(capture_rings_to(&mut next_ring, file, options, &mut progress), output)
+        }
+        Some(OutputKind::File) => {
+            let summary = capture_rings(&mut next_ring, output, options, &mut progress);
+            bar.finish_and_clear();
+            summary.map_err(of_output)
+        }
+    }
+}
+
+fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
+    match error.kind() {
+        // A ring of this name may still be made, so the message advises to wait for it. This advice is left out for a
+        // name with sizes (`name:15:24`), because no ring ever has such a name.
+        ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
+            let why = error.path().map(advice::why_gone).unwrap_or_default();
+            Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait){why}")).into()
+        }
+        _ => error.into(),
+    }
+}
+
+fn of_output(error: CaptureError) -> anyhow::Error {
+    if error.kind() == CaptureErrorKind::Exists { output::failure(error) } else { error.into() }
+}

@@ -1,0 +1,251 @@
+//! The messages of a capture, while it runs and at its end.
+
+use super::program::Program;
+use crate::format::{bytes, duration, events, grouped, one_line};
+use crate::output::is_stdout;
+use crate::paint::{DIM, ERROR, WARNING};
+use crate::state::add_end;
+use eventring::reader::GapCause;
+use eventring_capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, RingStats};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn progress_line(progress: &CaptureProgress) -> String {
+    let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
+    format!(
+        "{}  {} from {}{lost}, {} written; Ctrl-C ends it",
+        duration(progress.elapsed),
+        events(progress.events),
+        rings(progress.rings),
+        bytes(progress.bytes)
+    )
+}
+
+fn rings(count: usize) -> String {
+    if count == 1 { "1 ring".into() } else { format!("{} rings", grouped(count as u64)) }
+}
+
+/// Returns the reason for the end of a capture as JSON names it.
+pub(super) fn reason(reason: EndReason) -> &'static str {
+    match reason {
+        EndReason::WritersEnded => "writers_ended",
+        EndReason::Duration => "duration",
+        EndReason::Size => "size",
+        EndReason::Interrupted => "interrupted",
+        EndReason::Truncated => "truncated",
+        EndReason::Unreadable => "unreadable",
+        _ => "other",
+    }
+}
+
+/// Returns the JSON object about a capture. `missing` holds the names of rings that were never made.
+pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
+    let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
+        let losses = GapCause::OF_RINGS.into_iter().filter(|cause| cause.is_loss());
+        losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
+    };
+    let rings: Vec<serde_json::Value> = summary
+        .rings
+        .iter()
+        .zip(&summary.first_seqnos)
+        .zip(&summary.stats.rings)
+        .map(|((name, first_seqno), ring)| {
+            let mut object = json!({
+                "name": name, "first_seqno": first_seqno, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
+                "unread": ring.unread, "expired_payloads": ring.expired_payloads,
+                "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
+                "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
+                "table_losses": table_losses(ring.table_losses),
+                "died": ring.end.map(|end| end.has_died),
+            });
+            add_end(&mut object, ring.end);
+            object
+        })
+        .collect();
+    let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    json!({
+        "files": names(&summary.files),
+        "reason": reason(summary.reason),
+        "elapsed_ns": summary.elapsed.as_nanos() as u64,
+        "events": summary.stats.events(),
+        "removed": summary.stats.removed(),
+        "removed_files": summary.removed_files,
+        "lost": summary.stats.lost(),
+        "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)),
+        "given_up": summary.stats.given_up(),
+        "hurried_events": summary.hurried_events,
+        "bytes": summary.bytes,
+        "rings": rings,
+        "missing": names(missing),
+        "died": has_died(summary),
+        "problems": summary.problems,
+    })
+}
+
+/// Returns true if a program died: it has not closed its rings.
+fn has_died(summary: &CaptureSummary) -> bool {
+    summary.stats.rings.iter().any(|ring| ring.end.is_some_and(|end| end.has_died))
+}
+
+/// Says how the writers of all rings have ended.
+fn writers_ended(summary: &CaptureSummary, program: Option<&mut Program>) -> String {
+    let died = "died: it was killed, or it ended without closing its rings";
+    match (program.map(Program::signal), has_died(summary)) {
+        (Some(Some(signal)), _) => format!("the program was killed by signal {signal}"),
+        (Some(None), true) => format!("the program has ended; a process of it {died}"),
+        (Some(None), false) => "the program has ended".to_owned(),
+        (None, true) if summary.rings.len() == 1 => format!("the program {died}"),
+        (None, true) => format!("the rings have ended; a program {died}"),
+        (None, false) if summary.rings.len() == 1 => "the ring has ended".to_owned(),
+        (None, false) => "the rings have ended".to_owned(),
+    }
+}
+
+/// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
+/// people.
+const TABLE_LOSSES: [(&str, &str); 4] = [
+    (
+        "call_sites",
+        "call sites found no room in the table: if their events are overwritten, they have a number and no name",
+    ),
+    ("threads", "threads found no room in the table: if their events are overwritten, they have a number and no name"),
+    ("shards", "shards could not be made: threads shared the others"),
+    ("spans", "spans were not recorded because too many were open"),
+];
+
+fn table_losses(losses: [u64; 4]) -> serde_json::Value {
+    let named = TABLE_LOSSES.iter().zip(losses).map(|((name, _), count)| ((*name).to_owned(), json!(count)));
+    serde_json::Value::Object(named.collect())
+}
+
+/// Sums a count over all rings.
+fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
+    stats.rings.iter().map(count).fold(0, u64::saturating_add)
+}
+
+/// Prints the result for people, on stderr.
+pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
+    let to = match summary.files.as_slice() {
+        [] if is_stdout(output) => "stdout".into(),
+        // A capture into a pipe or a device has no files in its summary, so the name of the output is shown.
+        [] => output.to_string_lossy().into_owned(),
+        [file] => file.to_string_lossy().into_owned(),
+        [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
+    };
+    let to = one_line(&to);
+    let mut program = program;
+    let writers_ended = writers_ended(summary, program.as_deref_mut());
+    anstream::eprintln!(
+        "{} from {} in {} written to {to}{DIM} ({}){DIM:#}",
+        events(summary.stats.events()),
+        rings(summary.rings.len()),
+        bytes(summary.bytes),
+        match summary.reason {
+            EndReason::WritersEnded => &writers_ended,
+            EndReason::Interrupted if program.is_some_and(Program::is_long_gone) =>
+                "the program has ended; another process still writes its rings",
+            EndReason::Duration if is_of_now => "what was recorded until now",
+            EndReason::Duration => "the time was over",
+            EndReason::Size => "the size was reached",
+            EndReason::Truncated => "the file of a ring was truncated",
+            EndReason::Unreadable => "the file of a ring could not be read",
+            _ => "interrupted",
+        }
+    );
+    if summary.removed_files > 0 {
+        let files = if summary.removed_files == 1 { "file" } else { "files" };
+        anstream::eprintln!(
+            "{DIM}{} more were in {} {files} that were removed{DIM:#}",
+            events(summary.stats.removed()),
+            grouped(summary.removed_files.into())
+        );
+    }
+    if summary.hurried_events > 0 {
+        anstream::eprintln!(
+            "{DIM}{} were compressed less than --level says, so that they could be copied before they were overwritten{DIM:#}",
+            events(summary.hurried_events)
+        );
+    }
+    let left_out = sum(&summary.stats, |ring| ring.unread);
+    if summary.reason == EndReason::Size && left_out > 0 {
+        anstream::eprintln!("{WARNING}{} more were in the rings and did not fit the size{WARNING:#}", events(left_out));
+    }
+    for (cause, what) in [
+        (GapCause::OverwrittenBefore, "had been overwritten before the capture began: larger rings hold more"),
+        (
+            GapCause::Overwritten,
+            "were overwritten before they could be copied: larger rings, or a lower --level, lose less",
+        ),
+        (GapCause::NeverCommitted, "were never committed by their program"),
+        (GapCause::NeverOpened, "were in shards that could not be opened"),
+    ] {
+        let count = summary.stats.missing_by(cause);
+        if count > 0 {
+            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
+        }
+    }
+    let rings = summary.rings.iter().zip(&summary.stats.rings);
+    report_payload_losses(
+        rings.map(|(name, ring)| {
+            (name.as_str(), [ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads])
+        }),
+    );
+    report_table_losses(&summary.stats);
+    let lost_pages: Vec<String> = lost_pages(summary).collect();
+    for problem in summary.problems.iter().filter(|problem| !lost_pages.contains(problem)) {
+        report_problem(false, problem);
+    }
+}
+
+/// Prints on stderr which rings have pages that could not be read. This is an error, and decides the exit code.
+pub(crate) fn report_lost_pages(summary: &CaptureSummary) {
+    lost_pages(summary).for_each(|problem| report_problem(true, &problem));
+}
+
+fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
+    summary.lost_pages.iter().map(|(name, lost)| format!("{name}: {}", lost.advice()))
+}
+
+/// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
+pub(crate) fn report_problem(is_error: bool, problem: &str) {
+    anstream::eprintln!("{}", problem_line(is_error, problem));
+}
+
+/// Returns the line that [`report_problem`] prints.
+pub(super) fn problem_line(is_error: bool, problem: &str) -> String {
+    let (style, kind) = if is_error { (ERROR, "error:") } else { (WARNING, "warning:") };
+    format!("{style}{kind}{style:#} {}", one_line(&crate::without_secrets(problem)))
+}
+
+/// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
+/// large.
+pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
+    for (kind, what) in [
+        "have lost their payload, which was overwritten before it could be copied",
+        "name a payload that their ring cannot have, which is left out",
+        "have a payload that is too large (more than 64 MiB, or half of a batch), which is left out",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let counts = rings.clone().map(|(name, counts)| (name, counts[kind])).filter(|(_, count)| *count > 0);
+        let by_ring: Vec<String> =
+            counts.clone().map(|(name, count)| format!("{} in {}", grouped(count), one_line(name))).collect();
+        let remedy = [": larger rings hold more", ": the ring is damaged", ""][kind];
+        if !by_ring.is_empty() {
+            let count = events(counts.map(|(_, count)| count).fold(0, u64::saturating_add));
+            anstream::eprintln!("{WARNING}{count} {what} ({}){remedy}{WARNING:#}", by_ring.join(", "));
+        }
+    }
+}
+
+/// Prints on stderr the losses of the perf recorders: the numbers of call sites, threads, shards and spans for which
+/// there was no room.
+pub(crate) fn report_table_losses(stats: &CaptureStats) {
+    for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
+        let count = sum(stats, |ring| ring.table_losses[kind]);
+        if count > 0 {
+            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
+        }
+    }
+}

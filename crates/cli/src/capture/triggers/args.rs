@@ -1,0 +1,96 @@
+//! The options of triggers.
+
+use super::action::parse_command;
+use super::names::NameTemplate;
+use super::policy::{Limits, MaxInTime, parse_files, parse_max};
+use crate::exit::{Exit, Failure};
+use crate::saved::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time};
+use eventring_capture::RollingOptions;
+use eventring_live::Condition;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The time for which events are kept beyond what a file needs, so that many files can be written one after the other.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// The options of a capture that writes files when something happens.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Triggers")]
+pub(in crate::capture) struct TriggerArgs {
+    /// Keep the last seconds only, and write a file when this holds: 'span=db.* dur>50ms', 'open>2s', 'level>=ERROR',
+    /// 'event=ORDER_REJECTED field.code=7', 'rate(span=request)<10/s', 'p99(span=request)>20ms', 'death', 'signal'; may
+    /// be repeated
+    #[arg(long = "on", value_name = "EXPR")]
+    #[arg(conflicts_with_all = ["now", "only_new", "max_size", "rotate_size", "rotate_every", "keep"])]
+    pub(in crate::capture) conditions: Vec<Condition>,
+    /// The time before the event that a file holds
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s", requires = "conditions")]
+    pub(super) before: Duration,
+    /// The time after the event that a file holds
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "2s", requires = "conditions")]
+    pub(super) after: Duration,
+    /// The time after a file in which the same condition writes no other
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s", requires = "conditions")]
+    debounce: Duration,
+    /// The largest number of files in any time of this length: 10/1h
+    #[arg(long, value_name = "FILES/TIME", value_parser = parse_max, requires = "conditions")]
+    max: Option<MaxInTime>,
+    /// The largest number of files
+    #[arg(long, value_name = "FILES", value_parser = parse_files, requires = "conditions")]
+    max_files: Option<u64>,
+    /// The largest size of all files together (500k, 100M, 2G); no file is begun beyond it
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes, requires = "conditions")]
+    max_bytes: Option<u64>,
+    /// Memory for the kept events, which are compressed; at least 1MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "256MiB", requires = "conditions")]
+    memory: u64,
+    /// Keep the events in this directory, not in memory; --memory is then their size on disk
+    #[arg(long, value_name = "DIR", requires = "conditions")]
+    spool: Option<PathBuf>,
+    /// A shell command to run after each file; {file} and {manifest} stand for the paths
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command, requires = "conditions")]
+    pub(super) exec: Option<String>,
+    /// The longest time for which a command of --exec runs; then it is killed, with all that it has started
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time, default_value = "60s", requires = "exec")]
+    pub(super) exec_timeout: Duration,
+}
+
+/// The least memory for the kept events. Less would hold hardly anything: the events lie in several parts, and each
+/// part has the descriptions of the rings and of their call sites.
+const MEMORY_MIN: u64 = 1 << 20;
+
+fn parse_memory(text: &str) -> Result<u64, &'static str> {
+    parse_bytes(text).and_then(|bytes| match bytes {
+        MEMORY_MIN.. => Ok(bytes),
+        _ => Err("expected at least 1MiB: less would hold hardly any events"),
+    })
+}
+
+impl TriggerArgs {
+    pub(super) fn limits(&self) -> Limits {
+        Limits { debounce: self.debounce, max: self.max, files_max: self.max_files, bytes_max: self.max_bytes }
+    }
+
+    pub(super) fn rolling(&self, level: i32) -> RollingOptions {
+        let keep = self.before.saturating_add(self.after).saturating_add(SLACK);
+        let options = RollingOptions::new().keep(keep).memory(self.memory).compression_level(level);
+        match &self.spool {
+            Some(directory) => options.spool(directory),
+            None => options,
+        }
+    }
+
+    /// Returns the names of the files: those of `output`, or else names that begin with that of the ring.
+    pub(super) fn names(&self, output: Option<&Path>, ring: &Path) -> Result<NameTemplate, Failure> {
+        let text = match output {
+            Some(output) => output.to_str().map(str::to_owned),
+            // A name of a ring may have braces.
+            None => ring.file_name().and_then(|name| name.to_str()).map(|name| {
+                let plain: String = name.chars().map(|c| if "{}/".contains(c) { '_' } else { c }).collect();
+                format!("{plain}-{{n}}-{{span}}.evc")
+            }),
+        };
+        let parsed = text.ok_or_else(|| "the name is no UTF-8".to_owned()).and_then(|text| NameTemplate::parse(&text));
+        parsed.map_err(|problem| Failure::new(Exit::Usage, format!("--output with --on: {problem}")))
+    }
+}

@@ -1,0 +1,176 @@
+//! The messages of a watch, while it goes on and at its end.
+
+use super::action::ActionEnd;
+use super::end::WatchEnd;
+use super::manifest::WrittenFile;
+use super::watch::Watch;
+use super::writer::WriterMessage;
+use crate::capture::report::{problem_line, reason, report_problem};
+use crate::format::{bytes, duration, events, grouped, one_line};
+use crate::history::History;
+use crate::paint::{DIM, WARNING};
+use crate::state::end_between;
+use eventring_capture::{CaptureSummary, EndReason};
+use serde_json::json;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+impl Watch<'_> {
+    /// Notes what the writer says.
+    pub(super) fn hear(&mut self, told: WriterMessage) {
+        match told {
+            WriterMessage::Written(file) => {
+                self.judge.policy.count_bytes(file.cut.bytes);
+                let what = one_line(&file.shot.what);
+                let what = match file.shot.end {
+                    // Nobody knows the time of a death better.
+                    Some(end) => format!("{what} {}", end_between(end, |nanos| self.times.time(nanos))),
+                    None => format!("{DIM}{}{DIM:#} {what}", self.times.time(file.shot.epoch_nanos)),
+                };
+                let mut line = format!(
+                    "{what} → {} ({}, {})",
+                    file.path.display(),
+                    events(file.cut.events),
+                    bytes(file.cut.bytes)
+                );
+                if let Some(shortfall) = file.shortfall() {
+                    line += &format!("\n{WARNING}  {shortfall}{WARNING:#}");
+                }
+                self.screen.say(line);
+                self.files.push(*file);
+            }
+            WriterMessage::Failed(shot, error) => {
+                let message = format!("no file for `{}`: {error}", shot.what);
+                self.screen.say(problem_line(true, &message));
+                self.problems.push(message);
+                self.failure.get_or_insert(error);
+            }
+            WriterMessage::Suppressed => self.judge.policy.suppress(),
+            WriterMessage::LeftOut => self.not_written += 1,
+            WriterMessage::ActionEnded(end) => self.note_action(end),
+        }
+    }
+
+    /// Notes how a command has ended.
+    fn note_action(&mut self, end: ActionEnd) {
+        let (count, message) = match end {
+            ActionEnd::Done => (&mut self.actions.done, None),
+            ActionEnd::Failed(message) => (&mut self.actions.failed, Some(message)),
+            ActionEnd::TimedOut(message) => (&mut self.actions.timed_out, Some(message)),
+            ActionEnd::LeftOut(message) => (&mut self.actions.left_out, Some(message)),
+        };
+        *count += 1;
+        if let Some(message) = message {
+            self.screen.say(problem_line(false, &message));
+            self.problems.push(message);
+        }
+    }
+
+    pub(super) fn show(&self) {
+        let counts = self.judge.policy.counts();
+        let state = self.live.state();
+        let lost = if state.lost() > 0 { format!(", {} lost", grouped(state.lost())) } else { String::new() };
+        self.screen.progress(format!(
+            "{}  {} seen{lost}; {} fired, {} debounced, {} suppressed; Ctrl-C ends it",
+            duration(self.started.elapsed()),
+            events(state.events()),
+            counts.fired,
+            counts.debounced,
+            counts.suppressed
+        ));
+    }
+
+    /// Says if the rings hold less than the time before an event that files shall hold.
+    pub(super) fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
+        let before = self.args.triggers.before.as_secs_f64();
+        for ring in self.live.rings().rings().iter().filter_map(|ring| ring.reader()) {
+            let past = History::of(ring, true);
+            let is_full = past.fill >= 0.99;
+            if is_full && past.seconds < before && past.seconds > 0.0 {
+                let name = ring.path().or(names.first().map(PathBuf::as_path));
+                self.screen.say(format!(
+                    "{WARNING}{} holds {} at its present rate: files of the next {} begin later than --before says; with {} \
+                     times the memory, its program would hold it{WARNING:#}",
+                    name.map(Path::display).map(|name| name.to_string()).unwrap_or_default(),
+                    duration(Duration::from_secs_f64(past.seconds)),
+                    duration(Duration::from_secs_f64(before - past.seconds)),
+                    (before / past.seconds).ceil()
+                ));
+            }
+        }
+    }
+
+    /// Returns how many events were not seen.
+    fn unseen(&self) -> u64 {
+        self.live.state().lost().saturating_add(self.unread)
+    }
+
+    /// Prints the result as JSON. `summary` is `None` if the capture has failed.
+    pub(super) fn print_json(&self, end: WatchEnd, summary: Option<&CaptureSummary>) -> anyhow::Result<()> {
+        let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
+        let counts = self.judge.policy.counts();
+        let left_out = self.why_left_out();
+        let state = self.live.state();
+        let object = json!({
+            "fired": counts.fired,
+            "debounced": counts.debounced,
+            "suppressed": counts.suppressed,
+            "not_written": self.not_written,
+            "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
+            "reason": reason(end.reason),
+            "elapsed_ns": end.elapsed.as_nanos() as u64,
+            "events": state.events(),
+            "unseen": self.unseen(),
+            "lost": summary.map(|summary| summary.stats.lost()),
+            "not_tracked": state.not_tracked(),
+            "commands": self.args.triggers.exec.as_ref().map(|_| json!({
+                "done": self.actions.done, "failed": self.actions.failed, "timed_out": self.actions.timed_out,
+                "left_out": self.actions.left_out,
+            })),
+            "problems": of_capture.iter().chain(&self.problems).chain(&left_out).collect::<Vec<_>>(),
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+        Ok(())
+    }
+
+    /// Reports the result on stderr. `summary` is `None` if the capture has failed.
+    pub(super) fn report(&self, end: WatchEnd, summary: Option<&CaptureSummary>) {
+        if !self.args.json {
+            let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
+            let counts = self.judge.policy.counts();
+            let state = self.live.state();
+            let ends = || (0..state.programs().len()).filter_map(|program| state.end_of(program));
+            let has_seen_death = ends().any(|end| end.has_died);
+            anstream::eprintln!(
+                "{} fired, {} debounced, {} suppressed; {} seen in {}{DIM} ({}){DIM:#}",
+                counts.fired,
+                counts.debounced,
+                counts.suppressed,
+                events(state.events()),
+                duration(end.elapsed),
+                match end.reason {
+                    EndReason::WritersEnded if has_seen_death => "the rings have ended; a program died",
+                    EndReason::WritersEnded => "the rings have ended",
+                    EndReason::Duration => "the time was over",
+                    _ => "interrupted",
+                }
+            );
+            for problem in of_capture {
+                report_problem(false, problem);
+            }
+        }
+        if let Some(left_out) = self.why_left_out() {
+            report_problem(false, &left_out);
+        }
+        let unseen = self.unseen();
+        if unseen > 0 && !self.args.json {
+            let why = match self.unread {
+                0 => "were overwritten before the watch read them",
+                _ => "were overwritten before the watch read them, or not read any more at its end",
+            };
+            let unseen = events(unseen);
+            anstream::eprintln!("{WARNING}{unseen} {why}: what they would have fulfilled is not known{WARNING:#}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The thread that writes the files, one after the other, while the watch goes on.
+
+use super::action::{self, ActionEnd, ActionState};
+use super::end::WatchEnd;
+use super::manifest::{Shot, WrittenFile};
+use super::names::{NameParts, NameTemplate};
+use crate::exit::Failure;
+use crate::format::TimeFormat;
+use eventring::__internals::clock::Clock;
+use eventring_capture::{CaptureErrorKind, RollingCapture};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// The pause between two looks at whether a file is due.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A writer of files.
+pub(super) struct FileWriter<'w> {
+    pub(super) rolling: &'w RollingCapture,
+    pub(super) names: &'w NameTemplate,
+    pub(super) overwrite: bool,
+    pub(super) before: Duration,
+    pub(super) after: Duration,
+    /// The commands that run after files; `None` without `--exec`.
+    pub(super) actions: Option<FileActions<'w>>,
+    /// The size of all files from which on no other is begun.
+    pub(super) bytes_max: Option<u64>,
+    /// The end of the watch, if it has ended.
+    pub(super) is_over: &'w OnceLock<WatchEnd>,
+    /// A value if the files that are not begun are to be left out.
+    pub(super) is_hurried: &'w OnceLock<()>,
+    /// The shots that wait, oldest first.
+    pub(super) waiting: &'w WaitingShots,
+    pub(super) times: TimeFormat,
+}
+
+/// The way to the commands that run after files.
+pub(super) struct FileActions<'w> {
+    pub(super) command: &'w str,
+    pub(super) state: &'w ActionState,
+    pub(super) files: Sender<(PathBuf, PathBuf)>,
+}
+
+/// The times of the shots that wait for their files, oldest first.
+#[derive(Default)]
+pub(super) struct WaitingShots(Mutex<VecDeque<u64>>);
+
+impl WaitingShots {
+    /// Adds a shot. Returns false if too many wait already.
+    pub(super) fn add(&self, epoch_nanos: u64, most: usize) -> bool {
+        let mut waiting = self.lock();
+        let has_room = waiting.len() < most;
+        if has_room {
+            waiting.push_back(epoch_nanos);
+        }
+        has_room
+    }
+
+    /// Returns the number of shots that wait, with the one whose file is being written.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Notes that the oldest shot has its file, or will have none.
+    fn done(&self) {
+        self.lock().pop_front();
+    }
+
+    /// Returns the beginning of the time that the oldest shot's file shall hold.
+    fn oldest_nanos(&self, before: Duration) -> Option<u64> {
+        let before_nanos = u64::try_from(before.as_nanos()).unwrap_or(u64::MAX);
+        self.lock().front().map(|first| first.saturating_sub(before_nanos))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        // A poisoned lock may be used: no code panics while it holds this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A message of the writer to the watch.
+pub(super) enum WriterMessage {
+    Written(Box<WrittenFile>),
+    Failed(Box<Shot>, anyhow::Error),
+    /// An occurrence gets no file, because the files before it have reached the largest size of all.
+    Suppressed,
+    /// An occurrence gets no file, because the end of the watch does not wait for it.
+    LeftOut,
+    /// A command has ended, or was left out.
+    ActionEnded(ActionEnd),
+}
+
+impl FileWriter<'_> {
+    /// Writes a file for each shot, until no more come.
+    pub(super) fn run(self, shots: &Receiver<Shot>, tell: &Sender<WriterMessage>) {
+        let (mut number, mut bytes) = (0, 0_u64);
+        for shot in shots {
+            if self.is_hurried.get().is_some() {
+                self.waiting.done();
+                let _ = tell.send(WriterMessage::LeftOut);
+                continue;
+            }
+            if self.bytes_max.is_some_and(|max| bytes >= max) {
+                self.waiting.done();
+                let _ = tell.send(WriterMessage::Suppressed);
+                continue;
+            }
+            self.rolling.hold(self.waiting.oldest_nanos(self.before));
+            let told = match self.write(&shot, &mut number) {
+                Ok(written) => {
+                    bytes = bytes.saturating_add(written.cut.bytes);
+                    self.act(&written, tell);
+                    WriterMessage::Written(Box::new(written))
+                }
+                Err(error) => WriterMessage::Failed(Box::new(shot), error),
+            };
+            self.waiting.done();
+            self.rolling.hold(self.waiting.oldest_nanos(self.before));
+            // The watch waits for the writer, so it listens.
+            let _ = tell.send(told);
+        }
+    }
+
+    fn write(&self, shot: &Shot, number: &mut u64) -> anyhow::Result<WrittenFile> {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let asked_nanos =
+            (shot.epoch_nanos.saturating_sub(nanos(self.before)), shot.epoch_nanos.saturating_add(nanos(self.after)));
+        let now_nanos = || Clock::global().now_epoch_nanos();
+        while now_nanos() < asked_nanos.1 && self.is_over.get().is_none() {
+            std::thread::sleep(PAUSE);
+        }
+        let to = match self.is_over.get().and_then(|end| end.until_nanos()) {
+            // The user has ended the watch, and with it the time after the event.
+            Some(until_nanos) => asked_nanos.1.min(until_nanos),
+            // If the programs have ended, nothing is missing.
+            None if self.rolling.state().has_ended => asked_nanos.1,
+            None => asked_nanos.1.min(now_nanos()),
+        };
+        let time = self.times.file_name(shot.epoch_nanos);
+        loop {
+            *number += 1;
+            let path: PathBuf = self.names.path(&NameParts { number: *number, what: &shot.name, time: &time });
+            let manifest_path = WrittenFile::manifest_path(&path);
+            if !self.overwrite && (path.symlink_metadata().is_ok() || manifest_path.symlink_metadata().is_ok()) {
+                continue;
+            }
+            if let Some(directory) = path.parent().filter(|_| self.names.has_directories()) {
+                std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
+            }
+            let cut = match self.rolling.cut(asked_nanos.0..=to, &path, self.overwrite) {
+                // Somebody has just made a file of this name.
+                Err(error) if error.kind() == CaptureErrorKind::Exists => continue,
+                cut => cut?,
+            };
+            let written = WrittenFile { path, shot: shot.clone(), asked_nanos, cut };
+            write_manifest(&written).map_err(|error| Failure::writing(&manifest_path, &error))?;
+            return Ok(written);
+        }
+    }
+
+    /// Has the command run for a file, and does not wait for it.
+    fn act(&self, written: &WrittenFile, tell: &Sender<WriterMessage>) {
+        let Some(FileActions { command, state, files }) = &self.actions else { return };
+        if state.add() {
+            // The commands are awaited until no more files come.
+            let _ = files.send((written.path.clone(), WrittenFile::manifest_path(&written.path)));
+        } else {
+            let left_out = ActionEnd::LeftOut(action::left_out(&written.path, command));
+            let _ = tell.send(WriterMessage::ActionEnded(left_out));
+        }
+    }
+}
+
+fn write_manifest(written: &WrittenFile) -> io::Result<()> {
+    let text = format!("{:#}\n", written.manifest());
+    // The manifest has names and values of the recording, so nobody may read it who may not read the file.
+    let path = WrittenFile::manifest_path(&written.path);
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?;
+    file.write_all(text.as_bytes())
+}

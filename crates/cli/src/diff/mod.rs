@@ -1,0 +1,81 @@
+//! `eventring diff`.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `text` | the comparison for people |
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+use super::exit::{Exit, Failure};
+use super::format;
+use super::measured::Measured;
+use eventring_report::compare::{ChangeLimit, Comparison};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Compare the spans of two captures: their instructions, their times and their numbers
+#[derive(clap::Args)]
+pub(super) struct DiffArgs {
+    /// The captures A and B; with --with, all captures of side A
+    #[arg(value_name = "CAPTURE", required = true)]
+    captures: Vec<PathBuf>,
+    /// The captures of side B, if a side has several, or the files of a rotated one: each number of a side is the
+    /// median of its captures
+    #[arg(long, value_name = "CAPTURE", num_args = 1..)]
+    with: Vec<PathBuf>,
+    /// Exit with code 18 if a span has changed so: `instructions(request)>+0.5%`. May be repeated
+    #[arg(long = "fail-if", value_name = "LIMIT")]
+    fail_if: Vec<ChangeLimit>,
+    /// Limits of times forbid only changes that are significant
+    #[arg(long)]
+    significant: bool,
+    /// The rate of false alarms: the probability that a span is called significant though no span has changed
+    #[arg(long, value_name = "RATE", default_value = "0.01", value_parser = parse_rate)]
+    alpha: f64,
+    /// Show also the table of times if instructions were counted: under QEMU, times say little
+    #[arg(long)]
+    times: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost, or their payloads
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Parses a rate of false alarms.
+pub(super) fn parse_rate(text: &str) -> Result<f64, &'static str> {
+    let rate = text.parse().ok().filter(|rate| *rate > 0.0 && *rate < 1.0);
+    rate.ok_or("expected a number between 0 and 1, like 0.01")
+}
+
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
+    let (a, b) = match (&*args.captures, &*args.with) {
+        ([a, b], []) => (std::slice::from_ref(a), std::slice::from_ref(b)),
+        (a, [_, ..]) => (a, &*args.with),
+        (captures, []) => {
+            let message = format!(
+                "{} given, expected two, A and B; if a side has several, or the files of a rotated capture, name those of B after --with",
+                format::counted(captures.len() as u64, "capture is", "captures are")
+            );
+            return Err(Failure::new(Exit::Usage, message).into());
+        }
+    };
+    let [a, b] = [Measured::read(a, args.json)?, Measured::read(b, args.json)?];
+    let comparison = Comparison::new(&a.summaries, &b.summaries, args.alpha);
+    let failed = comparison.exceeded(&args.fail_if, args.significant);
+    let failed = failed.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let mut out = anstream::stdout();
+    if args.json {
+        writeln!(out, "{}", comparison.to_json(&failed))?;
+    } else {
+        text::write(&mut out, &comparison, &failed, args.times, format::columns(&std::io::stdout()))?;
+    }
+    out.flush()?;
+    match a.exit_code(args.strict, false) {
+        Exit::Done => Ok(b.exit_code(args.strict, !failed.is_empty())),
+        exit => Ok(exit),
+    }
+}

@@ -1,0 +1,132 @@
+//! The comparison for people.
+
+use crate::format::{grouped, one_line};
+use crate::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
+use crate::summary::time;
+use crate::table::NumberTable;
+use anstyle::Style;
+use eventring_export::numbers::{percent_change, signed};
+use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};
+use std::io::{self, Write};
+
+pub(super) fn write(
+    out: &mut impl Write,
+    comparison: &Comparison,
+    failed: &[ExceededLimit],
+    with_times: bool,
+    columns: Option<usize>,
+) -> io::Result<()> {
+    if comparison.spans.is_empty() {
+        writeln!(out, "{DIM}no spans{DIM:#}")?;
+    }
+    if comparison.has_instructions {
+        let mut table = NumberTable::new(["span", "count", "instructions A", "B", "change", "", "each"]);
+        for span in &comparison.spans {
+            table.row(instructions(span), style(span, Measure::Instructions));
+        }
+        table.write(out, columns)?;
+        match with_times {
+            true => writeln!(out)?,
+            false => {
+                writeln!(out, "{DIM}times under QEMU are noise, so they were left out; --times shows them{DIM:#}")?
+            }
+        }
+    }
+    if !comparison.spans.is_empty() && (with_times || !comparison.has_instructions) {
+        let mut table = NumberTable::new(["span", "count", "busy A", "change", "", "p50", "p99", "sure"]);
+        for span in &comparison.spans {
+            table.row(times(span, comparison.alpha), style(span, Measure::Busy));
+        }
+        table.write(out, columns)?;
+        let alpha = comparison.alpha * 100.0;
+        writeln!(
+            out,
+            "{DIM}sure: durations differ; in {alpha} % of comparisons without a change, a span says yes{DIM:#}"
+        )?;
+        if let Some(note) = comparison.loss_note() {
+            writeln!(out, "{WARNING}{note}{WARNING:#}")?;
+        }
+    }
+    if let Some(note) = comparison.not_whole_note() {
+        writeln!(out, "{DIM}{note}{DIM:#}")?;
+    }
+    for exceeded in failed {
+        writeln!(out, "{ERROR}failed:{ERROR:#} {}", one_line(&failure(exceeded)))?;
+    }
+    Ok(())
+}
+
+fn instructions(span: &ComparedSpan) -> [String; 7] {
+    let each = span.change_per_call(Measure::Instructions);
+    let each = each.map_or_else(String::new, |each| match each {
+        0.0 => "0".into(),
+        each if each.fract() == 0.0 || each.abs() >= 100.0 => signed(each as i128, grouped),
+        each => format!("{each:+.2}"),
+    });
+    let [a, b, change, relative] = cells(span, Measure::Instructions, grouped);
+    [one_line(&span.full_name()), count(span), a, b, change, relative, each]
+}
+
+fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
+    let [a, _, change, relative] = cells(span, Measure::Busy, time);
+    let of =
+        |measure| if span.a.is_some() && span.b.is_some() { relative_change(span, measure) } else { String::new() };
+    let sure = match span.is_significant(alpha) {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "",
+    };
+    [one_line(&span.full_name()), count(span), a, change, relative, of(Measure::P50), of(Measure::P99), sure.into()]
+}
+
+/// Returns the values of both sides, their difference, and the difference in percent.
+fn cells(span: &ComparedSpan, measure: Measure, show: fn(u64) -> String) -> [String; 4] {
+    let side = |figures: &Option<_>, value: fn((u64, u64)) -> u64| match (figures, span.values(measure)) {
+        (Some(_), Some(values)) => show(value(values)),
+        _ => "–".to_owned(),
+    };
+    let change = span.change(measure).map_or_else(String::new, |change| signed(change, show));
+    let relative = span.one_sided().map_or_else(|| relative_change(span, measure), str::to_owned);
+    [side(&span.a, |(a, _)| a), side(&span.b, |(_, b)| b), change, relative]
+}
+
+/// Returns the number of spans: one number, or two if the sides differ.
+fn count(span: &ComparedSpan) -> String {
+    match span.values(Measure::Count) {
+        Some((a, b)) if a != b => format!("{}→{}", grouped(a), grouped(b)),
+        Some((a, _)) => grouped(a),
+        None => String::new(),
+    }
+}
+
+fn relative_change(span: &ComparedSpan, measure: Measure) -> String {
+    span.relative_change(measure).map_or_else(String::new, percent_change)
+}
+
+fn style(span: &ComparedSpan, measure: Measure) -> Style {
+    match (span.a.is_some() && span.b.is_some(), span.change(measure)) {
+        (false, _) => WARNING,
+        (true, Some(0) | None) => DIM,
+        (true, Some(change)) if measure.is_time() || change > 0 => PLAIN,
+        (true, _) => GOOD,
+    }
+}
+
+fn failure(exceeded: &ExceededLimit) -> String {
+    let measure = exceeded.limit.measure();
+    let show = if measure.is_time() { time } else { grouped };
+    let change = i128::from(exceeded.b) - i128::from(exceeded.a);
+    let relative = match relative_change(&exceeded.span, measure) {
+        relative if relative.is_empty() => relative,
+        relative => format!(", {relative}"),
+    };
+    format!(
+        "{}: {} of {} went from {} to {}: {}{relative}",
+        exceeded.limit,
+        measure.name(),
+        exceeded.span.full_name(),
+        show(exceeded.a),
+        show(exceeded.b),
+        signed(change, show)
+    )
+}

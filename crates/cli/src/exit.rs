@@ -1,0 +1,252 @@
+//! Exit codes.
+
+use eventring::__internals::shm::{ShmError, ShmErrorKind};
+use eventring::global::InitError;
+use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
+use eventring::recorder::{RecorderError, RecorderErrorKind};
+use eventring_capture::{CaptureError, CaptureErrorKind};
+use std::fmt;
+use std::io;
+
+/// An exit code of the program. Scripts rely on the numbers, so a number never changes its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    NotARing = 4,
+    WrongVersion = 5,
+    Truncated = 6,
+    Damaged = 7,
+    WrongContentType = 8,
+    WrongSchema = 9,
+    AlreadyOwned = 10,
+    PermissionDenied = 11,
+    NoSpace = 12,
+    BadConfig = 13,
+    Exists = 14,
+    Unsupported = 15,
+    Lost = 16,
+    Unreadable = 17,
+    Exceeded = 18,
+}
+
+/// The meaning of each exit code. `docs/CLI.md` and `--help` show this table.
+const MEANINGS: [(Exit, &str); 19] = [
+    (Exit::Done, "done; also if ended by Ctrl-C, or because the reader of its output has ended"),
+    (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
+    (Exit::Usage, "the command line is wrong"),
+    (Exit::NotFound, "there is no such file or ring"),
+    (Exit::NotARing, "the file is not an event ring, or not a capture"),
+    (Exit::WrongVersion, "the ring has another version"),
+    (Exit::Truncated, "the file is shorter than its header says, or its end is missing"),
+    (Exit::Damaged, "the file is damaged"),
+    (Exit::WrongContentType, "the ring holds events of another content type"),
+    (Exit::WrongSchema, "the ring's events have another schema"),
+    (Exit::AlreadyOwned, "another process writes this ring"),
+    (Exit::PermissionDenied, "permission denied"),
+    (Exit::NoSpace, "the disk, the memory or the pool of huge pages is full"),
+    (Exit::BadConfig, "the ring's name or configuration string is malformed"),
+    (Exit::Exists, "the file exists and is not overwritten"),
+    (Exit::Unsupported, "this system cannot do it"),
+    (
+        Exit::Lost,
+        "events were lost, or their payloads: with --strict; in `icount` and in budgets of instructions also without",
+    ),
+    (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
+    (Exit::Exceeded, "a span has changed more than --fail-if allows, or is not within its budget"),
+];
+
+/// Returns the table for `--help`.
+pub(super) fn help() -> String {
+    let rows = MEANINGS.map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit as u8));
+    format!("Exit codes:\n{}", rows.concat())
+}
+
+/// An error of the program itself, with its code.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    /// Appends a remedy to the message.
+    pub(super) fn and(mut self, remedy: &str) -> Self {
+        self.message.push_str("; ");
+        self.message.push_str(remedy);
+        self
+    }
+
+    /// Returns the exit code.
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Returns the failure of writing to a file, with a remedy.
+    pub(super) fn writing(output: &std::path::Path, error: &io::Error) -> Self {
+        let exit = of_io(error);
+        let remedy = match exit {
+            Exit::NotFound => "; make its directory first, or choose another path",
+            Exit::PermissionDenied => "; let this user write to its directory, or choose another path",
+            Exit::NoSpace => "; free some, or choose a place with more",
+            _ => "",
+        };
+        Self::new(exit, format!("cannot write {}: {error}{remedy}", output.display()))
+    }
+
+    /// Returns the failure of a system call, with the exit code for its error. `what` is the beginning of the message,
+    /// as in "cannot write to stdout".
+    pub(super) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::new(of_io(error), format!("{what}: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Exit {
+    /// Returns the exit code with that number.
+    pub(super) fn from_code(code: i32) -> Option<Self> {
+        MEANINGS.iter().map(|(exit, _)| *exit).find(|exit| i32::from(*exit as u8) == code)
+    }
+
+    /// Returns the exit code for a ring with pages that could not be read.
+    pub(super) fn of_lost_pages(lost: LostPages) -> Self {
+        match lost {
+            LostPages::NoMemory => Self::NoSpace,
+            LostPages::Unreadable => Self::Unreadable,
+            _ => Self::Truncated,
+        }
+    }
+
+    /// Returns the exit code for an error. An error is a chain of causes: the first of them that has an exit code
+    /// decides.
+    pub(super) fn of(error: &anyhow::Error) -> Self {
+        let mut exits = error.chain().filter_map(|cause| {
+            if let Some(failure) = cause.downcast_ref::<Failure>() {
+                Some(failure.exit)
+            } else if let Some(error) = cause.downcast_ref::<ReaderError>() {
+                of_reader(error.kind())
+            } else if let Some(error) = cause.downcast_ref::<CaptureError>() {
+                of_capture(error.kind())
+            } else if let Some(error) = cause.downcast_ref::<RecorderError>() {
+                Some(of_recorder(error.kind()))
+            } else if let Some(error) = cause.downcast_ref::<InitError>() {
+                error.recorder_error().map(|error| of_recorder(error.kind()))
+            } else if let Some(error) = cause.downcast_ref::<ShmError>() {
+                Some(of_shm(error.kind()))
+            } else {
+                #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+                if let Some(error) = cause.downcast_ref::<eventring::control::ControlError>() {
+                    return of_control(error.kind());
+                }
+                cause.downcast_ref::<io::Error>().map(of_io)
+            }
+        });
+        exits.next().unwrap_or(Self::Failed)
+    }
+}
+
+/// Returns the exit code for an error of a server, or `None` if the cause of the error decides about the exit code.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+fn of_control(kind: eventring::control::ControlErrorKind) -> Option<Exit> {
+    use eventring::control::ControlErrorKind as Kind;
+    Some(match kind {
+        Kind::NoServer | Kind::NotFound | Kind::Gone => Exit::NotFound,
+        Kind::PermissionDenied => Exit::PermissionDenied,
+        Kind::BadDirective => Exit::Usage,
+        Kind::Exists => Exit::Exists,
+        Kind::Io => return None,
+        _ => Exit::Failed,
+    })
+}
+
+fn of_io(error: &io::Error) -> Exit {
+    match error.kind() {
+        // The program that reads our output has ended, as `head` does when it has read enough. This is no failure.
+        io::ErrorKind::BrokenPipe => Exit::Done,
+        io::ErrorKind::NotFound => Exit::NotFound,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::PermissionDenied,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Exit::NoSpace,
+        io::ErrorKind::AlreadyExists => Exit::Exists,
+        _ => Exit::Failed,
+    }
+}
+
+/// Returns the exit code for an error of a reader, or `None` if the cause of the error decides about the exit code.
+fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
+    Some(match kind {
+        ReaderErrorKind::NotFound => Exit::NotFound,
+        ReaderErrorKind::BadName => Exit::BadConfig,
+        ReaderErrorKind::PermissionDenied => Exit::PermissionDenied,
+        ReaderErrorKind::NotARing => Exit::NotARing,
+        ReaderErrorKind::WrongVersion => Exit::WrongVersion,
+        ReaderErrorKind::BadHeader | ReaderErrorKind::BadSnapshot => Exit::Damaged,
+        ReaderErrorKind::Truncated => Exit::Truncated,
+        ReaderErrorKind::WrongContentType { .. } => Exit::WrongContentType,
+        ReaderErrorKind::WrongSchema { .. } => Exit::WrongSchema,
+        ReaderErrorKind::NoSpace => Exit::NoSpace,
+        ReaderErrorKind::Unsupported => Exit::Unsupported,
+        ReaderErrorKind::Unreadable => Exit::Unreadable,
+        ReaderErrorKind::Io => return None,
+        _ => Exit::Failed,
+    })
+}
+
+/// Returns the exit code for an error of a capture, or `None` if the cause of the error decides about the exit code.
+fn of_capture(kind: CaptureErrorKind) -> Option<Exit> {
+    Some(match kind {
+        CaptureErrorKind::NotFound => Exit::NotFound,
+        CaptureErrorKind::PermissionDenied => Exit::PermissionDenied,
+        CaptureErrorKind::NotACapture => Exit::NotARing,
+        CaptureErrorKind::WrongVersion => Exit::WrongVersion,
+        CaptureErrorKind::Damaged => Exit::Damaged,
+        CaptureErrorKind::NoSpace => Exit::NoSpace,
+        CaptureErrorKind::Exists | CaptureErrorKind::NotReplaceable => Exit::Exists,
+        CaptureErrorKind::BadOptions => Exit::Usage,
+        CaptureErrorKind::NoSpans => Exit::WrongContentType,
+        CaptureErrorKind::WrongSchema => Exit::WrongSchema,
+        CaptureErrorKind::Ring | CaptureErrorKind::Io => return None,
+        _ => Exit::Failed,
+    })
+}
+
+fn of_recorder(kind: RecorderErrorKind) -> Exit {
+    match kind {
+        RecorderErrorKind::BadConfig => Exit::BadConfig,
+        RecorderErrorKind::AlreadyOwned { .. } => Exit::AlreadyOwned,
+        RecorderErrorKind::Occupied => Exit::Exists,
+        RecorderErrorKind::NoSpace => Exit::NoSpace,
+        RecorderErrorKind::PermissionDenied => Exit::PermissionDenied,
+        RecorderErrorKind::NotFound => Exit::NotFound,
+        _ => Exit::Failed,
+    }
+}
+
+fn of_shm(kind: ShmErrorKind) -> Exit {
+    match kind {
+        ShmErrorKind::NotFound => Exit::NotFound,
+        ShmErrorKind::PermissionDenied => Exit::PermissionDenied,
+        ShmErrorKind::NotARegularFile => Exit::NotARing,
+        ShmErrorKind::Occupied => Exit::Exists,
+        ShmErrorKind::AlreadyOwned { .. } => Exit::AlreadyOwned,
+        ShmErrorKind::NoSpace | ShmErrorKind::NoHugePages => Exit::NoSpace,
+        ShmErrorKind::BadConfig => Exit::BadConfig,
+        ShmErrorKind::BadSections => Exit::Damaged,
+        ShmErrorKind::Truncated => Exit::Truncated,
+        ShmErrorKind::Unsupported => Exit::Unsupported,
+        _ => Exit::Failed,
+    }
+}

@@ -1,0 +1,189 @@
+//! `eventring export`.
+
+use super::exit::{Exit, Failure};
+use super::format::{grouped, one_line};
+use super::output;
+use super::output_directory;
+use super::paint::WARNING;
+use super::saved::{Saved, SavedArgs, output_stem, stdout_twice};
+use crate::formats::{Format, export, export_files};
+use eventring::__internals::snapshot::CountedWriter;
+use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
+use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Turn a capture, or the events that a ring holds now, into a trace for a viewer
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    saved: SavedArgs,
+    /// Format of the output
+    #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
+    format: Format,
+    /// Tracks of the trace: threads with their slices, spans from creation to close, or both
+    #[arg(long, value_name = "VIEW", default_value = "thread")]
+    view: View,
+    /// Names of spans in traces and stacks: the name, or the target and the name
+    #[arg(long = "names", value_name = "NAMES", default_value = "name")]
+    span_names: Names,
+    /// Numbers of folded stacks: times in nanoseconds, or instructions, if they were counted
+    #[arg(long, value_name = "WEIGHT", default_value = "time")]
+    weight: Weight,
+    /// Where to write; `-` for stdout; a directory for ctf and parquet [default: the input's name with the extension
+    /// of the format; folded and jsonl: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists, or the directory of an earlier export
+    #[arg(short, long)]
+    force: bool,
+    /// Print one JSON object about the export
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost, or their payloads
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Args {
+    fn output(&self) -> PathBuf {
+        if let Some(output) = &self.output {
+            return output.clone();
+        }
+        // These formats are usually piped into another program.
+        if matches!(self.format, Format::Folded | Format::Jsonl) || self.saved.names.is_empty() {
+            return PathBuf::from("-");
+        }
+        let mut name = output_stem(&self.saved.names).into_os_string();
+        name.push(self.format.file_extension());
+        PathBuf::from(name)
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let output = args.output();
+    let is_stdout = output::is_stdout(&output);
+    if is_stdout && args.json {
+        return Err(stdout_twice().into());
+    }
+    // A format of several files has no stdout at all, and `run_to_directory` says so.
+    if is_stdout && args.format.is_binary() && !args.format.is_directory() && io::stdout().is_terminal() {
+        let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    if args.weight == Weight::Instructions && args.format != Format::Folded {
+        let message =
+            "--weight is the number behind each stack of --format folded; name that format, or leave --weight out";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    if args.format.is_directory() {
+        return run_to_directory(args, &output);
+    }
+    let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
+    let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
+    let write_to = |file: &File| {
+        let mut out = CountedWriter::new(BufWriter::new(file));
+        let written = write(args, &saved.capture, &mut out);
+        saved.reading.end();
+        let summary = written.map_err(|error| match error.io_error() {
+            Some(io) => Failure::writing(&output, io).into(),
+            None => anyhow::Error::new(error),
+        })?;
+        check_counted(args, out.bytes())?;
+        Ok(summary)
+    };
+    let summary = match target {
+        None => {
+            saved.read.check_stream(io::stdout(), "stdout")?;
+            let mut out = CountedWriter::new(BufWriter::new(io::stdout().lock()));
+            let written = write(args, &saved.capture, &mut out);
+            saved.reading.end();
+            let summary = written.map_err(|error| match error.io_error() {
+                Some(io) => Failure::io("cannot write to stdout", io).into(),
+                None => anyhow::Error::new(error),
+            })?;
+            check_counted(args, out.bytes())?;
+            summary
+        }
+        Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
+    };
+    conclude(args, &output, &saved, &summary)
+}
+
+/// Exports in a format that is a directory.
+fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
+    if output::is_stdout(output) {
+        let message = "this format has several files, and stdout takes only one; name a directory with --output";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    output_directory::look(output, args.format, args.force, &ReadFiles::default())?;
+    let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
+    let write = |directory: &mut output_directory::OutputDirectory<'_>| {
+        let written = export_files(&saved.capture, args.format, directory);
+        saved.reading.end();
+        written.map_err(|error| match error.io_error() {
+            Some(io) => Failure::writing(output, io).into(),
+            None => anyhow::Error::new(error),
+        })
+    };
+    let summary = output_directory::write_whole(output, args.format, args.force, &saved.read, write)?;
+    conclude(args, output, &saved, &summary)
+}
+
+/// Reports a finished export, and returns the exit code.
+fn conclude(args: &Args, output: &Path, saved: &Saved, summary: &ExportSummary) -> anyhow::Result<Exit> {
+    report(args, output, summary)?;
+    match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
+        Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
+        exit => Ok(exit),
+    }
+}
+
+/// Checks that stacks of instructions are not empty: a flame graph of nothing is no result.
+fn check_counted(args: &Args, bytes: u64) -> Result<(), Failure> {
+    if args.weight != Weight::Instructions || bytes > 0 {
+        return Ok(());
+    }
+    let message = "no instructions were counted, expected those of at least one span; make the capture with `eventring \
+                   icount`, or leave out --weight instructions";
+    Err(Failure::new(Exit::Failed, message))
+}
+
+fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<ExportSummary, CaptureError> {
+    export(capture, args.format, ExportOptions::from(args.view).names(args.span_names).weight(args.weight), out)
+}
+
+fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result<()> {
+    if args.json {
+        let object = json!({
+            "file": output.to_string_lossy(), "spans": summary.spans, "open_spans": summary.open_spans,
+            "lost_ends": summary.lost_ends,
+            "slices": summary.slices, "events": summary.events, "typed_events": summary.typed_events,
+            "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
+            "lost_payloads": summary.lost_payloads(),
+            "problems": summary.problems,
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+        return Ok(());
+    }
+    let mut parts = vec![format!("{} spans", grouped(summary.spans))];
+    let counts = [
+        (summary.open_spans, "still open"),
+        (summary.lost_ends, "whose end may be lost"),
+        (summary.events, "log records"),
+        (summary.typed_events, "typed events"),
+        (summary.counters, "samples"),
+        (summary.markers, "markers"),
+    ];
+    parts.extend(
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count))),
+    );
+    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
+    anstream::eprintln!("{} written to {to}", parts.join(", "));
+    if summary.lost > 0 {
+        anstream::eprintln!("{WARNING}{} events were lost; the trace shows where{WARNING:#}", grouped(summary.lost));
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The formats that captures are exported to: the one list of them.
+
+use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
+use eventring_export::{ExportFiles, ExportOptions, ExportSummary};
+use std::io::Write;
+
+/// A format of `export`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Perfetto trace: ui.perfetto.dev, trace_processor
+    Perfetto,
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler
+    Chrome,
+    /// speedscope's own profiles, one for each thread: speedscope.app
+    Speedscope,
+    /// A page for a browser in one file: losses, spans, charts, flame graphs, and speedscope with the profile
+    Html,
+    /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
+    Folded,
+    /// A JSON object a line: spans, log records, typed events, counters, losses
+    Jsonl,
+    /// A Common Trace Format 1.8 trace, which is a directory: babeltrace2, Trace Compass
+    Ctf,
+    /// Parquet files in a directory: a table of spans, of log records, of losses, of each type of typed events
+    Parquet,
+    /// OpenTelemetry's OTLP as JSON, a request a line: collectors and their back-ends
+    OtlpJson,
+}
+
+impl Format {
+    /// Returns the same format as the exports know it. The other formats are in crates of their own.
+    fn basic(self) -> Option<eventring_export::Format> {
+        Some(match self {
+            Self::Perfetto => eventring_export::Format::Perfetto,
+            Self::Chrome => eventring_export::Format::Chrome,
+            Self::Speedscope => eventring_export::Format::Speedscope,
+            Self::Folded => eventring_export::Format::Folded,
+            Self::Jsonl => eventring_export::Format::Jsonl,
+            Self::Ctf => eventring_export::Format::Ctf,
+            Self::Html | Self::Parquet | Self::OtlpJson => return None,
+        })
+    }
+
+    /// Returns the usual end of a file name of this format, `.perfetto-trace` for example.
+    pub(crate) fn file_extension(self) -> &'static str {
+        match self {
+            Self::Html => ".html",
+            Self::Parquet => ".parquet",
+            Self::OtlpJson => ".otlp.json",
+            _ => self.basic().map_or("", eventring_export::Format::file_extension),
+        }
+    }
+
+    /// Returns true if the format is binary, and false if it is text.
+    pub(crate) fn is_binary(self) -> bool {
+        self == Self::Parquet || self.basic().is_some_and(eventring_export::Format::is_binary)
+    }
+
+    /// Returns true if an export in this format is several files, which have a directory to themselves.
+    pub(crate) fn is_directory(self) -> bool {
+        matches!(self, Self::Ctf | Self::Parquet)
+    }
+
+    /// Returns true if an export in this format makes a file with this name, or may make one. So a directory that has
+    /// other files is no export in this format. Only formats that are directories have such names.
+    pub(crate) fn may_have_file(self, name: &str) -> bool {
+        match self {
+            Self::Parquet => eventring_parquet::may_have_file(name),
+            _ => self.basic().is_some_and(|format| format.may_have_file(name)),
+        }
+    }
+
+    /// Returns the name of a file that each export in this format has, and a text that such a file has and no file of
+    /// another program. Only formats that are directories have them.
+    pub(crate) fn mark(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Parquet => Some(eventring_parquet::MARK),
+            _ => self.basic()?.mark(),
+        }
+    }
+
+    /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
+    pub(crate) fn has_only_spans(self) -> bool {
+        self == Self::Html || self.basic().is_some_and(eventring_export::Format::has_only_spans)
+    }
+}
+
+/// Writes a capture in a format that is one output.
+///
+/// # Errors
+/// As [`eventring_export::export`].
+pub(crate) fn export(
+    capture: &CaptureFile,
+    format: Format,
+    options: impl Into<ExportOptions>,
+    out: &mut dyn Write,
+) -> Result<ExportSummary, CaptureError> {
+    match (format, format.basic()) {
+        (_, Some(format)) => eventring_export::export(capture, format, options, out),
+        (Format::Html, _) => eventring_report::page::write(capture, options.into(), out),
+        (Format::OtlpJson, _) => eventring_otlp::messages::write(capture, out),
+        _ => Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
+    }
+}
+
+/// Writes a capture in a format that is a directory.
+///
+/// # Errors
+/// As [`eventring_export::export_files`].
+pub(crate) fn export_files(
+    capture: &CaptureFile,
+    format: Format,
+    files: &mut dyn ExportFiles,
+) -> Result<ExportSummary, CaptureError> {
+    match (format, format.basic()) {
+        (_, Some(format)) => eventring_export::export_files(capture, format, files),
+        (Format::Parquet, _) => eventring_parquet::write(capture, files),
+        _ => Err(wrong_output(format, "a directory, expected one output: call `export`")),
+    }
+}
+
+/// Returns the error that a format cannot be written to such an output.
+fn wrong_output(format: Format, problem: &str) -> CaptureError {
+    let message = format!("cannot write the format {format:?}: it was given {problem}");
+    CaptureError::new(CaptureErrorKind::BadOptions, message)
+}

@@ -1,0 +1,93 @@
+//! The options that choose which events leave the host.
+
+use crate::capture::{AwaitedRings, report_problem};
+use crate::decoder::{Decoder, no_such_event};
+use crate::exit::{Exit, Failure};
+use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::reader::Reader;
+use eventring::schema::perf::CallSiteLevel;
+use eventring_forward::BatchFilter;
+use std::collections::BTreeSet;
+
+/// The events that are sent; the others are counted, and are no loss.
+#[derive(clap::Args)]
+pub(super) struct FilterArgs {
+    /// Send only typed events of this type, a name or a code; several times for several types. Spans are no typed
+    /// events
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Send spans and log records of at most this level: error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
+    max_level: Option<CallSiteLevel>,
+    /// Send only spans of this name and everything inside them; several times for several names
+    #[arg(long = "span", value_name = "NAME")]
+    spans: Vec<String>,
+    /// Send only this part of the span trees, each whole: 0.01, or 1/100. The rate is in the data
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    sample: Option<u32>,
+}
+
+impl FilterArgs {
+    pub(super) fn is_any(&self) -> bool {
+        !self.types.is_empty() || !self.spans.is_empty() || self.max_level.is_some() || self.sample.is_some()
+    }
+
+    /// Checks that each named type is one of the typed events of some ring.
+    ///
+    /// # Errors
+    /// No ring has a type of that name. As long as other rings may come, this is only said.
+    pub(super) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
+        let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
+        let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::of).collect();
+        let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
+        let is_code = |name: &str| name.parse::<u16>().is_ok();
+        for name in self.types.iter().filter(|name| !is_code(name) && !known.contains(name.as_str())) {
+            let message = match decoders.is_empty() {
+                true => format!(
+                    "--type {name}: there are no typed events here, only spans and log records; leave the option out, or choose those with \
+                     --max-level and --span"
+                ),
+                false => no_such_event(name, known.iter().copied().collect()),
+            };
+            if rings.are_all_open() {
+                return Err(Failure::new(Exit::Usage, message));
+            }
+            report_problem(false, &message);
+        }
+        Ok(())
+    }
+
+    pub(super) fn filter(&self) -> BatchFilter {
+        let mut filter = BatchFilter::new();
+        for name in &self.types {
+            filter = filter.event_type(name);
+        }
+        for name in &self.spans {
+            filter = filter.span(name);
+        }
+        if let Some(level) = self.max_level {
+            filter = filter.level(level);
+        }
+        if let Some(trees) = self.sample {
+            filter = filter.sampled_per_million(trees);
+        }
+        filter
+    }
+}
+
+fn parse_level(text: &str) -> Result<CallSiteLevel, &'static str> {
+    use CallSiteLevel::{Debug, Error, Info, Trace, Warn};
+    let named = |level: &CallSiteLevel| level.name().is_some_and(|name| name.eq_ignore_ascii_case(text));
+    [Error, Warn, Info, Debug, Trace].into_iter().find(named).ok_or("expected error, warn, info, debug or trace")
+}
+
+/// Parses a part, and returns how many of a million it is.
+fn parse_rate(text: &str) -> Result<u32, &'static str> {
+    let rate: Option<f64> = match text.split_once('/') {
+        Some((part, of)) => part.parse().ok().zip(of.parse().ok()).map(|(part, of): (f64, f64)| part / of),
+        None => text.parse().ok(),
+    };
+    let rate = rate.filter(|rate| *rate > 0.0 && *rate <= 1.0);
+    let trees = rate.map(|rate| (rate * 1e6).round() as u32).filter(|trees| *trees > 0);
+    trees.ok_or("expected a part of the trees above 0 and up to 1, like 0.01 or 1/100, of a millionth at least")
+}

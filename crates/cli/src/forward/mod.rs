@@ -1,0 +1,190 @@
+//! `eventring forward` and `eventring receive`: events leave their host, and become captures elsewhere.
+
+mod broker;
+mod directory;
+mod filter;
+mod nats;
+mod otlp;
+mod receive;
+mod report;
+mod ring_room;
+mod rings;
+
+pub(super) use receive::{ReceiveArgs, run as run_receive};
+
+use crate::capture::AwaitedRings;
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::processes::ProcessArgs;
+use crate::saved::parse_duration;
+use broker::{BrokerArgs, RetentionArgs};
+use directory::DirectoryArgs;
+use eventring_capture::CaptureOptions;
+use eventring_capture::secret::SecretAddress;
+use filter::FilterArgs;
+use otlp::OtlpArgs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Send what rings record away from this host, until their programs end
+///
+/// To NATS JetStream, events go in compressed batches, each exactly once: a forwarder begins after the last batch that
+/// the stream has. While the broker cannot be reached, events wait in their rings. Ctrl-C and SIGTERM end it in good
+/// order.
+#[derive(clap::Args)]
+pub(super) struct ForwardArgs {
+    /// Names or paths of rings, or patterns such as 'shop*'
+    #[arg(value_name = "RING")]
+    names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas); otlp://HOST[:PORT], or otlps:// for TLS,
+    /// an OpenTelemetry collector; or a directory
+    #[arg(long, value_name = "ADDRESS")]
+    to: SecretAddress,
+    #[command(flatten)]
+    otlp: OtlpArgs,
+    #[command(flatten)]
+    directory: DirectoryArgs,
+    #[command(flatten)]
+    broker: BrokerArgs,
+    #[command(flatten)]
+    retention: RetentionArgs,
+    /// The name of this host in subjects and batches [default: the system's]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// The longest time from the recording of an event to the sending of its batch [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    every: Option<Duration>,
+    /// Compression level of zstd, 1 to 22; 0 for none [default: 1]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(0..=22))]
+    level: Option<i32>,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Wait for rings that do not exist yet
+    #[arg(long)]
+    wait: bool,
+    /// When a ring has ended, go on with the next ring of its name
+    #[arg(long)]
+    reopen: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+}
+
+impl ForwardArgs {
+    fn level(&self) -> i32 {
+        self.level.unwrap_or(CaptureOptions::DEFAULT_LEVEL)
+    }
+}
+
+pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
+    let to = AddressKind::of(args.to.expose())?;
+    to.check_options(args)?;
+    args.process.check_directive()?;
+    let (names, programs) = args.process.followed(&args.names, args.wait, None)?;
+    let interrupt = Interrupt::listen()?;
+    if args.reopen {
+        ProcessArgs::check_lasting(&names)?;
+    }
+    // A program may live for a moment only, so the broker is asked before its rings are awaited.
+    let early_stream = match to {
+        AddressKind::Broker if args.wait => Some(nats::open_stream(args, &interrupt)?),
+        _ => None,
+    };
+    let mut rings = AwaitedRings::new(&names, None, programs);
+    // To a broker, a thread for each name goes on by itself.
+    if args.reopen && to == AddressKind::Directory {
+        rings = rings.reopening();
+    }
+    if args.wait {
+        rings.wait_for_first(None, &interrupt)?;
+    } else {
+        rings.open_all()?;
+    }
+    args.filter.check_types(&rings)?;
+    // What is switched on stays on as long as this value lives.
+    let _enabled = args.process.enable(rings.names())?;
+    match to {
+        AddressKind::Broker => {
+            let stream = early_stream.map_or_else(|| nats::open_stream(args, &interrupt), Ok)?;
+            nats::run(args, &stream, rings, &interrupt)
+        }
+        AddressKind::Collector => otlp::run(args, rings, &interrupt),
+        AddressKind::Directory => directory::run(args, rings, &interrupt),
+    }
+}
+
+/// The kinds of addresses to which events go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AddressKind {
+    Broker,
+    Collector,
+    Directory,
+}
+
+impl AddressKind {
+    fn of(address: &str) -> Result<Self, Failure> {
+        let has = |schemes: &[&str]| schemes.iter().any(|scheme| address.starts_with(scheme));
+        match () {
+            () if broker::is_broker(address) => Ok(Self::Broker),
+            () if has(&["otlp://", "otlps://", "http://", "https://"]) => Ok(Self::Collector),
+            () if address.contains("://") => {
+                let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT or a directory";
+                Err(Failure::new(Exit::Usage, message))
+            }
+            () if address.is_empty() => Err(Failure::new(
+                Exit::Usage,
+                "--to is empty, expected nats://HOST:PORT, otlp://HOST:PORT or a directory",
+            )),
+            // A directory of such a name must be there. Otherwise the scheme was forgotten.
+            () if (address.contains(':') && !address.contains('/') || has(&["nats:", "tls:", "otlp:", "otlps:"]))
+                && !Path::new(address).is_dir() =>
+            {
+                let message = format!(
+                    "--to {address}: expected nats://HOST:PORT, otlp://HOST:PORT or a directory; a new directory with a \
+                     colon in its name is ./{address} here",
+                    address = SecretAddress::from(address)
+                );
+                Err(Failure::new(Exit::Usage, message))
+            }
+            () => Ok(Self::Directory),
+        }
+    }
+
+    /// Returns an error if there are options which such an address does not have.
+    fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
+        let (of_broker, of_directory, of_collector) = (args.broker.given(), args.directory.given(), args.otlp.given());
+        let of_tls = args.broker.tls_given();
+        let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
+        let every = (args.every.is_some(), "--every");
+        let given: Vec<(bool, &str)> = match self {
+            Self::Broker => [&of_collector[..], &of_directory].concat(),
+            Self::Collector => {
+                let more = [
+                    every,
+                    (args.level.is_some(), "--level"),
+                    (args.filter.is_any(), "--type, --max-level, --span or --sample"),
+                    (is_limited, "--max-age or --max-bytes"),
+                    (args.reopen, "--reopen"),
+                ];
+                [&of_broker[..], &of_directory, &more].concat()
+            }
+            Self::Directory => {
+                [&of_broker[..], &of_tls, &of_collector, &[every, (args.host.is_some(), "--host")]].concat()
+            }
+        };
+        let what = match self {
+            Self::Broker => "a broker",
+            Self::Collector => "an OpenTelemetry collector",
+            Self::Directory => "a directory",
+        };
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, option)) => {
+                let message = format!("--to {}: {what} has no {option}; leave the option out", args.to);
+                Err(Failure::new(Exit::Usage, message))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Forwarding to NATS JetStream: a thread for each ring.
+
+use super::ForwardArgs;
+use super::broker::connect;
+use super::report::Reports;
+use crate::capture::{AwaitedRings, report_problem};
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::open::LOOK_PAUSE;
+use eventring::reader::Reader;
+use eventring_capture::{EndReason, NextRing};
+use eventring_forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, forward};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The pause between two looks at the threads.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The pause between two looks for the next ring of a name.
+const REOPEN_PAUSE: Duration = Duration::from_millis(20);
+
+/// Opens the stream, or makes it.
+pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::Result<EventStream> {
+    let mut stream = args.broker.options(&args.to)?;
+    if let Some(time) = args.retention.max_age {
+        stream = stream.max_age(time);
+    }
+    if let Some(bytes) = args.retention.max_bytes {
+        stream = stream.max_bytes(bytes);
+    }
+    options_of(args).host_name()?;
+    let stream = connect(interrupt, move || EventStream::open_or_make(&stream))?;
+    stream.other_limits().iter().for_each(|problem| report_problem(false, problem));
+    Ok(stream)
+}
+
+fn options_of(args: &ForwardArgs) -> ForwardOptions {
+    let mut options = ForwardOptions::new().compression_level(args.level()).filter(args.filter.filter());
+    if let Some(time) = args.every {
+        options = options.every(time);
+    }
+    if let Some(host) = &args.host {
+        options = options.host(host);
+    }
+    options
+}
+
+pub(super) fn run(
+    args: &ForwardArgs,
+    stream: &EventStream,
+    mut rings: AwaitedRings,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Exit> {
+    let options = options_of(args);
+    let shall_end = AtomicBool::new(false);
+    let reports = Reports::default();
+    let forwarding = Forwarding { args, stream, options: &options, shall_end: &shall_end, reports: &reports };
+    let outcomes = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        let mut outcomes = Outcomes::default();
+        let mut may_come_more = true;
+        let mut next_look = Instant::now();
+        loop {
+            if interrupt.came() {
+                shall_end.store(true, Relaxed);
+            }
+            while may_come_more && !shall_end.load(Relaxed) {
+                match rings.next() {
+                    NextRing::Ring(ring) => {
+                        let (forwarding, number) = (&forwarding, outcomes.begin(&ring));
+                        threads.push((number, scope.spawn(move || forwarding.all_of_name(ring))));
+                    }
+                    NextRing::NotYet => break,
+                    NextRing::NoMore => may_come_more = false,
+                }
+            }
+            if may_come_more && Instant::now() < next_look {
+                // A ring may be there for a moment only.
+                thread::sleep(LOOK_PAUSE);
+                continue;
+            }
+            next_look = Instant::now() + PAUSE;
+            for (number, thread) in threads.extract_if(.., |(_, thread)| thread.is_finished()) {
+                if let Some(problem) = outcomes.end(number, thread.join()) {
+                    reports.problem(&problem);
+                }
+            }
+            if (!may_come_more || shall_end.load(Relaxed)) && threads.is_empty() {
+                break outcomes;
+            }
+            rings.say_what_is_awaited();
+            reports.show();
+            if !may_come_more {
+                thread::sleep(PAUSE);
+            }
+        }
+    });
+    reports.finish();
+    let Outcomes { of_names, failed, exit } = outcomes;
+    let summaries: Vec<ForwardSummary> = of_names.into_iter().flat_map(|(_, summaries)| summaries).collect();
+    reports.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries, &failed)?;
+    summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
+    let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
+    let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::of_lost_pages(*lost)));
+    rings.say_late_rings();
+    match (exit, rings.failure("the others were forwarded")) {
+        (Some(exit), missing) => {
+            missing.iter().for_each(|error| report_problem(true, &error.to_string()));
+            Ok(exit)
+        }
+        (None, Some(error)) => Err(error),
+        (None, None) => Ok(Exit::Done),
+    }
+}
+
+/// The fate of the rings of each name.
+#[derive(Debug, Default)]
+struct Outcomes {
+    /// The names, in the order in which their first rings came, with what was sent.
+    of_names: Vec<(String, Vec<ForwardSummary>)>,
+    /// The names whose forwarding has failed, with what was sent of the last ring until then.
+    failed: Vec<(String, ForwardProgress)>,
+    /// The exit code of the first failure.
+    exit: Option<Exit>,
+}
+
+impl Outcomes {
+    /// Takes note of a forwarding that begins. Returns its number.
+    fn begin(&mut self, ring: &Reader) -> usize {
+        let name = ring.path().unwrap_or(Path::new("a ring")).display().to_string();
+        self.of_names.push((name, Vec::new()));
+        self.of_names.len() - 1
+    }
+
+    /// Takes the end of a forwarding. Returns what went wrong.
+    fn end(&mut self, number: usize, joined: thread::Result<OfName>) -> Option<String> {
+        let (name, summaries) = self.of_names.get_mut(number)?;
+        let (exit, problem) = match joined {
+            Ok(OfName { sent, last, failure }) => {
+                *summaries = sent;
+                let failure = failure?;
+                self.failed.extend(last.map(|last| (name.clone(), last)));
+                (Exit::of(&failure), failure.to_string())
+            }
+            Err(_) => {
+                (Exit::Failed, "its forwarder has failed, which is a fault of this program; start it again".into())
+            }
+        };
+        self.exit.get_or_insert(exit);
+        Some(format!("{name}: {problem}"))
+    }
+}
+
+/// The end of the forwarding of a name: what was sent of all its rings, and why there is no more.
+#[derive(Debug, Default)]
+struct OfName {
+    sent: Vec<ForwardSummary>,
+    /// The counts of the ring whose forwarding has failed.
+    last: Option<ForwardProgress>,
+    failure: Option<anyhow::Error>,
+}
+
+struct Forwarding<'f> {
+    args: &'f ForwardArgs,
+    stream: &'f EventStream,
+    options: &'f ForwardOptions,
+    shall_end: &'f AtomicBool,
+    reports: &'f Reports,
+}
+
+impl Forwarding<'_> {
+    /// Forwards a ring, and then the next ones of its name, if that is wanted.
+    fn all_of_name(&self, ring: Reader) -> OfName {
+        let mut sent = Vec::new();
+        let mut last = None;
+        let failure = self.send_all_of_name(ring, &mut sent, &mut last).err();
+        OfName { sent, last, failure }
+    }
+
+    fn send_all_of_name(
+        &self,
+        mut ring: Reader,
+        summaries: &mut Vec<ForwardSummary>,
+        last: &mut Option<ForwardProgress>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let report = self.reports.begin();
+            let summary = forward(&ring, self.stream, self.options, &mut |progress| {
+                self.reports.set(report, progress);
+                if self.shall_end.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let summary = summary.inspect_err(|_| *last = Some(self.reports.sent(report)))?;
+            self.reports.set(report, &summary.sent);
+            let has_ended = summary.reason != EndReason::Interrupted;
+            summaries.push(summary);
+            if !self.args.reopen || !has_ended {
+                return Ok(());
+            }
+            ring = loop {
+                if self.shall_end.load(Relaxed) {
+                    return Ok(());
+                }
+                match ring.reopen()? {
+                    Some(next) => break next,
+                    None => thread::sleep(REOPEN_PAUSE),
+                }
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarder_that_panics_is_a_failure_and_the_first_failure_decides() {
+        let of_names = ["a", "b", "c"].map(|name| (name.to_owned(), Vec::new())).into();
+        let mut outcomes = Outcomes { of_names, ..Outcomes::default() };
+        assert_eq!(outcomes.end(0, Ok(OfName::default())), None);
+        assert_eq!(outcomes.exit, None);
+        let problem = outcomes.end(1, Err(Box::new("a panic"))).unwrap();
+        assert!(problem.starts_with("b: its forwarder has failed"), "{problem}");
+        let failure = Some(crate::exit::Failure::new(Exit::Damaged, "it is damaged").into());
+        let problem = outcomes.end(2, Ok(OfName { failure, ..OfName::default() }));
+        assert_eq!(problem.as_deref(), Some("c: it is damaged"));
+        assert_eq!(outcomes.exit, Some(Exit::Failed));
+    }
+}

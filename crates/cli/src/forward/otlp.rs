@@ -1,0 +1,162 @@
+//! `eventring forward --to otlp://…`.
+
+use super::ForwardArgs;
+use super::report::{Problems, spinner};
+use crate::advice;
+use crate::capture::{AwaitedRings, report_problem};
+use crate::exit::{Exit, Failure};
+use crate::format::{grouped, one_line};
+use crate::interrupt::Interrupt;
+use crate::paint::WARNING;
+use crate::saved::parse_duration;
+use eventring::reader::Reader;
+use eventring_capture::NextRing;
+use eventring_forward::host_name;
+use eventring_otlp::{OtlpEndpoint, OtlpError, OtlpOptions, OtlpSummary, forward_otlp};
+use percent_encoding::percent_decode_str;
+use serde_json::json;
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// The options of a forwarding to an OpenTelemetry collector.
+#[derive(clap::Args)]
+pub(super) struct OtlpArgs {
+    /// With otlp://: a header of each request, for authentication for example; may be repeated. Those in
+    /// $OTEL_EXPORTER_OTLP_HEADERS are sent, too, unless one of the same name is given here
+    #[arg(long = "header", value_name = "NAME=VALUE")]
+    headers: Vec<String>,
+    /// With otlp://: how long to go on trying to reach the collector after the last event; a number is seconds
+    /// [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    patience: Option<Duration>,
+}
+
+impl OtlpArgs {
+    /// Returns which of these options are given, with their names.
+    pub(super) fn given(&self) -> [(bool, &'static str); 2] {
+        [(!self.headers.is_empty(), "--header"), (self.patience.is_some(), "--patience")]
+    }
+}
+
+pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+    let mut endpoint = endpoint(args)?;
+    if let Some((_, option)) = args.broker.tls_given().iter().find(|(is_given, _)| *is_given && !endpoint.is_tls()) {
+        let message = format!("--to {endpoint}: it has no TLS, so it has no {option}; expected otlps://HOST[:PORT]");
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    endpoint = args.broker.with_certificates(endpoint)?;
+    rings.opened().iter().try_for_each(check_not_a_shard)?;
+    let host = args.host.clone().unwrap_or_else(host_name);
+    let to = endpoint.to_string();
+    let mut options = OtlpOptions::new(endpoint).host(Some(host));
+    if let Some(time) = args.otlp.patience {
+        options = options.patience(time);
+    }
+    let (bar, mut problems) = (spinner(), Problems::with("the collector"));
+    let (rings, mut refused) = (RefCell::new(rings), None);
+    let next_ring = || {
+        loop {
+            let next = rings.borrow_mut().next();
+            match &next {
+                NextRing::Ring(ring) => match check_not_a_shard(ring) {
+                    Ok(()) => return next,
+                    // The others go on.
+                    Err(error) => _ = refused.get_or_insert(error),
+                },
+                NextRing::NotYet | NextRing::NoMore => return next,
+            }
+        }
+    };
+    let summary = forward_otlp(&options, next_ring, |problem| {
+        problems.note(&bar, problem);
+        bar.suspend(|| {
+            rings.borrow_mut().say_what_is_awaited();
+            rings.borrow_mut().say_what_has_failed();
+        });
+        interrupt.came()
+    });
+    bar.finish_and_clear();
+    let summary = summary.map_err(failure)?;
+    report(args, &to, &summary)?;
+    if let Some(problem) = summary.unreadable {
+        return Err(Failure::new(Exit::Unreadable, problem).into());
+    }
+    if let Some(error) = summary.last_error.as_ref().filter(|_| summary.rejected > 0 || summary.unsent > 0) {
+        let problem = format!(
+            "the collector did not take everything; the last problem: {}; check the address, and that a collector \
+             which takes OTLP over HTTP is there",
+            one_line(error)
+        );
+        report_problem(true, &problem);
+    }
+    let mut rings = rings.into_inner();
+    rings.say_late_rings();
+    let failure = refused.map(Into::into).or_else(|| rings.failure("the others were sent"));
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let undelivered = summary.rejected.saturating_add(summary.unsent).saturating_add(summary.not_tracked);
+    Ok(if undelivered > 0 { Exit::Failed } else { Exit::Done })
+}
+
+fn check_not_a_shard(ring: &Reader) -> Result<(), Failure> {
+    advice::check_not_a_shard(ring.name().unwrap_or("ring".as_ref()), ring)
+}
+
+fn failure(error: OtlpError) -> Failure {
+    Failure::new(Exit::Usage, error.to_string())
+}
+
+fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
+    let mut endpoint: OtlpEndpoint = args.to.expose().parse().map_err(failure)?;
+    let of_environment = std::env::var("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+    for header in of_environment.split(',').filter(|header| !header.trim().is_empty()) {
+        let (name, value) = header.split_once('=').ok_or_else(|| {
+            let message = "an entry of OTEL_EXPORTER_OTLP_HEADERS has no `=`, expected NAME=VALUE,NAME=VALUE";
+            Failure::new(Exit::Usage, message.to_owned())
+        })?;
+        endpoint =
+            endpoint.header(name.trim(), &percent_decode_str(value.trim()).decode_utf8_lossy()).map_err(failure)?;
+    }
+    // Those of the command line replace those of the environment.
+    for header in &args.otlp.headers {
+        let (name, value) = header
+            .split_once('=')
+            .ok_or_else(|| Failure::new(Exit::Usage, "--header has no `=`, expected NAME=VALUE".to_owned()))?;
+        endpoint = endpoint.header(name, value).map_err(failure)?;
+    }
+    Ok(endpoint)
+}
+
+fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result<()> {
+    if args.json {
+        let object = json!({
+            "to": to, "spans": summary.spans, "open_spans": summary.open_spans, "log_records": summary.log_records,
+            "lost": summary.lost, "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links,
+            "apart": summary.apart, "requests": summary.requests,
+            "retries": summary.retries, "rejected": summary.rejected, "unsent": summary.unsent,
+            "bytes": summary.bytes, "last_error": summary.last_error,
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+        return Ok(());
+    }
+    anstream::eprintln!(
+        "{} spans and {} log records sent to {}",
+        grouped(summary.spans),
+        grouped(summary.log_records),
+        one_line(to)
+    );
+    let problems = [
+        (summary.lost, "events were lost in the rings"),
+        (summary.not_tracked, "spans found no room, and were not sent"),
+        (summary.dropped_links, "links were dropped: their spans have more than 128"),
+        (summary.apart, "events and links of spans were sent as log records only: their spans do not show them"),
+        (summary.rejected, "spans and log records were refused by the collector"),
+        (summary.unsent, "spans and log records could not be sent"),
+    ];
+    for (count, problem) in problems.iter().filter(|(count, _)| *count > 0) {
+        anstream::eprintln!("{WARNING}{} {problem}{WARNING:#}", grouped(*count));
+    }
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! `eventring receive`.
+
+use super::broker::{BrokerArgs, connect, is_broker};
+use super::report::{Problems, spinner};
+use super::rings::LiveRings;
+use crate::capture::report_problem;
+use crate::exit::{Exit, Failure};
+use crate::format::{bytes, counted, events, one_line};
+use crate::formats::{Format, export_files};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::output_directory;
+use crate::paint::WARNING;
+use crate::saved::{parse_duration, parse_file_bytes, parse_file_time};
+use crate::silence::Silence;
+use eventring_capture::secret::SecretAddress;
+use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
+use eventring_forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};
+use serde_json::json;
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The pause between two looks for a stream that does not exist yet.
+const STREAM_PAUSE: Duration = Duration::from_millis(200);
+
+/// Write what forwarders have sent to a stream into a capture, which every verb reads
+///
+/// The file remembers how far it has come: with the same file, a receiver goes on where it was, even if it was killed.
+#[derive(clap::Args)]
+pub(crate) struct ReceiveArgs {
+    /// The broker: nats://HOST:PORT or tls://HOST:PORT (several with commas)
+    #[arg(value_name = "ADDRESS")]
+    from: SecretAddress,
+    #[command(flatten)]
+    broker: BrokerArgs,
+    /// The capture to write, or to go on with
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace a file that exists, or all files of a row
+    #[arg(short, long)]
+    force: bool,
+    /// Begin a new file before the present one has more than this: FILE.0001.evc and so on
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
+    rotate_size: Option<u64>,
+    /// Begin a new file with the first batch after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
+    rotate_every: Option<Duration>,
+    /// Keep only the last files
+    #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Wait for a stream that does not exist yet
+    #[arg(long)]
+    wait: bool,
+    /// End when no batch has come for this time; while the broker or the stream is away, it goes on trying
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    until_idle: Option<Duration>,
+    /// End when the programs of all received rings have ended
+    #[arg(long)]
+    until_end: bool,
+    /// Take the rings of this host only
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Take rings of this name only
+    #[arg(long, value_name = "NAME")]
+    ring: Option<String>,
+    /// Take one of several equal parts of the hosts, 2/3 for example; other receivers take the others
+    #[arg(long, value_name = "PART/OF", value_parser = parse_share)]
+    share: Option<Share>,
+    /// Also record what comes, as it comes, into rings in this directory, which every verb reads live: DIR/HOST.RING
+    #[arg(long, value_name = "DIR")]
+    rings: Option<PathBuf>,
+    /// Also write the whole capture as Parquet tables into this directory, at the end; it is replaced
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events are missing, messages were left out, or a ring of --rings was not made
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
+    if !is_broker(args.from.expose()) {
+        let message = format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from);
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    if output::is_stdout(&args.output) {
+        let message = "a receiver goes on with its file, and cannot with stdout; name a file";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    let interrupt = Interrupt::listen()?;
+    let stream = open(args, &interrupt)?;
+    let mut options = ReceiverOptions::new().overwrite(args.force);
+    if let Some(host) = &args.host {
+        options = options.host(host);
+    }
+    if let Some(ring) = &args.ring {
+        options = options.ring(ring);
+    }
+    if let Some(share) = args.share {
+        options = options.share(share);
+    }
+    if let Some(bytes) = args.rotate_size {
+        options = options.rotate_bytes(bytes);
+    }
+    if let Some(time) = args.rotate_every {
+        options = options.rotate_every(time);
+    }
+    if let Some(files) = args.keep {
+        if args.rotate_size.is_none() && args.rotate_every.is_none() {
+            let message = "--keep is about the files of --rotate-size or --rotate-every; give one of these, too";
+            return Err(Failure::new(Exit::Usage, message).into());
+        }
+        options = options.keep_files(files as usize);
+    }
+    let receiver = Receiver::open(stream, &args.output, &options)?;
+    let rings = RefCell::new(args.rings.as_deref().map(LiveRings::in_directory).transpose()?);
+    let mut not_recorded = None;
+    let bar = spinner();
+    let mut added = |batch: &CaptureFile| {
+        let Some(rings) = &mut *rings.borrow_mut() else { return };
+        let recorded = rings.record(batch);
+        for ring in rings.take_unsaid() {
+            bar.suspend(|| report_problem(false, &ring));
+        }
+        if let Err(error) = recorded
+            && not_recorded.is_none()
+        {
+            bar.suspend(|| report_problem(true, &format!("{error:#}; the capture goes on")));
+            not_recorded = Some(Exit::of(&error));
+        }
+    };
+    let mut problems = Problems::default();
+    let (mut silence, mut refusals_said) = (Silence::new(false), 0);
+    let bytes_at_begin = receiver.bytes();
+    let mut progress = |state: &ReceiveProgress| {
+        bar.set_message(format!("{}, {}; Ctrl-C ends it", events(state.events), bytes(state.bytes)));
+        bar.tick();
+        problems.note(&bar, state.problem.as_deref());
+        for refusal in &state.refusals[refusals_said..] {
+            bar.suspend(|| report_problem(false, &format!("left out: {}", in_words(refusal))));
+        }
+        refusals_said = state.refusals.len();
+        rings.borrow_mut().iter_mut().for_each(LiveRings::record_what_is_idle);
+        if state.problem.is_none() && state.bytes == bytes_at_begin {
+            bar.suspend(|| silence.say(|| awaited(args)));
+        }
+        let is_idle = args.until_idle.is_some_and(|time| state.problem.is_none() && state.idle >= time);
+        let is_over = args.until_end && state.have_all_ended;
+        if interrupt.came() || is_idle || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let result = receiver.run(&mut added, &mut progress);
+    bar.finish_and_clear();
+    rings.borrow_mut().iter_mut().for_each(LiveRings::record_all);
+    let without_room = rings.borrow().as_ref().map_or(0, LiveRings::count_without_room);
+    let ReceiveSummary { state, stats, files, .. } = result.map_err(|error| match error.path() {
+        Some(_) => anyhow::Error::new(error),
+        None => {
+            let message = format!("{}: {error}", args.output.display());
+            Failure::new(Exit::of(&error.into()), message).into()
+        }
+    })?;
+    if let Some(directory) = &args.parquet {
+        output_directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;
+        let capture = CaptureFile::open_all(&files)?;
+        output_directory::write_whole(directory, Format::Parquet, true, &ReadFiles::default(), |files| {
+            Ok(export_files(&capture, Format::Parquet, files)?)
+        })?;
+    }
+    if args.json {
+        let object = json!({
+            "file": args.output.display().to_string(),
+            "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+            "rings": stats.rings.len(),
+            "batches": state.batches,
+            "events": stats.events(),
+            "removed": stats.removed(),
+            "lost": stats.lost(),
+            "given_up": stats.given_up(),
+            "filtered": stats.filtered(),
+            "refused": state.refused,
+            "refusals": state.refusals.iter().map(|refusal| json!({
+                "subject": refusal.subject, "why": refusal.why, "messages": refusal.messages,
+            })).collect::<Vec<_>>(),
+            "rings_without_room": without_room,
+            "bytes": state.bytes,
+            "have_all_ended": state.have_all_ended,
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+    } else {
+        let rings = if stats.rings.len() == 1 { "1 ring".into() } else { format!("{} rings", stats.rings.len()) };
+        anstream::eprintln!(
+            "{} of {rings} ({}) in {}",
+            events(stats.events()),
+            bytes(state.bytes),
+            match files.as_slice() {
+                [first, .., last] => format!("{} files, {} to {}", files.len(), first.display(), last.display()),
+                [only] => only.display().to_string(),
+                [] => args.output.display().to_string(),
+            }
+        );
+        if stats.lost() > 0 {
+            anstream::eprintln!("{WARNING}{} are missing; the capture says which{WARNING:#}", events(stats.lost()));
+        }
+        if state.refused > 0 {
+            anstream::eprintln!(
+                "{WARNING}{} left out; the stream still has them{WARNING:#}",
+                counted(state.refused, "message was", "messages were")
+            );
+        }
+        if without_room > 0 {
+            anstream::eprintln!(
+                "{WARNING}{} not made (--rings): there was no room; the capture has their events{WARNING:#}",
+                counted(without_room, "ring was", "rings were")
+            );
+        }
+    }
+    Ok(match not_recorded {
+        Some(exit) => exit,
+        None if args.strict && (stats.lost() > 0 || state.refused > 0 || without_room > 0) => Exit::Lost,
+        None => Exit::Done,
+    })
+}
+
+/// Returns a line about a subject with messages that were left out. A subject may be long.
+fn in_words(refusal: &Refusal) -> String {
+    const SUBJECT_CHARS_MAX: usize = 300;
+    let subject: String = refusal.subject.chars().take(SUBJECT_CHARS_MAX).collect();
+    one_line(&format!("a message with the subject {subject}: {}", refusal.why))
+}
+
+/// Returns what a receiver waits for, to which nothing has come.
+fn awaited(args: &ReceiveArgs) -> String {
+    let of = |what: &str, name: &Option<String>| {
+        name.as_ref().map_or(String::new(), |name| format!(" of the {what} {name}"))
+    };
+    let stream = args.broker.stream.as_deref().unwrap_or_default();
+    format!("waiting for batches{}{} in the stream {stream}", of("ring", &args.ring), of("host", &args.host))
+}
+
+/// Opens the stream, and waits for it if that is wanted.
+fn open(args: &ReceiveArgs, interrupt: &Interrupt) -> anyhow::Result<EventStream> {
+    let options = args.broker.options(&args.from)?;
+    loop {
+        let options = options.clone();
+        match connect(interrupt, move || EventStream::open(&options)) {
+            Err(error) if args.wait && is_not_there(&error) && !interrupt.came() => std::thread::sleep(STREAM_PAUSE),
+            stream => return stream,
+        }
+    }
+}
+
+fn is_not_there(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<CaptureError>().is_some_and(|error| error.kind() == CaptureErrorKind::NotFound)
+}
+
+fn parse_share(text: &str) -> Result<Share, &'static str> {
+    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    numbers
+        .and_then(|(part, of)| Share::new(part, of))
+        .ok_or("expected a part, from 1, and how many there are, like 2/3")
+}

@@ -1,0 +1,194 @@
+//! The report to people and scripts about forwarding: a line of progress, problems, the counts at the end.
+
+use crate::capture::report_problem;
+use crate::format::{bytes, events, grouped};
+use crate::paint::{DIM, WARNING};
+use eventring_forward::{ForwardProgress, ForwardSummary};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time for which a problem lasts before it is reported.
+const PROBLEM_TIME: Duration = Duration::from_secs(1);
+
+/// A line of progress, as far as stderr is a terminal.
+pub(super) fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Problems with a broker or a collector, each of which is reported once, if it lasts.
+#[derive(Debug)]
+pub(super) struct Problems {
+    /// The one to whom or from whom events go.
+    other: &'static str,
+    since: Option<Instant>,
+    is_reported: bool,
+}
+
+impl Default for Problems {
+    fn default() -> Self {
+        Self::with("the broker")
+    }
+}
+
+impl Problems {
+    pub(super) fn with(other: &'static str) -> Self {
+        Self { other, since: None, is_reported: false }
+    }
+
+    /// Notes the present problem. Prints on stderr when it has lasted for a while, and when it is over.
+    pub(super) fn note(&mut self, bar: &ProgressBar, problem: Option<&str>) {
+        let Some(problem) = problem else {
+            if self.is_reported {
+                bar.suspend(|| anstream::eprintln!("{DIM}{} is back{DIM:#}", self.other));
+            }
+            *self = Self::with(self.other);
+            return;
+        };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !self.is_reported && since.elapsed() > PROBLEM_TIME {
+            self.is_reported = true;
+            bar.suspend(|| {
+                let other = self.other;
+                report_problem(false, &format!("nothing goes to or from {other} now; it is asked again: {problem}"));
+            });
+        }
+    }
+}
+
+/// The states of all forwarders.
+#[derive(Debug)]
+pub(super) struct Reports {
+    bar: ProgressBar,
+    states: Mutex<(Vec<ForwardProgress>, Problems)>,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self { bar: spinner(), states: Mutex::default() }
+    }
+}
+
+impl Reports {
+    /// Returns the number of a new forwarder.
+    pub(super) fn begin(&self) -> usize {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.0.push(ForwardProgress::default());
+        states.0.len() - 1
+    }
+
+    pub(super) fn set(&self, forwarder: usize, progress: &ForwardProgress) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(state) = states.0.get_mut(forwarder) {
+            state.clone_from(progress);
+        }
+    }
+
+    /// Returns what a forwarder has sent so far.
+    pub(super) fn sent(&self, forwarder: usize) -> ForwardProgress {
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.0.get(forwarder).cloned().unwrap_or_default()
+    }
+
+    /// Shows the line of progress, and what is wrong.
+    pub(super) fn show(&self) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, problems) = &mut *states;
+        let sum = |count: fn(&ForwardProgress) -> u64| all.iter().map(count).sum::<u64>();
+        let lost = match sum(|state| state.lost) {
+            0 => String::new(),
+            lost => format!(", {} lost", grouped(lost)),
+        };
+        self.bar.set_message(format!(
+            "{} in {}{lost}, {}; Ctrl-C ends it",
+            events(sum(|state| state.events)),
+            batches(sum(|state| state.batches)),
+            bytes(sum(|state| state.bytes))
+        ));
+        self.bar.tick();
+        let problem = all.iter().find_map(|state| state.problem.clone());
+        problems.note(&self.bar, problem.as_deref());
+    }
+
+    /// Prints on stderr why events of a ring are not forwarded any more.
+    pub(super) fn problem(&self, problem: &str) {
+        self.bar.suspend(|| report_problem(true, problem));
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Prints the counts of all forwarders. `failed` are the rings whose forwarding has failed, with what was sent of
+    /// them until then.
+    pub(super) fn summary(
+        &self,
+        is_json: bool,
+        stream: &str,
+        summaries: &[ForwardSummary],
+        failed: &[(String, ForwardProgress)],
+    ) -> anyhow::Result<()> {
+        let each = || summaries.iter().map(|it| &it.sent).chain(failed.iter().map(|(_, sent)| sent));
+        let sum = |count: fn(&ForwardProgress) -> u64| each().map(count).sum::<u64>();
+        let (all, lost) = (sum(|sent| sent.events), sum(|sent| sent.lost));
+        if is_json {
+            let whole = summaries.iter().map(|it| object(&it.sent, ("subject", &it.subject)));
+            let others = failed.iter().map(|(ring, sent)| object(sent, ("failed", ring)));
+            let rings: Vec<Value> = whole.chain(others).collect();
+            let mut total = ForwardProgress::default();
+            each().for_each(|sent| total.add(sent));
+            let mut object = object(&total, ("stream", stream));
+            object["rings"] = rings.into();
+            writeln!(anstream::stdout(), "{object}")?;
+            return Ok(());
+        }
+        anstream::eprintln!(
+            "{} in {} ({}) sent to the stream {stream}",
+            events(all),
+            batches(sum(|sent| sent.batches)),
+            bytes(sum(|sent| sent.bytes))
+        );
+        report_filtered(all, sum(|sent| sent.filtered));
+        if lost > 0 {
+            anstream::eprintln!(
+                "{WARNING}{} were lost before they could be sent; the batches say which{WARNING:#}",
+                events(lost)
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Prints how many events a filter has left out. A filter that keeps nothing may be a mistake.
+pub(super) fn report_filtered(kept: u64, filtered: u64) {
+    match (kept, filtered) {
+        (_, 0) => {}
+        (0, _) => report_problem(false, &format!("the filter has left out everything: {}", events(filtered))),
+        _ => anstream::eprintln!("{DIM}{} more were left out by the filter{DIM:#}", events(filtered)),
+    }
+}
+
+/// Returns `1 batch` or `1,203 batches`.
+fn batches(count: u64) -> String {
+    if count == 1 { "1 batch".into() } else { format!("{} batches", grouped(count)) }
+}
+
+/// Returns the counts, and whose they are.
+fn object(sent: &ForwardProgress, (whose, name): (&str, &str)) -> Value {
+    json!({
+        "batches": sent.batches,
+        "events": sent.events,
+        "lost": sent.lost,
+        "filtered": sent.filtered,
+        "bytes": sent.bytes,
+        "resent": sent.resent,
+        "restarts": sent.restarts,
+        whose: name,
+    })
+}

@@ -1,0 +1,126 @@
+//! `eventring icount`.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `qemu` | QEMU and its plugin, and the command that runs a program under them |
+//! | `directory` | the directory of a run |
+//! | `kept` | the capture that stays after the run |
+//! | `signals` | the signals that end a run |
+//! | `rings` | the rings that the program makes |
+//! | `count` | the result, and the reasons why there is none |
+//! | `text` | the result for people and for programs |
+
+mod count;
+mod directory;
+mod kept;
+mod qemu;
+mod rings;
+mod signals;
+mod text;
+
+use super::capture::Program;
+use super::exit::{Exit, Failure};
+use super::output;
+use count::InstructionCount;
+use directory::RunDirectory;
+use eventring_capture::{CaptureFile, CaptureOptions, CaptureSummary, OutputKind, capture_rings};
+use eventring_export::summarize;
+use kept::KeptCapture;
+use qemu::{CountMode, Qemu};
+use rings::ProgramRings;
+use signals::RunSignals;
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Run a program under QEMU and count the instructions of its spans, exactly
+///
+/// The program must record `tracing` spans with eventring. The counts are those of the program without the recorder,
+/// and are the same in each run if the program does the same.
+#[derive(clap::Args)]
+pub(super) struct IcountArgs {
+    /// Keep the capture of the program's rings in this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Way to count: by blocks of instructions, or each instruction by itself, which is slow and serves as a check
+    #[arg(long, value_name = "MODE", default_value = "tb")]
+    mode: CountMode,
+    /// The processor that QEMU plays, as for its option -cpu; `max` for programs that need more than the oldest one
+    #[arg(long, value_name = "MODEL")]
+    cpu: Option<OsString>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// The program, with its arguments
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
+    let qemu = Qemu::find()?;
+    let [program, arguments @ ..] = args.command.as_slice() else {
+        return Err(Failure::new(Exit::Usage, "no program is named after `--`; name it there").into());
+    };
+    let program = qemu::find_program(program)?;
+    if let Some(output) = &args.output {
+        let target = output::look(output, args.force)?;
+        output::try_to_write(output, Some(&target))?;
+        if !matches!(target, OutputKind::File) {
+            return Err(Failure::new(Exit::Usage, "-o needs a file: the counts are read from it").into());
+        }
+    }
+    let signals = RunSignals::listen()?;
+    let directory = RunDirectory::make()?;
+    let report = directory.path().join("report");
+    let command = qemu.command(args.mode, args.cpu.as_deref(), &report, &program, arguments);
+    let rings_directory = directory.path().join("rings");
+    let envs = rings::environment(&rings_directory, &program);
+    let kept = args.output.as_deref().map(KeptCapture::beside).transpose()?;
+    let temporary = directory.path().join("icount.evc");
+    let file = kept.as_ref().map_or(&*temporary, KeptCapture::path);
+    let started = Program::start_with(&command, args.json, &envs)?;
+    let rings = RefCell::new(ProgramRings::new(started, rings_directory));
+    let is_recording = rings.borrow_mut().wait_for_first(&signals);
+    let captured = if is_recording { Some(capture(&rings, file, &signals)?) } else { None };
+    let code = rings.borrow_mut().wait(&signals);
+    if signals.came() {
+        return Err(Failure::new(Exit::Failed, "interrupted; nothing was counted").into());
+    }
+    let total = count::total(&report, &qemu, code)?;
+    let Some(captured) = captured else { return Err(count::no_rings(&program, code).into()) };
+    let summary = summarize(&CaptureFile::open(file)?)?;
+    let count = InstructionCount::new(&summary, &captured, total)?;
+    if let Some(kept) = kept {
+        kept.publish(args.force)?;
+    }
+    match args.json {
+        true => text::print_json(&count)?,
+        false => text::print_table(&count, args.output.as_deref())?,
+    }
+    text::warn(&count, code);
+    match code {
+        _ if count.lost > 0 => Ok(Exit::Lost),
+        0 => Ok(Exit::Done),
+        // As for `capture`, the program's exit code is ours.
+        code => {
+            drop(directory);
+            std::process::exit(code)
+        }
+    }
+}
+
+/// Captures the program's rings until it has ended.
+fn capture(rings: &RefCell<ProgramRings>, file: &Path, signals: &RunSignals) -> anyhow::Result<CaptureSummary> {
+    let mut progress = |_: &_| {
+        let program = &mut rings.borrow_mut().program;
+        let is_over = program.is_long_gone();
+        if signals.hand_on(program) || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let mut next_ring = || rings.borrow_mut().next();
+    let options = CaptureOptions::new().overwrite(true);
+    Ok(capture_rings(&mut next_ring, file, &options, &mut progress)?)
+}

@@ -1,0 +1,56 @@
+//! The result for people and for programs.
+
+use super::count::InstructionCount;
+use crate::format::{columns, counted, grouped, one_line};
+use crate::paint::{DIM, WARNING};
+use crate::summary::instructions;
+use serde_json::{Value, json};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
+    let of_span = |(span, counted): &(eventring_export::SpanSummary, eventring_export::InstructionSummary)| {
+        json!({
+            "name": span.name, "target": span.target, "count": counted.spans, "instructions": counted.all,
+            "self_instructions": counted.own, "min": counted.min, "max": counted.max,
+        })
+    };
+    let spans: Vec<Value> = count.spans.iter().map(of_span).collect();
+    let object = json!({
+        "spans": spans, "total_instructions": count.total, "exact": count.is_exact(), "lost": count.lost,
+        "not_counted": count.not_counted,
+    });
+    writeln!(anstream::stdout(), "{object}")
+}
+
+/// Says on stderr what makes the counts no result.
+pub(super) fn warn(count: &InstructionCount, code: i32) {
+    if count.lost > 0 {
+        let events = counted(count.lost, "event was", "events were");
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} {events} lost, so the counts are too low; give the program larger rings: \
+             init(\"name:256MiB\"), or EVENTRING_PERF=name:256MiB if it calls try_init_from_env()"
+        );
+    }
+    if code != 0 {
+        anstream::eprintln!("{WARNING}warning:{WARNING:#} the program has ended with exit code {code}");
+    }
+}
+
+pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
+    let table = instructions(&count.spans.iter().map(|(span, counted)| (span, counted)).collect::<Vec<_>>());
+    let mut out = anstream::stdout();
+    table.write(&mut out, columns(&io::stdout()))?;
+    writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
+    if count.not_counted > 0 {
+        let spans = counted(count.not_counted, "span is", "spans are");
+        writeln!(
+            out,
+            "{WARNING}{spans} not counted: still open at the end, never entered, or not seen whole{WARNING:#}"
+        )?;
+    }
+    if let Some(kept) = kept {
+        writeln!(out, "{DIM}the capture is in {}{DIM:#}", one_line(&kept.to_string_lossy()))?;
+    }
+    out.flush()
+}

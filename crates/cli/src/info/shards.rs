@@ -1,0 +1,98 @@
+//! The survey of a ring and of its shards.
+
+use super::survey::Survey;
+use crate::format::one_line;
+use crate::history::History;
+use eventring::reader::{Reader, RingSet, RingState, ShardError};
+
+/// The survey of a ring, or of a recorder with all its shards.
+pub(super) struct ShardedSurvey {
+    /// The sum over all shards. Seqnos cannot be summed, because each shard has its own. So the oldest and the newest
+    /// seqno are those of shard 0.
+    pub total: Survey,
+    /// All shards by index, from shard 0. The list is empty if the ring has no shards, or if it is itself a shard
+    /// other than shard 0.
+    pub shards: Vec<SurveyedShard>,
+}
+
+/// One shard of the recorder.
+pub(super) struct SurveyedShard {
+    pub index: u32,
+    pub content: ShardContent,
+}
+
+/// The events of a shard, if the shard could be opened.
+pub(super) enum ShardContent {
+    Opened {
+        reader: Reader,
+        survey: Survey,
+    },
+    /// Error message of a shard that could not be opened.
+    Unreadable(String),
+}
+
+impl ShardedSurvey {
+    /// Surveys the ring. If the ring is shard 0 of a recorder, also surveys the recorder's other shards.
+    pub(super) fn of(shard0: &Reader) -> Self {
+        let survey = Survey::of(shard0);
+        if !shard0.is_shard_0() {
+            return Self { total: survey, shards: Vec::new() };
+        }
+        let set = RingSet::options().from_readers([shard0.clone()]);
+        let unreadable = |error: &ShardError| SurveyedShard {
+            index: error.shard,
+            content: ShardContent::Unreadable(one_line(&error.error.to_string())),
+        };
+        let mut shards: Vec<SurveyedShard> = set.shard_errors().iter().map(unreadable).collect();
+        for ring in set.rings() {
+            let content = match ring.reader() {
+                Some(reader) => ShardContent::Opened { reader: reader.clone(), survey: Survey::of(reader) },
+                None => {
+                    let seqnos = ring.missed_seqnos().map_or("unknown".to_owned(), |seqnos| seqnos.to_string());
+                    let problem = format!("it was removed; sequence numbers that it handed out: {seqnos}");
+                    ShardContent::Unreadable(problem)
+                }
+            };
+            // A shard that could not be opened is in `shards` already. If the recorder has ended, the rings of `set`
+            // include this shard, too. The check makes sure that it is not added twice.
+            if shards.iter().all(|known| known.index != ring.shard()) {
+                shards.push(SurveyedShard { index: ring.shard(), content });
+            }
+        }
+        shards.sort_by_key(|shard| shard.index);
+        let mut total = Survey::default();
+        if let Some(of_shard0) = shards.first().and_then(SurveyedShard::survey) {
+            (total.oldest_seqno, total.newest_seqno) = (of_shard0.oldest_seqno, of_shard0.newest_seqno);
+        }
+        shards.iter().filter_map(SurveyedShard::survey).for_each(|of_shard| total.add(of_shard));
+        Self { total, shards }
+    }
+
+    /// Returns the past that the ring holds, or the recorder with all its shards.
+    pub(super) fn history(&self, named: &Reader) -> History {
+        let is_live = named.state() == RingState::Live;
+        History::of_shards(self.readers(named), is_live)
+    }
+
+    /// Returns the readers of all shards that could be opened, or `named` itself if the ring has no shards.
+    pub(super) fn readers<'r>(&'r self, named: &'r Reader) -> impl Iterator<Item = &'r Reader> {
+        let shards = self.shards.iter().filter_map(SurveyedShard::reader);
+        Some(named).filter(|_| self.shards.is_empty()).into_iter().chain(shards)
+    }
+}
+
+impl SurveyedShard {
+    pub(super) fn reader(&self) -> Option<&Reader> {
+        match &self.content {
+            ShardContent::Opened { reader, .. } => Some(reader),
+            ShardContent::Unreadable(_) => None,
+        }
+    }
+
+    pub(super) fn survey(&self) -> Option<&Survey> {
+        match &self.content {
+            ShardContent::Opened { survey, .. } => Some(survey),
+            ShardContent::Unreadable(_) => None,
+        }
+    }
+}

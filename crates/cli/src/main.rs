@@ -1,0 +1,182 @@
+//! The program `eventring`: one file, or folder, for each verb.
+//!
+//! Data goes to stdout, messages go to stderr. Each verb returns its exit code or an error. The module [`exit`] maps
+//! each error to an exit code.
+
+#![forbid(unsafe_code)]
+
+mod advice;
+#[cfg(test)]
+mod bombs;
+mod budget;
+mod capture;
+mod clean;
+mod completions;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod control;
+mod decoder;
+mod demo;
+mod diff;
+mod directories;
+mod exit;
+mod export;
+mod format;
+mod formats;
+mod forward;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod held;
+mod history;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod icount;
+mod info;
+mod interrupt;
+mod list;
+mod measured;
+mod open;
+mod open_spans;
+mod output;
+mod output_directory;
+mod paint;
+mod patterns;
+#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "processes_unsupported.rs")]
+mod processes;
+mod reading;
+mod report;
+mod saved;
+mod selection;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod servers;
+mod silence;
+mod snapshot;
+mod soak;
+mod state;
+mod summary;
+mod table;
+mod top;
+mod view;
+mod watch;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use eventring_capture::secret::without_secrets_of;
+use exit::Exit;
+use std::process::ExitCode;
+
+/// Shows event rings: shared-memory files that programs record events into.
+#[derive(Parser)]
+#[command(name = "eventring", version, max_term_width = 120, after_help = exit::help())]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    color: clap::ColorChoice,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    List(list::Args),
+    Info(info::Args),
+    Watch(watch::Args),
+    Snapshot(snapshot::Args),
+    Capture(capture::Args),
+    Forward(forward::ForwardArgs),
+    Receive(forward::ReceiveArgs),
+    Export(export::Args),
+    View(view::ViewArgs),
+    Summary(summary::Args),
+    Diff(diff::DiffArgs),
+    Report(report::ReportArgs),
+    Budget(budget::BudgetArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Icount(icount::IcountArgs),
+    Open(open_spans::OpenArgs),
+    Top(top::TopArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Enable(control::enable::EnableArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Disable(control::disable::DisableArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Levels(control::levels::LevelsArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Serve(control::serve::ServeArgs),
+    Clean(clean::Args),
+    Demo(demo::Args),
+    Soak(soak::Args),
+    Completions(completions::Args),
+    #[command(hide = true)]
+    DemoWriter(demo::DemoWriterArgs),
+    #[command(hide = true)]
+    DemoReader(demo::ReaderArgs),
+    #[command(hide = true)]
+    SoakWriter(soak::SoakWriterArgs),
+}
+
+/// Ends the program with the help or a message of clap, which may repeat arguments.
+fn report_usage(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    anstream::eprint!("{}", without_secrets(&error.render().ansi().to_string()));
+    std::process::exit(error.exit_code())
+}
+
+/// Returns a message without keys, and without the passwords of addresses in this program's arguments and environment.
+fn without_secrets(message: &str) -> String {
+    let is_ours = |name: &str| ["NATS_", "EVENTRING_", "OTEL_"].iter().any(|prefix| name.starts_with(prefix));
+    let environment = std::env::vars_os().filter(|(name, _)| is_ours(&name.to_string_lossy())).map(|(_, value)| value);
+    let given = std::env::args_os().skip(1).chain(environment);
+    without_secrets_of(given.map(|text| text.to_string_lossy().into_owned()), message)
+}
+
+/// Runs the program.
+fn main() -> ExitCode {
+    let cli = Cli::try_parse().unwrap_or_else(|error| report_usage(&error));
+    paint::choose(cli.color);
+    let done = match &cli.verb {
+        Verb::List(args) => list::run(args),
+        Verb::Info(args) => info::run(args),
+        Verb::Watch(args) => watch::run(args),
+        Verb::Snapshot(args) => snapshot::run(args),
+        Verb::Capture(args) => capture::run(args),
+        Verb::Forward(args) => forward::run(args),
+        Verb::Receive(args) => forward::run_receive(args),
+        Verb::Export(args) => export::run(args),
+        Verb::View(args) => view::run(args),
+        Verb::Summary(args) => summary::run(args),
+        Verb::Diff(args) => diff::run(args),
+        Verb::Report(args) => report::run(args),
+        Verb::Budget(args) => budget::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Icount(args) => icount::run(args),
+        Verb::Open(args) => open_spans::run(args),
+        Verb::Top(args) => top::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Enable(args) => control::enable::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Disable(args) => control::disable::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Levels(args) => control::levels::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Serve(args) => control::serve::run(args),
+        Verb::Clean(args) => clean::run(args),
+        Verb::Demo(args) => demo::run(args),
+        Verb::Completions(args) => completions::run(args, &mut Cli::command()),
+        Verb::Soak(args) => soak::run(args),
+        Verb::SoakWriter(args) => soak::run_writer(args),
+        Verb::DemoWriter(args) => demo::run_writer(args),
+        Verb::DemoReader(args) => demo::run_reader(args),
+    };
+    let exit = done.map_err(advice::on).unwrap_or_else(|error| {
+        let exit = Exit::of(&error);
+        if exit != Exit::Done {
+            anstream::eprintln!(
+                "{}error:{:#} {}",
+                paint::ERROR,
+                paint::ERROR,
+                format::one_line(&without_secrets(&error.to_string()))
+            );
+        }
+        exit
+    });
+    ExitCode::from(exit as u8)
+}

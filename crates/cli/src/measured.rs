@@ -1,0 +1,90 @@
+//! The captures whose spans `diff` and `budget` compare.
+
+use super::exit::Exit;
+use super::format::events;
+use super::paint::WARNING;
+use super::reading::ReadingBar;
+use super::saved;
+use eventring_capture::{CaptureFile, ReadFiles};
+use eventring_export::{Summary, summarize};
+use std::path::PathBuf;
+
+/// The summaries of several captures, each by itself.
+pub(super) struct Measured {
+    pub(super) summaries: Vec<Summary>,
+    /// The exit code for the first problem of a capture. It is `Done` if there is no problem.
+    pub(super) exit: Exit,
+    /// True if events or payloads were lost.
+    pub(super) has_losses: bool,
+    /// True if files of a rotated capture are missing.
+    pub(super) has_missing_files: bool,
+    /// The files of the captures. An output must not replace them.
+    pub(super) read: ReadFiles,
+}
+
+impl Measured {
+    /// Reads the captures, or rings as they are now. The files of a rotated capture are one capture. Prints problems.
+    pub(super) fn read(names: &[PathBuf], is_quiet: bool) -> anyhow::Result<Self> {
+        let mut measured = Self {
+            summaries: Vec::new(),
+            exit: Exit::Done,
+            has_losses: false,
+            has_missing_files: false,
+            read: ReadFiles::default(),
+        };
+        for names in captures(names) {
+            let mut saved = saved::open(&names, true)?;
+            (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, |_, _| ());
+            measured.read.add_capture(&saved.capture);
+            let summary = summarize(&saved.capture);
+            saved.reading.end();
+            let summary = summary?;
+            let exit = saved.report(&names, &summary.problems, &summary.payload_losses);
+            if measured.exit == Exit::Done {
+                measured.exit = exit;
+            }
+            let warn = |what: String| {
+                let name = names[0].display();
+                anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {what}");
+            };
+            if summary.lost > 0 {
+                warn(format!("{} were lost, so the numbers are too small", events(summary.lost)));
+            }
+            if saved.has_missing_files() {
+                warn(
+                    "files of its rotated capture are missing, so the numbers are too small; name all of its files, those \
+                     of side B of `diff` after --with"
+                        .to_owned(),
+                );
+            }
+            measured.has_missing_files |= saved.has_missing_files();
+            measured.has_losses |= summary.lost.saturating_add(summary.lost_payloads()) > 0;
+            measured.summaries.push(summary);
+        }
+        Ok(measured)
+    }
+
+    /// Returns the code of a problem, of losses if `is_strict`, of limits that were exceeded, or `Done`.
+    pub(super) fn exit_code(&self, is_strict: bool, is_exceeded: bool) -> Exit {
+        match self.exit {
+            Exit::Done if is_strict && self.has_losses => Exit::Lost,
+            Exit::Done if is_exceeded => Exit::Exceeded,
+            exit => exit,
+        }
+    }
+}
+
+/// Returns the names of each capture: several if they are the files of a rotated capture, otherwise one.
+pub(super) fn captures(names: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut captures: Vec<(Option<CaptureFile>, Vec<PathBuf>)> = Vec::new();
+    for name in names {
+        // What cannot be opened has its error later. A pipe would block.
+        let file = if name.is_file() { CaptureFile::open(name).ok() } else { None };
+        let is_its = |known: &CaptureFile| file.as_ref().is_some_and(|file| known.is_same_capture(file));
+        match captures.iter_mut().find(|(known, _)| known.as_ref().is_some_and(is_its)) {
+            Some((_, names)) => names.push(name.clone()),
+            None => captures.push((file, vec![name.clone()])),
+        }
+    }
+    captures.into_iter().map(|(_, names)| names).collect()
+}

@@ -1,0 +1,65 @@
+//! The open spans as JSON.
+
+use crate::state::add_end;
+use crate::watch::perf::{field_value, thread};
+use eventring::schema::Value as Decoded;
+use eventring_live::{LiveFields, LiveProgram, LiveState, OpenSpan};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// Prints one object on a line. The spans are written one at a time, because there may be a million.
+pub(super) fn print(out: &mut impl Write, state: LiveState<'_>, min_age_nanos: u64) -> io::Result<()> {
+    write!(out, "{{\"spans\":[")?;
+    let spans = state.open_spans().to_vec();
+    let old = spans.iter().filter(|span| super::may_be_of_age(span, min_age_nanos));
+    let perhaps = old.clone().filter(|span| span.may_have_closed()).count();
+    for (index, span) in old.enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        write!(out, "{comma}{}", object(span))?;
+    }
+    let (now, since) = (state.now_epoch_nanos(), state.known_since_epoch_nanos());
+    let not_tracked = state.not_tracked();
+    writeln!(
+        out,
+        "],\"programs\":{},\"may_have_closed\":{perhaps},\"not_tracked\":{not_tracked},\"at_ns\":{now},\"known_since_ns\":{},\"lost\":{}}}",
+        programs(state),
+        json!(since),
+        state.lost()
+    )
+}
+
+/// Returns the programs, and what is known of their ends.
+pub(crate) fn programs(state: LiveState<'_>) -> Value {
+    let program = |(index, program): (usize, &LiveProgram)| {
+        let end = state.end_of(index);
+        let how = end.map(|end| if end.has_died { "died" } else { "ended" });
+        let mut object = json!({ "pid": program.pid, "program": program.name, "state": how });
+        add_end(&mut object, end);
+        object
+    };
+    state.programs().iter().enumerate().map(program).collect()
+}
+
+fn object(span: &OpenSpan<'_>) -> Value {
+    let thread = span.thread().map(|it| to_json(&thread(&it)));
+    let parents: Vec<u64> = span.ancestors().map(eventring::tracing::SpanId::get).collect();
+    let program = span.program();
+    json!({
+        "id": span.id().get(), "name": span.name(), "target": span.target(), "level": span.level().name(),
+        "age_ns": span.age_nanos(), "age_max_ns": span.age_max_nanos(), "thread": thread, "fields": fields(span.fields()), "parents": parents,
+        "opened_before_window": span.is_opened_before_window(), "may_have_closed": span.may_have_closed(),
+        "pid": program.pid, "program": program.name,
+    })
+}
+
+fn fields(fields: LiveFields<'_>) -> Map<String, Value> {
+    let value = |(name, field): (&str, eventring::schema::perf::RawField<'_>)| {
+        let name = if name.is_empty() { format!("field {}", field.index) } else { name.to_owned() };
+        (name, to_json(&field_value(&field.to_value())))
+    };
+    fields.iter().map(value).collect()
+}
+
+fn to_json(value: &Decoded<'_>) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}

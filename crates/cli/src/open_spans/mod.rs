@@ -1,0 +1,220 @@
+//! `eventring open`.
+
+mod json;
+mod shape;
+mod text;
+mod tree;
+
+use super::advice;
+use super::capture::report_problem;
+use super::exit::{Exit, Failure};
+use super::format::{TimeFormat, columns};
+use super::interrupt::Interrupt;
+use super::processes::ProcessArgs;
+use super::saved::{self, parse_duration};
+use super::selection::Time;
+use anstream::AutoStream;
+use eventring::reader::{Reader, RingSet, SetRing};
+use eventring::schema::EventType as _;
+use eventring::schema::perf::PerfEvent;
+use eventring_capture::CaptureFile;
+use eventring_live::{Live, LiveCapture, LiveOptions, LiveProgress, LiveState, OpenSpan};
+pub(super) use json::programs;
+use std::io::{self, IsTerminal as _, Stdout, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use text::OpenScreen;
+pub(super) use text::{cut, program_name};
+use tree::OpenTree;
+
+/// The longest time between two looks at Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Show the spans that are open now, or were when the program died, or at a time of a capture
+#[derive(clap::Args)]
+pub(super) struct OpenArgs {
+    /// Names or paths of rings, or snapshots; or capture files
+    #[arg(value_name = "NAME")]
+    names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// In a capture: what was open at this time, as for --to of `export` [default: its end]
+    #[arg(long, value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
+    at: Option<Time>,
+    /// Only spans that have been open this long at least: 1s
+    #[arg(long, value_name = "D", value_parser = parse_duration, default_value = "0", hide_default_value = true)]
+    min_age: Duration,
+    /// Show the open spans again and again, with this pause: 1s
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    watch: Option<Duration>,
+    /// Show each span on a line of its own, however many look the same
+    #[arg(long)]
+    all: bool,
+    /// Show also the spans that may have been closed, because events were lost; otherwise they are one line
+    #[arg(long)]
+    perhaps: bool,
+    /// Keep at most this many open spans of each program; further ones are counted
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    max_spans: usize,
+    /// Print one JSON object; with --watch, one a line
+    #[arg(long)]
+    json: bool,
+    /// Show the time in UTC, not in local time
+    #[arg(long)]
+    utc: bool,
+}
+
+pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
+    let is_capture = |name: &PathBuf| name.is_file() && CaptureFile::is_capture(name).unwrap_or(false);
+    if args.names.iter().any(is_capture) {
+        return of_capture(args);
+    }
+    if args.at.is_some() {
+        let message = "--at needs a capture; of rings, `open` shows the present";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    of_rings(args)
+}
+
+fn options(args: &OpenArgs) -> LiveOptions {
+    // Counts are not shown, so there is no window.
+    LiveOptions::new().open_spans_max(args.max_spans).windows([]).without_self_times()
+}
+
+fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
+    if args.watch.is_some() {
+        return Err(Failure::new(Exit::Usage, "--watch needs rings: a capture does not change; use --at").into());
+    }
+    let saved = saved::open(&args.names, true)?;
+    let at = args.at.map(|at| at.as_seen(args.utc).epoch_nanos(&saved.capture));
+    let captured = LiveCapture::at(&saved.capture, at, &options(args))?;
+    OpenOutput::new(args).show(captured.state())?;
+    Ok(saved.report(&args.names, captured.problems(), &[]))
+}
+
+fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::listen()?;
+    let names = args.process.rings(&args.names)?;
+    let _enabled = args.process.enable(&names)?;
+    let mut live = Live::new(open_rings(&names)?, &options(args));
+    let mut output = OpenOutput::new(args);
+    let mut progress = LiveProgress::Behind;
+    while !live.has_reached_present() && progress != LiveProgress::Ended {
+        if interrupt.came() {
+            return Ok(Exit::Done);
+        }
+        progress = live.read(Duration::from_millis(10), |_, _| ());
+    }
+    loop {
+        output.show(live.state())?;
+        let Some(pause) = args.watch.filter(|_| progress != LiveProgress::Ended) else { break };
+        let next = Instant::now() + pause;
+        while Instant::now() < next && progress != LiveProgress::Ended {
+            if interrupt.came() {
+                return Ok(Exit::Done);
+            }
+            progress = live.read(next.saturating_duration_since(Instant::now()).min(PATIENCE), |_, _| ());
+        }
+    }
+    check_whole(live.rings())?;
+    Ok(Exit::Done)
+}
+
+/// Opens the rings. One of them must be a perf ring.
+pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
+    let mut rings = Vec::new();
+    for name in names {
+        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
+        advice::check_not_a_shard(name, &ring)?;
+        rings.push(ring);
+    }
+    let is_perf = |ring: &&Reader| ring.info().content_type == PerfEvent::CONTENT_TYPE;
+    let has_spans = rings.iter().any(|ring| ring.check_events::<PerfEvent>().is_ok());
+    match rings.iter().zip(names).find(|(ring, _)| is_perf(ring)).or(rings.iter().zip(names).next()) {
+        Some((ring, name)) if !has_spans => {
+            ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
+        }
+        Some(_) => {
+            let others = rings.iter().filter_map(|ring| advice::check_perf_schema(ring).err());
+            others.for_each(|error| report_problem(false, &format!("left out: {error}")));
+            rings.retain(|ring| advice::check_perf_schema(ring).is_ok());
+        }
+        None => return Err(Failure::new(Exit::NotFound, "the program has no rings").into()),
+    }
+    Ok(RingSet::options().from_readers(rings))
+}
+
+/// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.
+pub(super) fn check_whole(rings: &RingSet) -> Result<(), Failure> {
+    let lost = rings.rings().iter().filter_map(SetRing::reader).find_map(|ring| Some((ring, ring.lost_pages()?)));
+    let Some((ring, lost)) = lost else { return Ok(()) };
+    let name = ring.name().unwrap_or("ring".as_ref()).display().to_string();
+    Err(Failure::new(Exit::of_lost_pages(lost), format!("{name}: {}", lost.advice())))
+}
+
+/// Returns true if the span has this age. A span of a program that has ended may have it.
+fn may_be_of_age(span: &OpenSpan<'_>, min_age_nanos: u64) -> bool {
+    span.age_max_nanos().unwrap_or(0).max(span.age_nanos()) >= min_age_nanos
+}
+
+/// Where the open spans are shown.
+struct OpenOutput<'a> {
+    args: &'a OpenArgs,
+    out: AutoStream<Stdout>,
+    time: TimeFormat,
+    is_first: bool,
+}
+
+impl<'a> OpenOutput<'a> {
+    fn new(args: &'a OpenArgs) -> Self {
+        Self { args, out: anstream::stdout(), time: TimeFormat::new(args.utc), is_first: true }
+    }
+
+    fn show(&mut self, state: LiveState<'_>) -> io::Result<()> {
+        let min_age_nanos = u64::try_from(self.args.min_age.as_nanos()).unwrap_or(u64::MAX);
+        if self.args.json {
+            json::print(&mut self.out, state, min_age_nanos)?;
+            return self.out.flush();
+        }
+        let redraws = self.args.watch.is_some() && io::stdout().is_terminal();
+        let columns = columns(&io::stdout());
+        let tree = OpenTree::of(state, min_age_nanos);
+        let screen = OpenScreen {
+            state,
+            tree: &tree,
+            columns,
+            // The last line of the terminal stays free for the cursor.
+            rows: rows().filter(|_| redraws).map(|rows| rows.saturating_sub(1)),
+            shows_all: self.args.all,
+            shows_perhaps: self.args.perhaps,
+            time: &self.time,
+        };
+        let lines = screen.draw();
+        if redraws {
+            // The cursor goes to the upper left corner. Each line removes the rest of the one that it replaces. These
+            // sequences go around `self.out`, which removes them with the colours if there are to be no colours.
+            let cursor = |sequence: &str| io::stdout().write_all(sequence.as_bytes());
+            cursor("\u{1b}[H")?;
+            for line in &lines {
+                write!(self.out, "{line}")?;
+                cursor("\u{1b}[K\n")?;
+            }
+            cursor("\u{1b}[J")?;
+        } else {
+            if !self.is_first {
+                writeln!(self.out)?;
+            }
+            for line in &lines {
+                writeln!(self.out, "{line}")?;
+            }
+        }
+        self.is_first = false;
+        self.out.flush()
+    }
+}
+
+/// Returns the height of the terminal.
+pub(super) fn rows() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}

@@ -1,0 +1,104 @@
+//! Patterns of ring names on the command line: `shop*` means the rings of all instances of a program.
+
+use super::directories::{self, ShardRole};
+use super::exit::{Exit, Failure};
+use eventring::__internals::shm::RingDirectories;
+use eventring::reader::Reader;
+use eventring_live::NamePattern;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The pause between two looks for rings that have come.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Returns true if the name is a pattern: it has a `*` after its last `/`.
+pub(super) fn is_pattern(name: &Path) -> bool {
+    name.file_name().is_some_and(|name| name.as_encoded_bytes().contains(&b'*'))
+}
+
+/// Returns the names of all rings that fit the pattern, in order: paths if the pattern is a path.
+///
+/// # Errors
+/// No ring fits.
+pub(super) fn rings(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let found = FollowedPatterns::of(&[pattern.to_path_buf()]).look();
+    if found.is_empty() {
+        let message = format!(
+            "no ring fits {} that this user may read; `eventring list` shows the rings, and a pattern stands in quotes, so \
+             that the shell leaves it alone",
+            pattern.display()
+        );
+        return Err(Failure::new(Exit::NotFound, message));
+    }
+    Ok(found)
+}
+
+/// Patterns, and the rings that are known to fit them.
+#[derive(Default)]
+pub(super) struct FollowedPatterns {
+    patterns: Vec<PathBuf>,
+    /// The names that have been looked at: rings that fit, and further shards of recorders.
+    known: HashSet<PathBuf>,
+    next_look: Option<Instant>,
+}
+
+impl FollowedPatterns {
+    /// Follows those of the names that are patterns. No ring is known.
+    pub(super) fn of(names: &[PathBuf]) -> Self {
+        let patterns = names.iter().filter(|name| is_pattern(name)).cloned().collect();
+        Self { patterns, ..Self::default() }
+    }
+
+    /// Makes rings known: they do not count as new.
+    pub(super) fn knowing(mut self, rings: &[PathBuf]) -> Self {
+        self.known.extend(rings.iter().cloned());
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Returns the patterns, if no ring has fitted any of them.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = String> {
+        let patterns = if self.known.is_empty() { self.patterns.as_slice() } else { &[] };
+        patterns.iter().map(|pattern| pattern.display().to_string())
+    }
+
+    /// Returns the rings that have come since the last call. This may be called often: it looks ten times a second.
+    pub(super) fn new_rings(&mut self) -> Vec<PathBuf> {
+        let now = Instant::now();
+        if self.is_empty() || self.next_look.is_some_and(|next| now < next) {
+            return Vec::new();
+        }
+        self.next_look = Some(now + PAUSE);
+        self.look()
+    }
+
+    fn look(&mut self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for pattern in &self.patterns {
+            let name = NamePattern::new(pattern.file_name().unwrap_or_default().to_string_lossy());
+            let parent = pattern.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let directories = match parent {
+                Some(parent) => vec![parent.to_path_buf()],
+                None => RingDirectories::from_environment().for_reading(),
+            };
+            for path in directories::files(&directories, false).unwrap_or_default() {
+                let file = path.file_name().unwrap_or_default();
+                let its_name = if parent.is_some() { path.clone() } else { file.into() };
+                if !name.fits(&file.to_string_lossy()) || self.known.contains(&its_name) {
+                    continue;
+                }
+                // A file that is no ring now may become one: it may be a ring that is being made.
+                let Ok(ring) = Reader::options().header_only().open(&path) else { continue };
+                if directories::shard_role(&path, &ring.info()) == ShardRole::First {
+                    found.push(its_name.clone());
+                }
+                self.known.insert(its_name);
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,176 @@
+//! `eventring snapshot`.
+
+use super::exit::{Exit, Failure};
+use super::format::{bytes, content_name, counted, events, grouped, one_line};
+use super::open::RingArgs;
+use super::output;
+use super::paint::{DIM, WARNING};
+use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
+use eventring_capture::ReadFiles;
+use serde_json::json;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Save the events that are in a ring now as a compressed file that every reader of rings can open
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    ring: RingArgs,
+    /// File to write; `-` for stdout [default: the ring's name and `.snapshot.zst`, in the current directory]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Only events from this sequence number on
+    #[arg(long, value_name = "SEQNO")]
+    from: Option<u64>,
+    /// Only events up to this sequence number
+    #[arg(long, value_name = "SEQNO")]
+    to: Option<u64>,
+    /// Compression level of zstd, 1 to 22
+    #[arg(long, value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    level: i32,
+    /// Print one JSON object about the snapshot
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from > to
+    {
+        let message = format!(
+            "--from {from} is greater than --to {to}, expected a first number that is not greater than the last; exchange them"
+        );
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    let mut options = SnapshotOptions::new().compression_level(args.level);
+    if let Some(from) = args.from {
+        options = options.first_seqno(from);
+    }
+    if let Some(to) = args.to {
+        options = options.last_seqno(to);
+    }
+    let reader = args.ring.open()?;
+    let shards = reader.info().extension.map_or(0, |extension| extension.shard_count);
+    if shards > 1 {
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} this is only one of {shards} shards; `eventring capture` saves them all"
+        );
+    }
+    let output = args.output.clone().unwrap_or_else(|| default_output(&reader, args.ring.name()));
+    if !output::is_stdout(&output) {
+        // The directory of the output has room for the snapshot, so it is likely to have room for the events, too.
+        let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
+        options = options.temporary_directory(directory.unwrap_or(".".as_ref()));
+    }
+    let mut read = ReadFiles::default();
+    read.add_ring(&reader);
+    let summary = if output::is_stdout(&output) {
+        if args.json {
+            return Err(Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file").into());
+        }
+        read.check_stream(io::stdout(), "stdout")?;
+        to_stdout(&reader, &options)?
+    } else {
+        let target = output::look(&output, args.force)?;
+        output::write_whole((&output, target), args.force, &read, |file| to_file(&reader, &output, file, &options))?
+    };
+    let last = reader.info().last_seqno;
+    if let Some(from) = args.from.filter(|from| summary.events == 0 && *from > last) {
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} the snapshot is empty: --from is {}, and the last sequence number of the ring is {}",
+            grouped(from),
+            grouped(last)
+        );
+    }
+    if args.json {
+        let mut out = anstream::stdout();
+        writeln!(out, "{}", object(&output, &summary))?;
+    } else {
+        report(&output, &summary);
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the name of the ring, as a file name. A ring of a server has no path: it is called what the user calls it,
+/// or, if the user has named only the program, by its content.
+fn default_output(reader: &Reader, as_written: &Path) -> PathBuf {
+    let of_server = || as_written.to_str()?.rsplit_once('/').map(|(_, ring)| OsString::from(ring));
+    let of_content = || Some(OsString::from(one_line(content_name(&reader.info())).replace('/', "_")));
+    let of_file = reader.path().and_then(Path::file_name).map(OsStr::to_os_string);
+    let mut name = of_file.or_else(of_server).or_else(of_content).unwrap_or_default();
+    name.push(".snapshot.zst");
+    PathBuf::from(name)
+}
+
+fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
+    let out = io::stdout();
+    if out.is_terminal() {
+        let message = "a snapshot is binary data and is not written to a terminal; redirect it to a file or a pipe";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    Ok(reader.write_snapshot(BufWriter::new(out.lock()), options)?)
+}
+
+fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
+    reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
+        // The error does not name the output, so the message begins with the output's name.
+        let message = format!("{}: {error}", output.display());
+        let exit = Exit::of(&error.into());
+        let failure = Failure::new(exit, message);
+        // The events are collected in the directory of the output.
+        if exit == Exit::NoSpace {
+            failure.and("free some there, or choose a directory with more").into()
+        } else {
+            failure.into()
+        }
+    })
+}
+
+fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
+    json!({
+        "file": output.to_string_lossy(),
+        "events": summary.events,
+        "lost": summary.lost,
+        "expired": summary.expired,
+        "being_written": summary.being_written,
+        "first_seqno": summary.first_seqno,
+        "last_seqno": summary.last_seqno,
+        "payload_bytes": summary.payload_bytes,
+        "image_bytes": summary.image_bytes,
+        "snapshot_bytes": summary.snapshot_bytes,
+    })
+}
+
+fn report(output: &Path, summary: &SnapshotSummary) {
+    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
+    anstream::eprintln!(
+        "{} in {} ({} of ring image) written to {to}",
+        events(summary.events),
+        bytes(summary.snapshot_bytes),
+        bytes(summary.image_bytes)
+    );
+    if summary.being_written > 0 {
+        anstream::eprintln!(
+            "{WARNING}{} still being written and not in the snapshot{WARNING:#}",
+            counted(summary.being_written, "event was", "events were")
+        );
+    }
+    let gone = summary.lost - summary.being_written;
+    if gone > 0 {
+        anstream::eprintln!(
+            "{WARNING}{} of the sequence numbers {} to {} were not in the ring any more{WARNING:#}{}",
+            grouped(gone),
+            grouped(summary.first_seqno),
+            grouped(summary.last_seqno),
+            match summary.expired {
+                0 => String::new(),
+                expired => format!("{DIM}; {} of them had lost their payload only{DIM:#}", grouped(expired)),
+            }
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! `eventring summary`.
+
+use super::exit::Exit;
+use super::format::{columns, events, grouped, one_line};
+use super::paint::{DIM, PLAIN, WARNING};
+use super::saved::{Saved, SavedArgs};
+use super::table::NumberTable;
+use eventring_capture::EndReason;
+pub(super) use eventring_export::numbers::time;
+use eventring_export::{InstructionSummary, SpanSummary, Summary, summarize};
+use eventring_report::compare::full_name;
+use std::io::{self, Write};
+
+/// Count the spans of a capture, or those that a ring holds now: their number and their durations
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    saved: SavedArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost, or their payloads
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let saved = args.saved.open(true, args.json)?;
+    let summary = summarize(&saved.capture);
+    saved.reading.end();
+    let summary = summary?;
+    let mut out = anstream::stdout();
+    if args.json {
+        writeln!(out, "{}", summary.to_json())?;
+    } else {
+        write(&mut out, &summary, &saved)?;
+    }
+    out.flush()?;
+    match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
+        Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
+        exit => Ok(exit),
+    }
+}
+
+fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
+    // `part` is the number that the first opened file has in its rotated capture, counted from 1. It is 0 if the
+    // capture is not rotated.
+    let part = saved.capture.part();
+    let beginning = match (saved.is_part, part > 1, summary.lost > 0) {
+        (true, ..) => "is not selected",
+        (false, false, _) => "was lost",
+        (false, true, false) => "is in an earlier file",
+        (false, true, true) => "was lost or is in an earlier file",
+    };
+    let end_reason = saved.capture.end().map(|end| end.reason);
+    let rings = saved.capture.end().map_or(&[][..], |end| &end.stats.rings);
+    let have_died = rings.iter().all(|ring| ring.end.is_some_and(|end| end.has_died));
+    let open = match (saved.is_part, end_reason) {
+        (true, _) => "open, or their end is not selected",
+        // The rings have no common end in this file.
+        (false, Some(EndReason::Rotated | EndReason::Size) | None) => "open, or closed after the end of this file",
+        (false, Some(_)) if have_died => "open when the program died",
+        (false, Some(_)) => "open",
+    };
+    let mut table = NumberTable::new(["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max"]);
+    for span in &summary.spans {
+        table.row_with_note(times(span), PLAIN, note(span, beginning, open));
+    }
+    table.write(out, columns(&io::stdout()))?;
+    if summary.spans.is_empty() {
+        writeln!(out, "{DIM}no spans{DIM:#}")?;
+    }
+    let counted = counted_spans(&summary.spans);
+    if !counted.is_empty() {
+        writeln!(out)?;
+        instructions(&counted).write(out, columns(&io::stdout()))?;
+    }
+    if summary.lost > 0 {
+        writeln!(out, "{WARNING}{} were lost{WARNING:#}", events(summary.lost))?;
+    }
+    if summary.removed > 0 {
+        writeln!(out, "{DIM}{} more were captured in files that were removed{DIM:#}", events(summary.removed))?;
+    }
+    if part > 1 {
+        writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;
+    }
+    Ok(())
+}
+
+/// Returns how many spans of this name are not in the numbers of instructions: they were open at the end, or not
+/// seen whole, or not counted, as one that was never entered.
+pub(super) fn not_counted(span: &SpanSummary) -> u64 {
+    let counted = span.instructions.map_or(0, |counted| counted.spans);
+    let not_seen_whole = span.open.saturating_add(span.end_lost).saturating_add(span.incomplete);
+    span.count.saturating_sub(counted).saturating_add(not_seen_whole)
+}
+
+/// Returns the spans whose instructions were counted, those with the most first.
+pub(super) fn counted_spans(spans: &[SpanSummary]) -> Vec<(&SpanSummary, &InstructionSummary)> {
+    let mut counted: Vec<_> = spans.iter().filter_map(|span| Some((span, span.instructions.as_ref()?))).collect();
+    counted.sort_by(|(a, of_a), (b, of_b)| {
+        of_b.all.cmp(&of_a.all).then_with(|| (&a.name, &a.target).cmp(&(&b.name, &b.target)))
+    });
+    counted
+}
+
+/// Returns a table of the instructions of spans.
+pub(super) fn instructions(spans: &[(&SpanSummary, &InstructionSummary)]) -> NumberTable<7> {
+    let mut table = NumberTable::new(["span", "count", "instructions", "self", "each", "min", "max"]);
+    for (span, counted) in spans {
+        let each = counted.all / counted.spans.max(1);
+        let [count, all, own, each, min, max] =
+            [counted.spans, counted.all, counted.own, each, counted.min, counted.max].map(grouped);
+        table.row([one_line(&full_name(&span.name, &span.target)), count, all, own, each, min, max], PLAIN);
+    }
+    table
+}
+
+/// Returns the name of a span, its number and its times.
+fn times(span: &SpanSummary) -> [String; 10] {
+    // Without a closed span, no duration is known. Then the cells of durations show `open` if there are open spans,
+    // and otherwise a dash.
+    let nothing = if span.open > 0 { "open" } else { "–" };
+    let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
+    let name = one_line(&full_name(&span.name, &span.target));
+    let [total, own, busy] = [span.total_nanos, span.self_nanos, span.busy_nanos].map(time);
+    let [p50, p90, p99, max] = [span.p50_nanos, span.p90_nanos, span.p99_nanos, span.max_nanos].map(time);
+    [name, grouped(span.count), total, own, busy, time(span.idle_nanos), p50, p90, p99, max]
+}
+
+/// Returns what is not in the numbers of a span. `beginning` says what may have become of beginnings that were not
+/// seen, and `open` of spans without a close.
+fn note(span: &SpanSummary, beginning: &str, open: &str) -> String {
+    let mut more = Vec::new();
+    if span.open > 0 {
+        more.push(format!("+ {} {open}", grouped(span.open)));
+    }
+    if span.end_lost > 0 {
+        more.push(format!("+ {} whose end may be lost", grouped(span.end_lost)));
+    }
+    if span.incomplete > 0 {
+        more.push(format!("+ {} whose beginning {beginning}", grouped(span.incomplete)));
+    }
+    more.join(", ")
+}

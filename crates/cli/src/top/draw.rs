@@ -1,0 +1,290 @@
+//! Drawing the screen into any area.
+
+use super::draw_threads;
+use super::list::ListOrder as _;
+use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
+use super::open::{TopOpen, TopOpenSpans};
+use super::view::TopView;
+use crate::format::{TimeFormat, counted, duration, one_line, rate};
+use crate::open_spans::cut;
+use crate::state::end_in_words;
+use crate::summary::time;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Cell, Row, StatefulWidget, Table, TableState, Widget};
+use std::time::Duration;
+
+/// The number of rings that are shown.
+const RINGS_MAX: usize = 4;
+/// The width from which on the targets are shown.
+const WIDE: u16 = 110;
+/// The width from which on threads are shown beside the open spans.
+const PANEL_FROM: u16 = 160;
+pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+const STATS: [&str; 6] = ["spans/s", "self", "p50", "p90", "p99", "max"];
+const STATS_WIDTHS: [u16; 6] = [8, 8, 7, 7, 7, 7];
+
+/// Draws the screen.
+pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
+    let warnings = warnings(screen);
+    let shows_threads = view.shows_threads && screen.detail.is_none();
+    let has_panel = !view.shows_threads && screen.detail.is_none() && area.width >= PANEL_FROM;
+    let mut rings = screen.rings.len().min(RINGS_MAX) + 1 + usize::from(screen.rings.len() > RINGS_MAX);
+    let spans = screen.detail.as_ref().map_or(&screen.open, |detail| &detail.open);
+    let mut open_rows = open_lines(spans, view).len();
+    if has_panel {
+        open_rows = open_rows.max(screen.threads.len());
+    }
+    open_rows = (open_rows + 1).min(usize::from(area.height / 3));
+    if shows_threads {
+        (open_rows, rings) = (0, 0);
+    }
+    let [head, banner, names, open, rings, keys] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(u16::from(!warnings.is_empty())),
+        Constraint::Fill(1),
+        Constraint::Length(open_rows as u16),
+        Constraint::Length(rings as u16),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    self::head(screen, view, head.width).render(head, buf);
+    Line::styled(warnings, coloured(view, BOLD, Color::Yellow)).render(banner, buf);
+    match &screen.detail {
+        Some(detail) => {
+            self::detail(screen, detail, names, buf);
+            self::open(&detail.open, view, open, buf);
+        }
+        None if shows_threads => draw_threads::list(screen, view, names, buf),
+        None => {
+            self::names(screen, view, names, buf);
+            let panel = Constraint::Percentage(if has_panel { 50 } else { 0 });
+            let [open, panel] = Layout::horizontal([Constraint::Fill(1), panel]).areas(open);
+            self::open(&screen.open, view, open, buf);
+            draw_threads::panel(screen, view, panel, buf);
+        }
+    }
+    self::rings(&screen.rings, rings, buf);
+    self::keys(view, spans.perhaps > 0 && !shows_threads, keys.width).render(keys, buf);
+}
+
+/// Returns the lines of a frame as text.
+pub(super) fn lines(frame: &Buffer) -> impl Iterator<Item = String> {
+    let width = usize::from(frame.area.width).max(1);
+    let line = |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
+    frame.content().chunks(width).map(move |cells| line(cells).trim_end().to_owned())
+}
+
+/// Returns the style with a colour, if there are colours.
+pub(super) fn coloured(view: &TopView, style: Style, colour: Color) -> Style {
+    if view.has_colours { style.fg(colour) } else { style }
+}
+
+/// Returns the first line. If it is too wide, the name of the program is cut.
+fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
+    let errors = match screen.errors_per_second > 0.0 {
+        true => coloured(view, BOLD, Color::Red),
+        false => Style::new(),
+    };
+    let mut parts = vec![
+        Span::raw(format!("  {} events/s", low_rate(screen.events_per_second))),
+        Span::raw(format!("  {} spans/s", low_rate(screen.spans_per_second))),
+        Span::styled(format!("  {} errors/s", low_rate(screen.errors_per_second)), errors),
+    ];
+    if view.is_paused {
+        parts.push(Span::styled("  paused", coloured(view, BOLD, Color::Cyan)));
+    }
+    let room = usize::from(width).saturating_sub(parts.iter().map(Span::width).sum());
+    parts.insert(0, Span::styled(cut(&one_line(&screen.programs), room), BOLD));
+    Line::from(parts)
+}
+
+/// Returns what the user should know of this screen before all else.
+fn warnings(screen: &TopScreen) -> String {
+    let mut said = Vec::new();
+    if screen.lost > 0 {
+        said.push(format!("{} lost: the counts are too low", counted(screen.lost, "event", "events")));
+    }
+    if screen.not_tracked > 0 {
+        said.push(format!("{} could not be kept", counted(screen.not_tracked, "open span", "open spans")));
+    }
+    if screen.has_ended {
+        let how = match *screen.deaths {
+            [] => "ended".to_owned(),
+            [end] => end_in_words(end, &TimeFormat::new(false)),
+            _ => "ended, not all in good order".to_owned(),
+        };
+        said.push(format!("these are the last seconds: {how}"));
+    } else if screen.is_behind {
+        said.push("reading what the rings hold".to_owned());
+    }
+    said.join("; ")
+}
+
+fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
+    let shown = view.names.shown(&screen.names);
+    let is_wide = area.width >= WIDE;
+    let title = format!("{}, by {}", window_words(screen, TABLE), view.names.order.word());
+    let mut titles = vec![Cell::from(title)];
+    let mut widths = vec![Constraint::Fill(1)];
+    if is_wide {
+        titles.push(Cell::from("target"));
+        widths.push(Constraint::Fill(1));
+    }
+    titles.extend(STATS.map(right));
+    widths.extend(STATS_WIDTHS.map(Constraint::Length));
+    let rows = shown.iter().map(|row| {
+        let mut cells = vec![Cell::from(one_line(&row.key.name))];
+        if is_wide {
+            cells.push(Cell::from(Text::styled(one_line(&row.key.target), DIM)));
+        }
+        cells.extend(stats(&row.stats, format!("{:.1} %", row.self_share * 100.0)));
+        Row::new(cells)
+    });
+    let table = Table::new(rows, widths).header(Row::new(titles).style(DIM));
+    selectable(table, view.names.selected_row(&shown), area, buf);
+}
+
+/// Draws a table with a selected row, or with room for its mark. The table is scrolled to the row.
+pub(super) fn selectable(table: Table<'_>, selected: Option<usize>, area: Rect, buf: &mut Buffer) {
+    let table = table.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED)).highlight_symbol("> ");
+    let table = table.highlight_spacing(ratatui::widgets::HighlightSpacing::Always);
+    StatefulWidget::render(table, area, buf, &mut TableState::new().with_selected(selected));
+}
+
+/// Returns a window in words: `the last 10 s`, or `3.2 s of 10 s` if it covers less.
+fn window_words(screen: &TopScreen, window: usize) -> String {
+    let (covered, seconds) = (screen.covered[window], WINDOWS[window].as_secs());
+    match covered < WINDOWS[window] {
+        true => format!("{} of {seconds} s", duration(covered)),
+        false => format!("the last {seconds} s"),
+    }
+}
+
+fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) {
+    let name = match detail.key.target.as_str() {
+        "" => one_line(&detail.key.name),
+        target => one_line(&format!("{target}::{}", detail.key.name)),
+    };
+    let [head, table] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    Line::styled(name, BOLD).render(head, buf);
+    let rows = detail.windows.iter().enumerate().map(|(window, of_window)| {
+        let title = format!("{}: {}", window_words(screen, window), counted(of_window.count, "span", "spans"));
+        let cells = [Cell::from(title)].into_iter();
+        Row::new(cells.chain(stats(of_window, time(of_window.self_nanos))))
+    });
+    let widths = [Constraint::Fill(1)].into_iter().chain(STATS_WIDTHS.map(Constraint::Length));
+    let titles = [Cell::from("window")].into_iter().chain(STATS.map(right));
+    let rows = Table::new(rows, widths).header(Row::new(titles).style(DIM));
+    Widget::render(rows, table, buf);
+}
+
+fn stats(stats: &TopStats, of_self: String) -> [Cell<'static>; 6] {
+    let wall = |index: usize| right(stats.walls_nanos.map_or("–".to_owned(), |walls| time(walls[index])));
+    [right(low_rate(stats.per_second)), right(of_self), wall(0), wall(1), wall(2), wall(3)]
+}
+
+pub(super) fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
+    Cell::from(text.into().right_aligned())
+}
+
+fn open(spans: &TopOpenSpans, view: &TopView, area: Rect, buf: &mut Buffer) {
+    let old = coloured(view, Style::new(), Color::Cyan);
+    let rows = open_lines(spans, view);
+    let rows = rows.iter().map(|[age, thread, name]| {
+        Row::new([right(&**age).style(old), Cell::from(cut(thread, 24)), Cell::from(&**name)])
+    });
+    let widths = [Constraint::Length(14), Constraint::Length(24), Constraint::Fill(1)];
+    let titles = Row::new([right("age"), Cell::from("thread"), Cell::from(spans.words())]).style(DIM);
+    Widget::render(Table::new(rows, widths).header(titles), area, buf);
+}
+
+/// Returns the age, the thread and the name of open spans. Those that may have been closed are one line, unless the
+/// user wants to see them.
+fn open_lines(spans: &TopOpenSpans, view: &TopView) -> Vec<[String; 3]> {
+    let thread = |span: &TopOpen| one_line(span.thread.as_deref().unwrap_or("in no thread"));
+    let line = |span: &TopOpen| [age(span), thread(span), one_line(&span.name)];
+    let perhaps = if view.shows_perhaps { &spans.first_perhaps[..] } else { &[] };
+    let mut lines: Vec<[String; 3]> = spans.first.iter().chain(perhaps).map(line).collect();
+    if spans.perhaps > 0 && !view.shows_perhaps {
+        let more = if spans.surely > 0 { " more" } else { "" };
+        let count = counted(spans.perhaps as u64, "span", "spans");
+        lines.push(["?".to_owned(), "o shows them".to_owned(), format!("perhaps {count}{more}: events were lost")]);
+    }
+    lines
+}
+
+/// Returns the age with the marks of `eventring open`.
+fn age(span: &TopOpen) -> String {
+    let older = match (span.is_opened_before_window, span.age_max_nanos) {
+        (true, _) => "> ",
+        (false, Some(_)) => "≥ ",
+        (false, None) => "",
+    };
+    let closed = if span.may_have_closed { "? " } else { "" };
+    format!("{closed}{older}{}", duration(Duration::from_nanos(span.age_nanos)))
+}
+
+fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
+    let row = |ring: &TopRing| {
+        let shards = if ring.shards > 1 { format!(" ({} shards)", ring.shards) } else { String::new() };
+        let past = match Duration::try_from_secs_f64(ring.past_seconds) {
+            Ok(past) if !past.is_zero() => duration(past),
+            _ => "–".to_owned(),
+        };
+        Row::new([
+            Cell::from(format!("{}{shards}", one_line(&ring.name))),
+            right(format!("{:.0} %", ring.fill * 100.0)),
+            right(past),
+            right(low_rate(ring.events_per_second)),
+        ])
+    };
+    let mut rows: Vec<Row<'_>> = rings.iter().take(RINGS_MAX).map(row).collect();
+    if rings.len() > RINGS_MAX {
+        rows.push(Row::new([format!("… and {} more", rings.len() - RINGS_MAX)]));
+    }
+    let widths = [Constraint::Fill(1), Constraint::Length(6), Constraint::Length(14), Constraint::Length(9)];
+    let titles = Row::new([Cell::from("ring"), right("fill"), right("past"), right("events/s")]).style(DIM);
+    Widget::render(Table::new(rows, widths).header(titles), area, buf);
+}
+
+/// Returns the last line: the filter, and as many keys as there is room for, the most important ones first.
+fn keys<'s>(view: &TopView, has_perhaps: bool, width: u16) -> Line<'s> {
+    let width = usize::from(width);
+    if view.is_typing {
+        return Line::from(format!("filter: {}▏ (Enter keeps it, Esc removes it)", cut(view.filter(), width / 2)));
+    }
+    let filter = match view.filter() {
+        "" => String::new(),
+        filter => format!("filter: {}  ", cut(filter, width / 4)),
+    };
+    let has_filter = !filter.is_empty();
+    let perhaps = if has_perhaps { ["o perhaps"].as_slice() } else { &[] };
+    let keys = match (view.detail.is_some(), view.shows_threads) {
+        (true, _) => [&["q quit", "p pause", "t threads", "Esc back"][..], perhaps].concat(),
+        (false, shows_threads) => {
+            let threads = if shows_threads { "t back" } else { "t threads" };
+            let filters = if has_filter { "Esc no filter" } else { "/ filter" };
+            let look = if shows_threads { "Enter look into its span" } else { "Enter look into it" };
+            [&["q quit", "p pause", "s sort", threads, filters, "↑↓ select", look][..], perhaps].concat()
+        }
+    };
+    let mut shown = String::new();
+    for key in keys {
+        let between = if shown.is_empty() { "" } else { "  " };
+        if filter.chars().count() + shown.chars().count() + between.len() + key.chars().count() > width {
+            break;
+        }
+        shown.push_str(between);
+        shown.push_str(key);
+    }
+    Line::from(vec![Span::styled(filter, BOLD), Span::styled(shown, DIM)])
+}
+
+/// Shows a number per second. Small ones have a decimal: `0.2`.
+fn low_rate(per_second: f64) -> String {
+    if per_second > 0.0 && per_second < 10.0 { format!("{per_second:.1}") } else { rate(per_second) }
+}

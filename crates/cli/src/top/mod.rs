@@ -1,0 +1,189 @@
+//! `eventring top`.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `model` | the screen, as plain data, made of the engine's state |
+//! | `names` | the names of closed spans |
+//! | `open` | the open spans |
+//! | `threads` | the threads with the spans that they are in |
+//! | `list` | a list that the user sorts, filters and selects in |
+//! | `view` | the way to show the screen, and the keys that change it |
+//! | `draw` | drawing both into any area |
+//! | `draw_threads` | drawing the threads |
+//! | `json` | the same data as JSON |
+//! | `rings` | the rings with the past that they hold |
+//! | `terminal` | the terminal, which is as before at the end |
+
+mod draw;
+mod draw_threads;
+mod json;
+mod list;
+mod model;
+mod names;
+mod open;
+mod rings;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod view;
+
+use super::exit::{Exit, Failure};
+use super::format::columns;
+use super::interrupt::Interrupt;
+use super::open_spans::{check_whole, open_rings, rows};
+use super::processes::ProcessArgs;
+use eventring_live::{Live, LiveOptions, LiveProgress};
+use model::{TopMoment, TopScreen};
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{self, Event};
+use ratatui::layout::Rect;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use terminal::TopTerminal;
+use view::{TopRequest, TopView};
+
+/// The longest time between two looks at the keys and at Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// The shortest time between two frames, unless a key is pressed.
+const FRAME: Duration = Duration::from_millis(500);
+/// The longest time between two frames.
+const FRAME_MAX: Duration = Duration::from_secs(3);
+/// The time that `--once` watches.
+const ONCE: Duration = Duration::from_secs(1);
+/// The size of the frame that `--once` prints if stdout is no terminal.
+const PLAIN_SIZE: (u16, u16) = (120, 40);
+
+/// Show what programs do now: rates, durations, open spans, threads, and the past that their rings hold
+#[derive(clap::Args)]
+pub(super) struct TopArgs {
+    /// Names or paths of rings
+    #[arg(value_name = "NAME")]
+    names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// Watch for one second, print one frame, and end
+    #[arg(long)]
+    once: bool,
+    /// With --once: print one JSON object
+    #[arg(long, requires = "once")]
+    json: bool,
+    /// Keep at most this many open spans of each program; further ones are counted
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    max_spans: usize,
+}
+
+pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
+    if !args.once && !io::stdout().is_terminal() {
+        let message = "stdout is no terminal; use --once, which prints one frame";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    let interrupt = Interrupt::listen()?;
+    let names = args.process.rings(&args.names)?;
+    let _enabled = args.process.enable(&names)?;
+    let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
+    let live = Live::new(open_rings(&names)?, &options);
+    let mut watched = TopWatch { live, progress: LiveProgress::Behind };
+    match args.once {
+        true => once(&mut watched, &interrupt, args.json)?,
+        false => watch(&mut watched, &interrupt)?,
+    }
+    check_whole(watched.live.rings())?;
+    Ok(Exit::Done)
+}
+
+/// The programs that are watched.
+struct TopWatch {
+    live: Live,
+    progress: LiveProgress,
+}
+
+impl TopWatch {
+    /// Reads events for this time, or until the programs have ended.
+    fn read(&mut self, time: Duration) {
+        self.progress = self.live.read(time, |_, _| ());
+    }
+
+    fn has_ended(&self) -> bool {
+        self.progress == LiveProgress::Ended
+    }
+
+    fn screen(&self, view: &TopView) -> TopScreen {
+        let moment = TopMoment {
+            rings: rings::look(self.live.rings()),
+            has_ended: self.has_ended(),
+            is_behind: !self.live.has_reached_present(),
+            detail: view.detail.clone(),
+        };
+        TopScreen::of(self.live.state(), moment)
+    }
+}
+
+/// Prints one frame.
+fn once(watched: &mut TopWatch, interrupt: &Interrupt, json: bool) -> anyhow::Result<()> {
+    let mut until = None;
+    while !watched.has_ended() && until.is_none_or(|until| Instant::now() < until) {
+        if interrupt.came() {
+            return Ok(());
+        }
+        if until.is_none() && watched.live.has_reached_present() {
+            until = Some(Instant::now() + ONCE);
+        }
+        watched.read(PATIENCE);
+    }
+    let view = TopView::default();
+    let screen = watched.screen(&view);
+    let mut out = anstream::stdout();
+    if json {
+        writeln!(out, "{}", json::object(&screen))?;
+        return Ok(out.flush()?);
+    }
+    let size = columns(&io::stdout()).zip(rows());
+    let narrow = |cells: usize| u16::try_from(cells).unwrap_or(u16::MAX);
+    let (width, height) = size.map_or(PLAIN_SIZE, |(width, rows)| (narrow(width), narrow(rows.saturating_sub(1))));
+    let mut frame = Buffer::empty(Rect::new(0, 0, width, height.saturating_add(1)));
+    draw::draw(&screen, &view, frame.area, &mut frame);
+    // The last line is that of the keys.
+    for line in draw::lines(&frame).take(usize::from(height)) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Shows frames until the user ends it.
+fn watch(watched: &mut TopWatch, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let has_colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+    let mut view = TopView { has_colours, ..TopView::default() };
+    let mut terminal = TopTerminal::start()?;
+    let mut screen = watched.screen(&view);
+    let mut next_frame = Instant::now();
+    while !interrupt.came() {
+        if !view.is_paused && Instant::now() >= next_frame {
+            let began = Instant::now();
+            screen = watched.screen(&view);
+            terminal.draw(&screen, &view)?;
+            // With a million open spans, a frame takes long. Most of the time is for reading nonetheless.
+            next_frame = Instant::now() + (began.elapsed() * 10).clamp(FRAME, FRAME_MAX);
+        }
+        let mut wait = PATIENCE;
+        if !watched.has_ended() {
+            watched.read(PATIENCE);
+            wait = Duration::ZERO;
+        }
+        while event::poll(wait)? {
+            wait = Duration::ZERO;
+            let request = match event::read()? {
+                Event::Key(key) => view.press(key, &screen),
+                _ => TopRequest::Draw,
+            };
+            match request {
+                TopRequest::Quit => return Ok(()),
+                TopRequest::Look => screen = watched.screen(&view),
+                TopRequest::Draw => {}
+            }
+            terminal.draw(&screen, &view)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! The screen of `top` as plain data.
+
+use super::names::TopName;
+use super::open::TopOpenSpans;
+use super::threads::TopThread;
+use crate::open_spans::{self, program_name};
+use eventring::reader::RingEnd;
+use eventring_live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
+use std::time::Duration;
+
+/// The windows in which spans are counted.
+pub(super) const WINDOWS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
+/// The window of the rates of all spans and errors: one second.
+const SHORT: usize = 0;
+/// The window of the table of names: ten seconds.
+pub(super) const TABLE: usize = 1;
+
+/// A screen: what the programs do at a moment.
+#[derive(Default)]
+pub(super) struct TopScreen {
+    /// The program, or the number of programs.
+    pub(super) programs: String,
+    pub(super) at_epoch_nanos: u64,
+    /// The time that each of [`WINDOWS`] covers.
+    pub(super) covered: [Duration; WINDOWS.len()],
+    pub(super) events_per_second: f64,
+    pub(super) spans_per_second: f64,
+    /// Log records of the level ERROR.
+    pub(super) errors_per_second: f64,
+    /// All names of spans that were closed in the window of the table.
+    pub(super) names: Vec<TopName>,
+    pub(super) open: TopOpenSpans,
+    pub(super) threads: Vec<TopThread>,
+    pub(super) not_tracked: u64,
+    pub(super) rings: Vec<TopRing>,
+    pub(super) lost: u64,
+    pub(super) has_ended: bool,
+    /// The ends of the programs that died.
+    pub(super) deaths: Vec<RingEnd>,
+    /// The programs as `eventring open` shows them in JSON.
+    pub(super) programs_object: serde_json::Value,
+    /// True while the engine reads what was recorded before it began.
+    pub(super) is_behind: bool,
+    /// The name of spans that the user looks into.
+    pub(super) detail: Option<TopDetail>,
+}
+
+/// The name and target of spans.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct TopKey {
+    pub(super) kind: SeriesKind,
+    pub(super) name: String,
+    pub(super) target: String,
+}
+
+/// The counts and durations of a name in a window.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TopStats {
+    pub(super) count: u64,
+    pub(super) per_second: f64,
+    pub(super) self_nanos: u64,
+    /// The 50th, 90th and 99th percentile, and the longest, in nanoseconds. `None` if no duration is known.
+    pub(super) walls_nanos: Option<[u64; 4]>,
+}
+
+/// A ring, or a recorder with all its shards.
+pub(super) struct TopRing {
+    pub(super) name: String,
+    pub(super) shards: usize,
+    /// The part that is in use, 0 to 1.
+    pub(super) fill: f64,
+    pub(super) past_seconds: f64,
+    pub(super) events_per_second: f64,
+}
+
+/// The spans of one name in all windows, and the oldest of them that are open.
+pub(super) struct TopDetail {
+    pub(super) key: TopKey,
+    /// In the order of [`WINDOWS`].
+    pub(super) windows: Vec<TopStats>,
+    pub(super) open: TopOpenSpans,
+}
+
+/// The rest of a moment: the state of the engine does not say it.
+pub(super) struct TopMoment {
+    pub(super) rings: Vec<TopRing>,
+    pub(super) has_ended: bool,
+    pub(super) is_behind: bool,
+    pub(super) detail: Option<TopKey>,
+}
+
+impl TopScreen {
+    /// Returns the screen of a state.
+    pub(super) fn of(state: LiveState<'_>, moment: TopMoment) -> Self {
+        let is_of_spans = |it: &SeriesView<'_>| matches!(it.kind(), SeriesKind::Spans | SeriesKind::OtherSpans);
+        let is_of_errors = |it: &SeriesView<'_>| it.kind() == SeriesKind::LogRecords && it.name() == "ERROR";
+        let programs = match state.programs() {
+            [program] => program_name(program),
+            programs => format!("{} programs", programs.len()),
+        };
+        let open = state.open_spans().to_vec();
+        let detail = moment.detail.map(|key| TopDetail::of(state, key, &open));
+        Self {
+            programs,
+            at_epoch_nanos: state.now_epoch_nanos(),
+            covered: std::array::from_fn(|window| state.covered(window)),
+            events_per_second: state.events_per_second(SHORT),
+            spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
+            errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),
+            names: TopName::all(state.series().filter(is_of_spans)),
+            open: TopOpenSpans::of(open.iter()),
+            threads: TopThread::all(state),
+            not_tracked: state.not_tracked(),
+            rings: moment.rings,
+            lost: state.lost(),
+            has_ended: moment.has_ended,
+            deaths: (0..state.programs().len()).filter_map(|it| state.end_of(it)).filter(|end| end.has_died).collect(),
+            programs_object: open_spans::programs(state),
+            is_behind: moment.is_behind,
+            detail,
+        }
+    }
+}
+
+impl TopStats {
+    pub(super) fn of(stats: &WindowStats) -> Self {
+        let percentiles = [0.5, 0.9, 0.99].map(|part| stats.quantile_nanos(part));
+        let walls_nanos = match percentiles {
+            [Some(p50), Some(p90), Some(p99)] => Some([p50, p90, p99, stats.max_nanos()]),
+            _ => None,
+        };
+        Self { count: stats.count(), per_second: stats.per_second(), self_nanos: stats.self_nanos(), walls_nanos }
+    }
+}
+
+impl TopDetail {
+    fn of(state: LiveState<'_>, key: TopKey, open: &[OpenSpan<'_>]) -> Self {
+        let series = state.series_of(key.kind, &key.name, Some(&key.target));
+        let stats = |window| series.map(|it| TopStats::of(&it.window(window))).unwrap_or_default();
+        let is_of_name = |span: &&OpenSpan<'_>| span.name() == key.name.as_str() && span.target() == key.target;
+        Self {
+            windows: (0..WINDOWS.len()).map(stats).collect(),
+            open: TopOpenSpans::of(open.iter().filter(is_of_name)),
+            key,
+        }
+    }
+}

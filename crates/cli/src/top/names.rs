@@ -1,0 +1,83 @@
+//! The names of spans that were closed, as plain data.
+
+use super::list::{ListOrder, ListRow};
+use super::model::{TABLE, TopKey, TopStats};
+use eventring_live::SeriesView;
+use std::cmp::Ordering;
+
+/// A row of the table: the spans of one name.
+pub(super) struct TopName {
+    pub(super) key: TopKey,
+    pub(super) stats: TopStats,
+    /// The part of the self times of all names, 0 to 1.
+    pub(super) self_share: f64,
+}
+
+impl TopName {
+    /// Returns the names of which spans were closed in the window of the table.
+    pub(super) fn all<'s>(series: impl Iterator<Item = SeriesView<'s>>) -> Vec<Self> {
+        let row = |it: SeriesView<'_>| Self {
+            key: TopKey { kind: it.kind(), name: it.name().to_owned(), target: it.target().to_owned() },
+            stats: TopStats::of(&it.window(TABLE)),
+            self_share: 0.0,
+        };
+        let mut rows: Vec<Self> = series.map(row).filter(|row| row.stats.count > 0).collect();
+        let all = rows.iter().map(|row| row.stats.self_nanos as f64).sum::<f64>().max(1.0);
+        rows.iter_mut().for_each(|row| row.self_share = row.stats.self_nanos as f64 / all);
+        rows
+    }
+}
+
+/// The order of the names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum NameOrder {
+    #[default]
+    SelfTime,
+    Rate,
+    P99,
+    Name,
+}
+
+impl ListOrder for NameOrder {
+    fn next(self) -> Self {
+        match self {
+            Self::SelfTime => Self::Rate,
+            Self::Rate => Self::P99,
+            Self::P99 => Self::Name,
+            Self::Name => Self::SelfTime,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::SelfTime => "self time",
+            Self::Rate => "rate",
+            Self::P99 => "p99",
+            Self::Name => "name",
+        }
+    }
+}
+
+impl ListRow for TopName {
+    type Key = TopKey;
+    type Order = NameOrder;
+
+    fn key(&self) -> TopKey {
+        self.key.clone()
+    }
+
+    fn compare(&self, other: &Self, order: NameOrder) -> Ordering {
+        let p99 = |row: &Self| row.stats.walls_nanos.map(|walls| walls[2]);
+        let larger_first = match order {
+            NameOrder::SelfTime => other.stats.self_nanos.cmp(&self.stats.self_nanos),
+            NameOrder::Rate => other.stats.count.cmp(&self.stats.count),
+            NameOrder::P99 => p99(other).cmp(&p99(self)),
+            NameOrder::Name => Ordering::Equal,
+        };
+        larger_first.then_with(|| (&self.key.name, &self.key.target).cmp(&(&other.key.name, &other.key.target)))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        [self.key.name.as_str(), self.key.target.as_str()].into_iter()
+    }
+}

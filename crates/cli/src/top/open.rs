@@ -1,0 +1,78 @@
+//! Open spans as plain data.
+
+use crate::format::{counted, grouped};
+use crate::watch::perf::thread_label;
+use eventring_live::OpenSpan;
+
+/// The number of open spans of each kind that are kept for the screen.
+const OPEN_MAX: usize = 100;
+
+/// An open span.
+pub(super) struct TopOpen {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) age_nanos: u64,
+    /// The largest age that the span can have, if its program has ended.
+    pub(super) age_max_nanos: Option<u64>,
+    /// The thread that is in the span.
+    pub(super) thread: Option<String>,
+    pub(super) is_opened_before_window: bool,
+    pub(super) may_have_closed: bool,
+    pub(super) pid: u32,
+}
+
+/// The first of some open spans, and the counts of all.
+#[derive(Default)]
+pub(super) struct TopOpenSpans {
+    /// The first of the spans that are surely open, oldest first.
+    pub(super) first: Vec<TopOpen>,
+    /// The first of those that may have been closed, oldest first.
+    pub(super) first_perhaps: Vec<TopOpen>,
+    /// The number of spans that are surely open.
+    pub(super) surely: usize,
+    /// The number of spans that may have been closed.
+    pub(super) perhaps: usize,
+}
+
+impl TopOpenSpans {
+    /// Keeps the first of these spans, which come oldest first.
+    pub(super) fn of<'s>(spans: impl Iterator<Item = &'s OpenSpan<'s>>) -> Self {
+        let (perhaps, surely): (Vec<_>, Vec<_>) = spans.partition(|span| span.may_have_closed());
+        let first = |spans: &[&OpenSpan<'_>]| spans.iter().take(OPEN_MAX).map(|span| TopOpen::of(span)).collect();
+        Self { first: first(&surely), first_perhaps: first(&perhaps), surely: surely.len(), perhaps: perhaps.len() }
+    }
+
+    /// Returns the first spans: those that are surely open, and then those that may have been closed.
+    pub(super) fn all(&self) -> impl Iterator<Item = &TopOpen> {
+        self.first.iter().chain(&self.first_perhaps).take(OPEN_MAX)
+    }
+
+    /// Returns the counts in words.
+    pub(super) fn words(&self) -> String {
+        let perhaps = grouped(self.perhaps as u64);
+        match (self.surely, self.perhaps) {
+            (0, 0) => "no open spans".to_owned(),
+            (1, 0) => "1 open span".to_owned(),
+            (surely, 0) => format!("{} open spans, oldest first", grouped(surely as u64)),
+            (0, count) => format!("perhaps {}", counted(count as u64, "open span", "open spans")),
+            (surely, _) => {
+                format!("{} and perhaps {perhaps} more", counted(surely as u64, "open span", "open spans"))
+            }
+        }
+    }
+}
+
+impl TopOpen {
+    fn of(span: &OpenSpan<'_>) -> Self {
+        Self {
+            id: span.id().get(),
+            name: span.name().into_owned(),
+            age_nanos: span.age_nanos(),
+            age_max_nanos: span.age_max_nanos(),
+            thread: span.thread().map(|thread| thread_label(&thread)),
+            is_opened_before_window: span.is_opened_before_window(),
+            may_have_closed: span.may_have_closed(),
+            pid: span.program().pid,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The threads with the spans that they are in, as plain data.
+
+use super::list::{ListOrder, ListRow};
+use super::model::TopKey;
+use crate::open_spans::program_name;
+use crate::watch::perf::thread_label;
+use eventring::tracing::ThreadKey;
+use eventring_live::{LiveState, LiveThread, SeriesKind};
+use std::cmp::{Ordering, Reverse};
+
+/// A thread.
+pub(super) struct TopThread {
+    /// The index of the program, and the number of the thread.
+    pub(super) key: (usize, ThreadKey),
+    pub(super) name: String,
+    pub(super) program: String,
+    pub(super) pid: u32,
+    pub(super) os_thread_id: Option<u32>,
+    /// The innermost span that the thread is in.
+    pub(super) innermost: Option<TopInnermost>,
+    /// False if the thread may have left the span, or may be in another one.
+    pub(super) is_certain: bool,
+    /// False if the rings do not hold a record of the thread any more.
+    pub(super) is_seen: bool,
+}
+
+/// The innermost span of a thread.
+pub(super) struct TopInnermost {
+    pub(super) id: u64,
+    pub(super) key: TopKey,
+    pub(super) entered_epoch_nanos: u64,
+    pub(super) nanos: u64,
+    /// The names of the parents, nearest first.
+    pub(super) path: Vec<String>,
+}
+
+impl TopThread {
+    /// Returns the threads of all programs.
+    pub(super) fn all(state: LiveState<'_>) -> Vec<Self> {
+        state.threads().iter().map(Self::of).collect()
+    }
+
+    fn of(thread: &LiveThread<'_>) -> Self {
+        let innermost = || {
+            let (span, entered_epoch_nanos) = (thread.span()?, thread.in_span_since_epoch_nanos()?);
+            let (name, target) = (span.name().into_owned(), span.target().to_owned());
+            Some(TopInnermost {
+                id: span.id().get(),
+                key: TopKey { kind: SeriesKind::Spans, name, target },
+                entered_epoch_nanos,
+                nanos: thread.nanos_in_span()?,
+                path: span.ancestor_names().map(std::borrow::Cow::into_owned).collect(),
+            })
+        };
+        Self {
+            key: (thread.program_index(), thread.key()),
+            name: thread_label(thread.thread()),
+            program: program_name(thread.program()),
+            pid: thread.program().pid,
+            os_thread_id: thread.thread().os_thread_id,
+            innermost: innermost(),
+            is_certain: thread.is_certain(),
+            is_seen: thread.is_seen(),
+        }
+    }
+
+    /// Returns the name of the span, or a word for its absence.
+    pub(super) fn span_words(&self) -> &str {
+        match &self.innermost {
+            Some(innermost) => &innermost.key.name,
+            None if !self.is_seen => "no record seen",
+            None if !self.is_certain => "in no known span",
+            None => "in no span",
+        }
+    }
+
+    /// Returns how long the thread has been in the span.
+    fn nanos(&self) -> Option<u64> {
+        self.innermost.as_ref().map(|innermost| innermost.nanos)
+    }
+}
+
+/// The order of the threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum ThreadOrder {
+    /// The order by the time that the threads have been in their spans, longest first. Those that may have left
+    /// their spans follow, then those in no span.
+    #[default]
+    Time,
+    Thread,
+    Span,
+}
+
+impl ListOrder for ThreadOrder {
+    fn next(self) -> Self {
+        match self {
+            Self::Time => Self::Thread,
+            Self::Thread => Self::Span,
+            Self::Span => Self::Time,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Time => "time in the span",
+            Self::Thread => "thread",
+            Self::Span => "span",
+        }
+    }
+}
+
+impl ListRow for TopThread {
+    type Key = (usize, ThreadKey);
+    type Order = ThreadOrder;
+
+    fn key(&self) -> Self::Key {
+        self.key
+    }
+
+    fn compare(&self, other: &Self, order: ThreadOrder) -> Ordering {
+        let doubt = |row: &Self| (row.innermost.is_none(), !row.is_seen, !row.is_certain);
+        let by_order = match order {
+            ThreadOrder::Time => (doubt(self), Reverse(self.nanos())).cmp(&(doubt(other), Reverse(other.nanos()))),
+            ThreadOrder::Thread => Ordering::Equal,
+            ThreadOrder::Span => {
+                let span = |row: &'_ Self| row.innermost.as_ref().map(|it| it.key.name.clone());
+                doubt(self).0.cmp(&doubt(other).0).then_with(|| span(self).cmp(&span(other)))
+            }
+        };
+        by_order.then_with(|| (&self.name, self.key).cmp(&(&other.name, other.key)))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let path = self.innermost.iter().flat_map(|it| &it.path).map(String::as_str);
+        [self.name.as_str(), self.span_words(), self.program.as_str()].into_iter().chain(path)
+    }
+}

@@ -1,0 +1,102 @@
+//! Opening the browser.
+
+use crate::exit::Failure;
+use crate::paint::WARNING;
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A page in a file that leads the browser to the server. The file is removed when this is dropped.
+///
+/// Every user of the machine can read the command lines of all processes, and so also the address that a browser was
+/// started with. The address has the token. So the browser gets the path of a file that only this user can read.
+pub(super) struct Redirect {
+    _directory: TempDir,
+    page: PathBuf,
+}
+
+impl Redirect {
+    /// Writes the page.
+    pub(super) fn to(url: &str) -> Result<Self, Failure> {
+        let cannot =
+            |error: io::Error| Failure::io("cannot write the file that leads the browser to the trace", &error);
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("eventring-view-").permissions(Permissions::from_mode(0o700));
+        let made = runtime.and_then(|runtime| builder.tempdir_in(runtime).ok()).map_or_else(|| builder.tempdir(), Ok);
+        let directory = made.map_err(cannot)?;
+        let page = directory.path().join("open.html");
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&page).map_err(cannot)?;
+        // The address has no character that HTML knows.
+        let html = format!(
+            "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
+             <meta http-equiv=\"refresh\" content=\"0; url={url}\"><title>eventring</title><a href=\"{url}\">the trace</a>\n"
+        );
+        file.write_all(html.as_bytes()).map_err(cannot)?;
+        Ok(Self { _directory: directory, page })
+    }
+
+    /// Starts the browser and does not wait for it.
+    pub(super) fn open(&self) -> io::Result<()> {
+        let mut command = command(std::env::var("BROWSER").ok().as_deref(), &self.page);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C in this terminal does not end a browser that was started from here.
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        std::thread::spawn(move || {
+            if child.wait().is_ok_and(|status| !status.success()) {
+                anstream::eprintln!(
+                    "{WARNING}warning:{WARNING:#} the browser could not be opened; open the address above yourself"
+                );
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Returns true if this user sits at a screen, or has said which browser to use.
+pub(super) fn is_to_be_had() -> bool {
+    ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|it| !it.is_empty()))
+}
+
+/// Makes the command: the first one of `BROWSER`, in which `%s` stands for the page, or `xdg-open`.
+fn command(browser: Option<&str>, page: &Path) -> Command {
+    let first = browser.unwrap_or_default().split(':').next().unwrap_or_default();
+    let mut words = first.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("xdg-open"));
+    let mut has_page = false;
+    for word in words {
+        if word == "%s" {
+            command.arg(page);
+            has_page = true;
+        } else {
+            command.arg(word);
+        }
+    }
+    if !has_page {
+        command.arg(page);
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_browser_of_the_environment_is_used() {
+        let words = |browser| {
+            let command = command(browser, Path::new("/page"));
+            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(words(None), ["xdg-open", "/page"]);
+        assert_eq!(words(Some("")), ["xdg-open", "/page"]);
+        assert_eq!(words(Some("firefox:lynx")), ["firefox", "/page"]);
+        assert_eq!(words(Some("firefox -P %s --new-window")), ["firefox", "-P", "/page", "--new-window"]);
+    }
+}

@@ -1,0 +1,270 @@
+//! `eventring watch`.
+
+mod captured;
+mod columns;
+mod json;
+pub(super) mod perf;
+mod rings;
+mod select;
+mod start;
+mod summary;
+mod text;
+
+use super::exit::{Exit, Failure};
+use super::format::{TimeFormat, grouped, one_line};
+use super::interrupt::Interrupt;
+use super::open::Expect;
+use super::paint::WARNING;
+use super::patterns::FollowedPatterns;
+use super::selection::SelectionRest;
+use crate::processes::ProcessArgs;
+use crate::silence::Silence;
+use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
+use rings::{Ring, Rings};
+use select::{EventSelection, Select};
+use start::{Start, StartOption};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use summary::WatchSummary;
+
+/// The longest wait for an event or a gap. After this time, the watch flushes the output and checks whether the user
+/// has pressed Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Show events as they are recorded, or the events of a snapshot, of a capture or of the ring of a dead program
+///
+/// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. A ring that is not written any
+/// more is shown from its oldest event to its last, and so is a capture. Several rings, and the shards of one, are
+/// merged by time.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Names or paths of rings, or snapshots; or capture files
+    ///
+    /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
+    /// $EVENTRING_DIR), then in the current directory. A pattern such as 'shop*' means all rings that fit, also those
+    /// that come later.
+    #[arg(value_name = "RING")]
+    names: Vec<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    #[command(flatten)]
+    expect: Expect,
+    /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number; in a
+    /// capture, a time, as for --to
+    #[arg(long, value_name = "PLACE|TIME", value_parser = start::parse_from, allow_hyphen_values = true)]
+    from: Option<StartOption>,
+    /// Start N events before the newest event. The N events are the newest of all rings and shards together
+    #[arg(long, value_name = "N", conflicts_with = "from")]
+    last: Option<u64>,
+    /// Stop after this many events
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    #[command(flatten)]
+    select: Select,
+    #[command(flatten)]
+    selection: SelectionRest,
+    /// Wait for the ring if it does not exist; when its writer ends, wait for the next ring of this name, and go on.
+    /// The watch looks 500 times a second, and cannot see a ring that is made and removed between two looks
+    #[arg(long)]
+    reopen: bool,
+    /// Exit with code 16 if events were lost
+    #[arg(long)]
+    strict: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Leave nothing out: show all columns, whole payloads and lines, and the events of perf rings that describe call
+    /// sites and threads
+    #[arg(long)]
+    full: bool,
+    /// Show times in UTC, not in local time
+    #[arg(long)]
+    utc: bool,
+    /// No summary at the end
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Args {
+    /// Makes the printer of events of these rings. Warns of rings whose payloads cannot be decoded.
+    fn printer(&self, rings: &Rings) -> Box<dyn Printer> {
+        for ring in rings.iter() {
+            if let Some(problem) = ring.decoder.problem() {
+                anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
+            }
+        }
+        if self.json {
+            Box::new(json::JsonLines::new(rings.has_several()))
+        } else {
+            Box::new(text::Lines::new(rings, self.full, TimeFormat::new(self.utc)))
+        }
+    }
+
+    fn hides_descriptions(&self) -> bool {
+        !(self.json || self.full || self.select.names_types())
+    }
+}
+
+/// A form of output for events and losses.
+trait Printer {
+    /// Shows an event.
+    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()>;
+    /// Shows a gap: events that were lost, or seqnos that never had an event.
+    fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
+    /// Shows that a new ring of the same name is watched from now on. Its seqnos begin with 1 again.
+    fn reopened(&mut self, ring: &Ring) -> io::Result<()>;
+    /// Flushes the output.
+    fn flush(&mut self, rings: &Rings) -> io::Result<()>;
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::listen()?;
+    if captured::has_capture(&args.names) {
+        args.process.refuse_enable("a capture")?;
+        return captured::run(args, &interrupt);
+    }
+    if let Some(option) = args.selection.used() {
+        return Err(
+            Failure::new(Exit::Usage, format!("{option} selects a part of a capture; name a capture file")).into()
+        );
+    }
+    let mut silence = Silence::new(args.quiet);
+    let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
+    let start = from.or(args.last.map(Start::Last));
+    args.process.check_directive()?;
+    let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
+    let patterns = FollowedPatterns::of(&args.names).knowing(&names);
+    if names != args.names && !args.quiet {
+        let rings: Vec<String> = names.iter().map(|name| one_line(&name.display().to_string())).collect();
+        let later = if patterns.is_empty() {
+            "that the program makes later are not shown"
+        } else {
+            "that fit later are shown, too"
+        };
+        anstream::eprintln!("reading {}; rings {later}", rings.join(", "));
+    }
+    if args.reopen {
+        ProcessArgs::check_lasting(&names)?;
+    }
+    let _enabled = args.process.enable(&names)?;
+    let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
+    let Some(rings) = opened else { return Ok(Exit::Done) };
+    let mut rings = rings.following(patterns, &args.expect);
+    let mut printer = args.printer(&rings);
+    let mut summary = WatchSummary::new(Instant::now(), args.reopen);
+    let mut selection = args.select.on(&rings)?;
+    start.map_or(Ok(()), |start| start.check(&rings))?;
+    loop {
+        let mut output = WatchOutput {
+            selection: &mut selection,
+            hides_descriptions: args.hides_descriptions(),
+            printer: printer.as_mut(),
+            summary: &mut summary,
+        };
+        follow(&mut rings, &mut output, args.count, &interrupt, &mut silence)?;
+        printer.flush(&rings)?;
+        if !rings.go_on() || summary.is_complete() || rings.check_whole().is_err() {
+            break;
+        }
+        let Some((are_others, new)) = rings.wait_for_next(&interrupt, &mut silence)? else { break };
+        if !args.quiet {
+            let what = if are_others { "another ring fits" } else { "the ring was made anew" };
+            anstream::eprintln!("── {what} ──");
+        }
+        for ring in new.filter(|_| !are_others) {
+            printer.reopened(ring)?;
+        }
+        selection = args.select.on(&rings)?;
+    }
+    if !args.quiet {
+        summary.print(&rings);
+    }
+    rings.check_whole()?;
+    Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
+}
+
+/// The selection of events, and the printer that shows them.
+struct WatchOutput<'v> {
+    selection: &'v mut EventSelection,
+    /// True if events that only describe call sites and threads are not shown. Only perf rings have such events.
+    hides_descriptions: bool,
+    printer: &'v mut dyn Printer,
+    summary: &'v mut WatchSummary,
+}
+
+impl WatchOutput<'_> {
+    /// Shows an event that is selected.
+    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
+        if let (true, Some(perf)) = (self.hides_descriptions && perf::is_description(event.event_type), &ring.perf) {
+            // The description is decoded even though it is not shown, because later events refer to it. If the
+            // recorder's tables had no room for the description, this event is its only copy.
+            perf.record(event, payload);
+            self.summary.description();
+            return Ok(());
+        }
+        self.summary.event(&payload);
+        self.printer.event(ring, event, payload)
+    }
+
+    fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
+        self.summary.gap(gap);
+        self.printer.gap(ring, gap)
+    }
+}
+
+/// Shows events until all rings have ended, `count` events were shown, or the user stops the watch.
+fn follow(
+    rings: &mut Rings,
+    output: &mut WatchOutput<'_>,
+    count: Option<u64>,
+    interrupt: &Interrupt,
+    silence: &mut Silence,
+) -> anyhow::Result<()> {
+    let mut patience = Duration::ZERO;
+    loop {
+        if count.is_some_and(|count| output.summary.shown() >= count) {
+            output.summary.complete("as many as asked for");
+            return Ok(());
+        }
+        if interrupt.came() {
+            output.summary.complete(summary::STOPPED);
+            return Ok(());
+        }
+        match rings.next(patience) {
+            Some(RingItem::Event { ring, event }) => {
+                patience = Duration::ZERO;
+                silence.ends();
+                let (ring, mut payload) = rings.with_payload(ring);
+                if output.selection.accepts(ring, &event, || payload.read()) {
+                    output.event(ring, &event, payload.read())?;
+                } else {
+                    output.summary.not_selected();
+                }
+            }
+            Some(RingItem::Gap { ring, gap }) => output.gap(rings.get(ring), gap)?,
+            None if rings.have_ended() => return Ok(()),
+            None => {
+                output.printer.flush(rings)?;
+                patience = PATIENCE;
+                silence.say(|| waits_for(rings, output.summary));
+            }
+        }
+    }
+}
+
+/// Returns a notice about the event that the watch waits for, or an empty text if there is nothing to say.
+fn waits_for(rings: &Rings, summary: &WatchSummary) -> String {
+    match rings.waits_for() {
+        Some((next, last)) if next <= last => format!("event {} is still being written", grouped(next)),
+        Some((next, last)) if next > last + 1 => {
+            format!("waiting for event {}; the newest is {}", grouped(next), grouped(last))
+        }
+        // The user has seen that the watch works, because events have come. So silence needs no notice.
+        _ if summary.has_seen_events() => String::new(),
+        Some((_, 0)) => "waiting for the first event".to_owned(),
+        Some((_, 1)) => "waiting for events; 1 was recorded before".to_owned(),
+        Some((_, last)) => format!("waiting for events; {} were recorded before", grouped(last)),
+        None => "waiting for events".to_owned(),
+    }
+}

@@ -1,0 +1,210 @@
+//! The decoding of events of perf rings. Their call sites and threads are looked up in the tables of the recorder.
+
+use eventring::reader::{Descriptor, PayloadRead, Reader};
+use eventring::schema::EventType as _;
+use eventring::schema::Value;
+use eventring::schema::perf::{Cut, FieldValue, PerfEvent, PerfExt};
+use eventring::tracing::{
+    CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
+};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The decoder of one ring of a perf recorder.
+pub(super) struct Perf {
+    /// The call sites and threads, shared by the recorder's shards.
+    catalog: Rc<RefCell<Catalog>>,
+    /// The ring with the tables; `None` if the catalog has all that is in them.
+    shard0: Option<Reader>,
+    shard: u32,
+}
+
+impl Perf {
+    /// Makes the decoder of a recorder's shard 0.
+    pub(super) fn new(shard0: &Reader) -> Self {
+        let mut catalog = Catalog::new();
+        catalog.update(shard0);
+        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: Some(shard0.clone()), shard: 0 }
+    }
+
+    /// Makes the decoder of a recorder's shard 0 in a capture.
+    pub(super) fn of_catalog(catalog: Catalog) -> Self {
+        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: None, shard: 0 }
+    }
+
+    /// Makes the decoder of another shard of the same recorder.
+    pub(super) fn of_shard(&self, shard: u32) -> Self {
+        Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
+    }
+
+    /// Decodes an event. Every payload gives a record, even if its bytes are damaged.
+    pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
+        let mut catalog = self.catalog.borrow_mut();
+        let ext = PerfExt::from_words(event.content_ext);
+        let knows_call_site = ext.call_site_id == 0 || catalog.knows_call_site(ext.call_site_id);
+        if let Some(shard0) = &self.shard0
+            && !(knows_call_site && catalog.knows_thread(ext.thread_id))
+        {
+            catalog.update(shard0);
+        }
+        decode_record(&mut catalog, self.shard, event, payload)
+    }
+}
+
+/// Returns true if the event only describes a thread or a call site. Other events refer to such a description.
+pub(super) fn is_description(event_type: u16) -> bool {
+    [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
+}
+
+/// Returns the thread's name, or its id.
+pub(crate) fn thread_label(thread: &Thread) -> String {
+    match (&thread.name, thread.os_thread_id) {
+        (Some(name), _) => name.clone(),
+        (None, Some(tid)) => format!("tid {tid}"),
+        (None, None) => format!("thread {}", thread.id),
+    }
+}
+
+/// Returns the record as a struct. The struct includes the thread and the span only if `whole` is true. (Lines for
+/// people show the thread and the span in columns.)
+pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
+    let mut out = Vec::new();
+    if whole {
+        out.push(("thread", thread(&record.thread)));
+        out.push(("span", span(record.content.span())));
+    }
+    match &record.content {
+        PerfContent::ThreadStarted if !whole => out.push(("started", thread(&record.thread))),
+        PerfContent::ThreadStarted | PerfContent::ThreadEnded => {}
+        PerfContent::CallSite(site) => {
+            call_site(&mut out, site);
+            place(&mut out, site);
+        }
+        PerfContent::SpanNew { parent, call_site: site, fields, .. } => {
+            call_site(&mut out, site);
+            out.push(("parent", span(*parent)));
+            push_fields(&mut out, fields);
+        }
+        PerfContent::SpanRecord { call_site: site, fields, .. } => {
+            call_site(&mut out, site);
+            push_fields(&mut out, fields);
+        }
+        PerfContent::Event { call_site: site, fields, .. } => {
+            call_site(&mut out, site);
+            if whole {
+                // All events of the `log` crate share one call site, so each event's own place in the source is added
+                // here.
+                place(&mut out, site);
+            }
+            push_fields(&mut out, fields);
+        }
+        PerfContent::SpanEnter { call_site: site, .. }
+        | PerfContent::SpanExit { call_site: site, .. }
+        | PerfContent::SpanClose { call_site: site, .. } => call_site(&mut out, site),
+        PerfContent::SpanFollowsFrom { follows, .. } => out.push(("follows", span(Some(*follows)))),
+        PerfContent::Counter { call_site: site, value, .. } => {
+            call_site(&mut out, site);
+            out.push(("value", field_value(value)));
+        }
+        PerfContent::Marker { call_site: site, text: marked, .. } => {
+            call_site(&mut out, site);
+            out.push(("text", marked.as_deref().map_or(NOTHING, text)));
+        }
+        PerfContent::NotRecorded { error, .. } => {
+            let error = error.as_ref().map_or(NOTHING, |error| Value::Text(Cow::Owned(error.to_string())));
+            out.push(("error", error));
+        }
+        _ => out.push(("problem", text("an unknown event, or a damaged one"))),
+    }
+    Value::Struct(out)
+}
+
+/// A placeholder for an unknown value. JSON has no NaN, so this value is printed as `null`.
+const NOTHING: Value<'_> = Value::F64(f64::NAN);
+
+fn text(text: &str) -> Value<'_> {
+    Value::Text(Cow::Borrowed(text))
+}
+
+fn span(id: Option<SpanId>) -> Value<'static> {
+    id.map_or(NOTHING, |id| Value::Uint(id.get()))
+}
+
+pub(crate) fn thread(thread: &Thread) -> Value<'_> {
+    Value::Struct(vec![
+        ("id", Value::Uint(thread.id.into())),
+        ("tid", thread.os_thread_id.map_or(NOTHING, |tid| Value::Uint(tid.into()))),
+        ("name", thread.name.as_deref().map_or(NOTHING, text)),
+    ])
+}
+
+fn call_site<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
+    out.push(("name", text(&site.name)));
+    out.push(("target", text(&site.target)));
+    out.push(("level", site.level.name().map_or(NOTHING, text)));
+}
+
+fn place<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
+    out.push(("file", site.file.as_deref().map_or(NOTHING, text)));
+    out.push(("line", site.line.map_or(NOTHING, |line| Value::Uint(line.into()))));
+}
+
+/// Returns the call site of a record, if it has one.
+pub(super) fn site(content: &PerfContent) -> Option<&CallSite> {
+    match content {
+        PerfContent::CallSite(site)
+        | PerfContent::SpanNew { call_site: site, .. }
+        | PerfContent::SpanRecord { call_site: site, .. }
+        | PerfContent::SpanEnter { call_site: site, .. }
+        | PerfContent::SpanExit { call_site: site, .. }
+        | PerfContent::SpanClose { call_site: site, .. }
+        | PerfContent::Event { call_site: site, .. }
+        | PerfContent::Counter { call_site: site, .. }
+        | PerfContent::Marker { call_site: site, .. } => Some(site),
+        _ => None,
+    }
+}
+
+fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
+    let values = fields.values.iter().map(|field| (&*field.name, field_value(&field.value))).collect();
+    out.push(("fields", Value::Struct(values)));
+    let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
+    if !cut.is_empty() {
+        // The struct `cut` has an entry for each field that the recorder cut. The values themselves are in `fields`.
+        out.push(("cut", Value::Struct(cut)));
+    }
+    if fields.missing > 0 {
+        out.push(("missing_fields", Value::Uint(fields.missing.into())));
+    }
+    match fields.problem {
+        None => {}
+        Some(FieldsProblem::Expired) => out.push(("problem", text("overwritten before they were read"))),
+        Some(_) => out.push(("problem", text("damaged"))),
+    }
+}
+
+/// Returns the entry of a field in the struct `cut`. It is the number of bytes that the value had before the recorder
+/// cut it, or the reason why the value could not be formatted. The entry is `null` if neither is known.
+fn cut(cut: Cut) -> Value<'static> {
+    match cut {
+        Cut::Limit { original_bytes: Some(bytes) } => Value::Uint(bytes.into()),
+        Cut::Failed => text("failed"),
+        Cut::Panicked => text("panicked"),
+        _ => NOTHING,
+    }
+}
+
+pub(crate) fn field_value(value: &FieldValue) -> Value<'_> {
+    match value {
+        FieldValue::I64(number) => Value::Int(*number),
+        FieldValue::U64(number) => Value::Uint(*number),
+        FieldValue::I128(number) => Value::Int128(*number),
+        FieldValue::U128(number) => Value::Uint128(*number),
+        FieldValue::F64(number) => Value::F64(*number),
+        FieldValue::Bool(bool) => Value::Bool(*bool),
+        FieldValue::Str(string) | FieldValue::Error(string) | FieldValue::Debug(string) => text(string),
+        FieldValue::Bytes(bytes) => Value::Bytes(bytes),
+        other => Value::Text(Cow::Owned(other.to_string())),
+    }
+}

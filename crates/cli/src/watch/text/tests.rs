@@ -1,0 +1,207 @@
+//! The output in terminals of several widths.
+
+use super::*;
+use crate::interrupt::Interrupt;
+use crate::open::Expect;
+use crate::silence::Silence;
+use eventring::reader::{Next, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::BlockEnd;
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
+use eventring::schema::{EventPayload as _, EventType};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+/// The time 1,234 ns before the first event: 2023-11-14 22:13:20.123456789 UTC.
+const START: u64 = 1_700_000_000_123_456_789;
+
+fn recorder<E: EventType>(path: &Path) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::of::<E>()).config(path);
+    builder.compact(true).shifts(15, 21).prefault(false).keep(true).build().unwrap()
+}
+
+fn text_field(index: u8, text: &str) -> Vec<u8> {
+    let bytes = (text.len() as u16).to_le_bytes();
+    [&[index, ValueType::Str as u8], &bytes[..], text.as_bytes()].concat()
+}
+
+/// Records a request to a service whose names are long.
+fn record_spans(recorder: &Recorder) {
+    let record = |event: PerfEvent, ext: PerfExt, payload: &[u8]| {
+        recorder.record(event.code(), ext.to_words(), payload);
+    };
+    let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
+    let name = "tokio-runtime-worker";
+    let started = ThreadView::encode(START, 4242, name);
+    record(PerfEvent::ThreadStarted, ext, &started);
+    let sites = [
+        (1, CallSiteKind::Span, "request", "http_service::routes", vec!["method", "path"]),
+        (2, CallSiteKind::Span, "query", "http_service::database", vec!["statement"]),
+        (3, CallSiteKind::Event, "event src/database.rs:77", "http_service::database", vec!["message", "rows"]),
+    ];
+    for (call_site_id, kind, name, target, fields) in sites {
+        let level = if kind == CallSiteKind::Event { CallSiteLevel::Warn } else { CallSiteLevel::Info };
+        let view = CallSiteView {
+            kind,
+            level,
+            name: name.into(),
+            target: target.into(),
+            module: target.into(),
+            file: "src/lib.rs".into(),
+            line: 7,
+            field_names: fields.into_iter().map(Into::into).collect(),
+        };
+        record(PerfEvent::CallSite, PerfExt { call_site_id, ..ext }, &view.encode());
+    }
+    let request = PerfExt { span_id: 16_777_271, call_site_id: 1, ..ext };
+    let query = PerfExt { span_id: 16_777_272, related: request.span_id, call_site_id: 2, ..ext };
+    let fields = [text_field(0, "GET"), text_field(1, "/orders/17")].concat();
+    record(PerfEvent::SpanNew, PerfExt { field_count: 2, ..request }, &fields);
+    record(PerfEvent::SpanEnter, request, &[]);
+    let statement = text_field(0, "SELECT id, price_cents FROM orders WHERE customer = ?");
+    record(PerfEvent::SpanNew, PerfExt { field_count: 1, ..query }, &statement);
+    record(PerfEvent::SpanEnter, PerfExt { related: 0, ..query }, &[]);
+    let said = PerfExt { span_id: query.span_id, call_site_id: 3, field_count: 2, ..ext };
+    let rows = [&[1, ValueType::U64 as u8, 8, 0][..], &17_u64.to_le_bytes()].concat();
+    record(PerfEvent::Event, said, &[text_field(0, "slow query"), rows].concat());
+    for (event, ext) in [(PerfEvent::SpanExit, query), (PerfEvent::SpanClose, query), (PerfEvent::SpanExit, request)] {
+        record(event, PerfExt { related: 0, ..ext }, &[]);
+    }
+}
+
+fn record_business(recorder: &Recorder) {
+    BlockEnd::default().with_bytes(|payload| recorder.record(ExecEvent::BlockEnd.code(), [150_007, 0, 0, 0], payload));
+    recorder.record(ExecEvent::TxnHeaderEnd.code(), [150_007, 43, 0, 16_777_272], &[]);
+    recorder.record(ExecEvent::TxnPerfEvmExit.code(), [150_007, 43, 0, 0], &[]);
+}
+
+fn open(paths: &[PathBuf]) -> Rings {
+    let interrupt = Interrupt::listen().unwrap();
+    Rings::open(paths, &Expect::default(), None, false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
+}
+
+/// Returns the output of a watch for these rings, one after the other, in a terminal of this width. The events get new
+/// times, each 1,234 ns after the one before.
+fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
+    let rings = open(paths);
+    let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, TimeFormat::new(true));
+    let mut nanos = START;
+    for ring in rings.iter() {
+        let mut cursor = ring.reader.as_ref().unwrap().cursor();
+        cursor.seek(Seek::Oldest);
+        let mut buffer = Vec::new();
+        while let Next::Event(event) = cursor.next() {
+            nanos += 1_234;
+            let payload = cursor.payload(&event, &mut buffer);
+            if let (false, Some(perf)) = (full || !perf::is_description(event.event_type), &ring.perf) {
+                // The description is decoded but not shown, as in `watch` without `--full`.
+                perf.record(&event, payload);
+                continue;
+            }
+            lines.event(ring, &Descriptor { record_epoch_nanos: nanos, ..event }, payload).unwrap();
+        }
+    }
+    let shown = String::from_utf8(lines.out.into_inner()).unwrap();
+    if let Some(width) = ask_width() {
+        assert!(shown.lines().all(|line| line.chars().count() <= width), "{shown}");
+    }
+    // The rings are in a temporary directory with another name in each run. So its name is replaced.
+    let directory = paths[0].parent().unwrap().to_str().unwrap();
+    shown.replace(directory, "DIR")
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir_in("/dev/shm").unwrap())
+    }
+
+    fn perf(&self) -> PathBuf {
+        let path = self.0.path().join("shop");
+        record_spans(&recorder::<PerfEvent>(&path));
+        path
+    }
+
+    fn exec(&self) -> PathBuf {
+        let path = self.0.path().join("shop-exec");
+        record_business(&recorder::<ExecEvent>(&path));
+        path
+    }
+}
+
+#[test]
+fn spans_leave_room_for_what_they_say_in_80_columns() {
+    let place = Place::new();
+    insta::assert_snapshot!(shown(&[place.perf()], || Some(80), false));
+}
+
+#[test]
+fn spans_have_more_columns_in_120() {
+    let place = Place::new();
+    insta::assert_snapshot!(shown(&[place.perf()], || Some(120), false));
+}
+
+#[test]
+fn all_columns_are_there_where_there_is_no_terminal() {
+    let place = Place::new();
+    insta::assert_snapshot!(shown(&[place.perf()], || None, true));
+}
+
+#[test]
+fn execution_events_leave_room_for_their_payload_in_80_columns() {
+    let place = Place::new();
+    insta::assert_snapshot!(shown(&[place.exec()], || Some(80), false));
+}
+
+#[test]
+fn a_program_s_spans_and_business_events_stand_in_line_in_120_columns() {
+    let place = Place::new();
+    insta::assert_snapshot!(shown(&[place.perf(), place.exec()], || Some(120), false));
+}
+
+#[test]
+fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so() {
+    thread_local! {
+        static WIDTH: Cell<usize> = const { Cell::new(120) };
+    }
+    let place = Place::new();
+    let rings = open(&[place.perf()]);
+    let out = anstream::StripStream::new(Vec::new());
+    let mut lines = Lines::on(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
+    let event = Descriptor { record_epoch_nanos: START, seqno: 1, ..Descriptor::default() };
+    for width in [120, 119, 80] {
+        WIDTH.set(width);
+        lines.flush(&rings).unwrap();
+        lines.event(rings.get(0), &event, PayloadRead::Valid(&[])).unwrap();
+    }
+    let shown = String::from_utf8(lines.out.into_inner()).unwrap();
+    let headings: Vec<&str> = shown.lines().filter(|line| line.starts_with("TIME")).collect();
+    // A slightly narrower terminal has the same columns.
+    insta::assert_snapshot!(headings.join("\n"), @r"
+    TIME             SEQNO  EVENT         THREAD                 SPAN  PAYLOAD
+    TIME             EVENT         THREAD       PAYLOAD
+    ");
+    assert_eq!(shown.lines().count(), 1 + 2 + 3, "{shown}");
+}
+
+#[test]
+fn the_narrowest_terminals_are_no_problem() {
+    let place = Place::new();
+    let paths = [place.perf(), place.exec()];
+    for ask_width in [|| Some(1), || Some(2), || Some(17), || Some(40)] as [fn() -> Option<usize>; 4] {
+        assert!(shown(&paths, ask_width, false).lines().count() > 8);
+    }
+}
+
+#[test]
+fn a_gap_without_seqnos_is_no_problem() {
+    let place = Place::new();
+    let rings = open(&[place.perf()]);
+    let out = anstream::StripStream::new(Vec::new());
+    let mut lines = Lines::on(out, || None, &rings, false, TimeFormat::new(true));
+    for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened, GapCause::Damaged] {
+        lines.gap(rings.iter().next().unwrap(), Gap { first_seqno: 7, count: 0, cause }).unwrap();
+    }
+    assert_eq!(String::from_utf8(lines.out.into_inner()).unwrap().lines().count(), 4);
+}

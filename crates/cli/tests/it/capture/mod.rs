@@ -1,0 +1,13 @@
+mod files;
+mod killed;
+mod merged;
+mod of_program;
+mod on;
+mod on_death;
+mod on_end;
+mod on_limits;
+mod payloads_that_were_lost;
+mod selection;
+mod short_lived;
+mod survives;
+mod trigger;

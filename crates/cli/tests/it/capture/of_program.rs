@@ -1,0 +1,403 @@
+//! `eventring capture RINGS -- PROGRAM` and `--wait`. Some of the rings are never made, and some stay because
+//! EVENTRING_KEEP is set.
+
+use crate::program;
+use crate::program::{Live, PROGRAM, Run, argument, directory, finish, run};
+use eventring::reader::{Reader, RingState};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, try_init};
+use eventring_stress::child::{part, place, play};
+use eventring_stress::test_name;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::BufRead as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+const EVENTS: u64 = 50;
+
+/// Plays a program that records on two threads and ends immediately.
+fn brief_program(part: &str) -> ! {
+    // This part makes no ring.
+    if part == "idle" {
+        std::process::exit(0);
+    }
+    let config = format!("{}:15:21", place().display());
+    let _recording = try_init(config).unwrap();
+    let log = || (0..EVENTS).for_each(|n| tracing::info!(n, "something"));
+    log();
+    std::thread::spawn(log).join().unwrap();
+    println!("the program's own words");
+    match part {
+        "abort" => std::process::abort(),
+        _ => std::process::exit(7),
+    }
+}
+
+/// Returns the command `eventring ARGUMENTS -- PROGRAM`, where PROGRAM is this test executable, which plays `part`.
+fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Command {
+    let program = play(test, part, place);
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).arg("--").arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
+    command
+}
+
+/// If a test has started this process to play a part, plays the brief program and never returns. Otherwise returns a
+/// new directory, and the paths in it for the ring and for the capture.
+fn brief() -> (TempDir, PathBuf, PathBuf) {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    (directory, place, file)
+}
+
+/// Returns the command `eventring ARGUMENTS -- sh -c SCRIPT`. In the script, `"$@"` runs this test executable, which
+/// plays `part`.
+fn capturing_script(test: &str, part: &str, place: &Path, arguments: &[&str], script: &str) -> Command {
+    let program = play(test, part, place);
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).args(["--", "sh", "-c", script, "sh"]).arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
+    command
+}
+
+/// Returns how many of the program's log records are in the capture.
+fn logged(file: &Path) -> u64 {
+    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count() as u64
+}
+
+fn captured(run: &Run) -> Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+const BRIEF: &str = test_name!("a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours");
+
+#[test]
+fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
+    let (directory, place, file) = brief();
+    // An earlier program has left a ring of the same name. The capture must wait for the ring of the program that it
+    // starts, and must not read the old ring.
+    let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
+    drop(left.keep(true).build().unwrap());
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
+    let ended = finish(capturing(BRIEF, "brief", &place, &arguments));
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let captured = captured(&ended);
+    assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
+    assert_eq!(logged(&file), 2 * EVENTS);
+    // The capture made the program's rings stay, so that it could read them to the end, and then removed them. Only
+    // the capture's own file is left.
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["t.evc"]);
+    assert!(ended.err.contains("the program's own words"), "{}", ended.err);
+}
+
+const STAYS: &str = test_name!("a_capture_goes_on_while_its_program_runs_although_the_rings_have_ended");
+
+#[test]
+fn a_capture_goes_on_while_its_program_runs_although_the_rings_have_ended() {
+    let (_directory, place, file) = brief();
+    let arguments = ["capture", argument(&place), "-o", argument(&file)];
+    let ended = finish(capturing_script(STAYS, "brief", &place, &arguments, "\"$@\"; sleep 2; exit 5"));
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.err.ends_with("(the program has ended)\n"), "{ended:?}");
+    assert_eq!(logged(&file), 2 * EVENTS);
+}
+
+const LATER: &str = test_name!("later_rings_of_the_same_name_are_captured_and_removed");
+
+#[test]
+fn later_rings_of_the_same_name_are_captured_and_removed() {
+    let (directory, place, file) = brief();
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
+    // A program may replace its predecessor's rings before the capture has seen them. Then they are lost, and the
+    // capture says so. So each program begins when the capture, which is the shell's parent, has mapped both rings of
+    // the one before.
+    let script = "
+        is_held() { grep -q '/ring$' /proc/$PPID/maps && grep -q '/ring.1$' /proc/$PPID/maps; }
+        next() { until is_held; do sleep 0.01; done; \"$@\"; }
+        \"$@\"; next \"$@\"; next \"$@\"";
+    let ended = finish(capturing_script(LATER, "brief", &place, &arguments, script));
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let captured = captured(&ended);
+    assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
+    // Each of the three recorders has made a ring for each of its threads.
+    let first = run(&["export", argument(&file), "--format", "jsonl"]).json_lines().swap_remove(0);
+    let pids: BTreeSet<u64> =
+        first["rings"].as_array().unwrap().iter().map(|ring| ring["pid"].as_u64().unwrap()).collect();
+    assert_eq!((logged(&file), pids.len()), (3 * 2 * EVENTS, 3));
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["t.evc"]);
+}
+
+const ABORT: &str = test_name!("a_program_that_dies_is_captured_and_leaves_its_rings");
+
+#[test]
+fn a_program_that_dies_is_captured_and_leaves_its_rings() {
+    let (_directory, place, file) = brief();
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
+    let ended = finish(capturing(ABORT, "abort", &place, &arguments));
+    assert_eq!(ended.code, Some(128 + 6), "{ended:?}");
+    let captured = captured(&ended);
+    assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS);
+    assert_eq!((&captured["died"], &captured["signal"]), (&true.into(), &6.into()), "{captured:#}");
+    let told =
+        finish(capturing(ABORT, "abort", &place, &["capture", argument(&place), "-o", argument(&file), "--force"]));
+    assert!(told.err.ends_with("(the program was killed by signal 6)\n"), "{told:?}");
+    assert_eq!(Reader::open(&place).unwrap().state(), RingState::WriterDied);
+}
+
+const IDLE: &str = test_name!("a_program_without_the_named_ring_is_an_error");
+
+#[test]
+fn a_program_without_the_named_ring_is_an_error() {
+    let (_directory, place, file) = brief();
+    let arguments = ["capture", argument(&place), "-o", argument(&file)];
+    let ended = finish(capturing(IDLE, "idle", &place, &arguments));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.err.contains(" was not made by it; give the name under which it records"), "{ended:?}");
+    assert!(!file.exists());
+    let missing = run(&["capture", argument(&place), "-o", argument(&file), "--", "/no/such/program"]);
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    assert!(missing.err.starts_with("error: cannot start /no/such/program: "), "{missing:?}");
+}
+
+#[test]
+fn a_capture_waits_for_a_ring_and_says_so() {
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait", "--json"]);
+    let mut printed = String::new();
+    live.err.read_line(&mut printed).unwrap();
+    assert_eq!(printed.trim_end(), format!("── waiting for the ring {} to be made ──", place.display()));
+    let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
+    let recorder = recorder.prefault(false).build().unwrap();
+    (0..100).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
+    while !file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    recorder.record(2, [0; 4], b"the last one");
+    drop(recorder);
+    let ended = live.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!((&captured(&ended)["events"], &captured(&ended)["lost"]), (&101.into(), &0.into()));
+}
+
+const OTHER: &str = test_name!("a_ring_of_another_name_is_reported_and_removed");
+
+#[test]
+fn a_ring_of_another_name_is_reported_and_removed() {
+    let (directory, place, file) = brief();
+    let wrong = program::place(&directory, "wrong");
+    let arguments = ["capture", argument(&wrong), "-o", argument(&file)];
+    let ended = finish(capturing(OTHER, "brief", &place, &arguments));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let hint = format!("it has made {}: give that name (nothing was captured)", place.display());
+    assert!(ended.err.contains(&hint), "{ended:?}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+const PARTLY: &str = test_name!("existing_rings_are_captured_although_another_is_missing");
+
+#[test]
+fn existing_rings_are_captured_although_another_is_missing() {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    for other_first in [false, true] {
+        let directory = directory();
+        let (place, other) = (program::place(&directory, "ring"), program::place(&directory, "other"));
+        let file = program::place(&directory, "t.evc");
+        let mut names = [argument(&place), argument(&other)];
+        names.sort_by_key(|name| name.ends_with("other") != other_first);
+        let arguments = ["capture", names[0], names[1], "-o", argument(&file), "--json"];
+        let ended = finish(capturing(PARTLY, "brief", &place, &arguments));
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let why = format!("has ended with exit code 7, and the ring {} was not made by it; ", other.display());
+        assert!(ended.err.contains(&why), "{ended:?}");
+        let captured = captured(&ended);
+        assert_eq!(captured["missing"], serde_json::json!([argument(&other)]));
+        assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS && captured["lost"] == 0, "{captured}");
+        let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, ["t.evc"]);
+    }
+}
+
+fn things(place: &Path) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(place).shifts(16, 27);
+    builder.prefault(false).build().unwrap()
+}
+
+fn record_things(recorder: &Recorder, count: u64) {
+    (0..count).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
+}
+
+/// Waits until the capture has opened a ring. The capture creates its file only after that, so the function waits for
+/// the file.
+fn wait_for(file: &Path) {
+    while !file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
+    let directory = directory();
+    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
+    let file = program::place(&directory, "t.evc");
+    let arguments = ["capture", argument(&second), argument(&first), "-o", argument(&file), "--wait", "--json"];
+    let mut live = Live::start(&arguments);
+    let recorder = things(&first);
+    wait_for(&file);
+    // The ring holds only 65,536 of these 90,000 events. A capture gets more only if it reads while the program
+    // records.
+    for _ in 0..9 {
+        record_things(&recorder, 10_000);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    drop(recorder);
+    assert!(!first.exists());
+    let mut printed = String::new();
+    while !printed.contains("waiting for the ring") {
+        assert_ne!(live.err.read_line(&mut printed).unwrap(), 0, "{printed}");
+    }
+    assert!(printed.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{printed}");
+    let recorder = things(&second);
+    record_things(&recorder, 10);
+    // In this second the capture finds the second ring and opens it. After that, the recorder may remove the ring's
+    // file.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    drop(recorder);
+    let ended = live.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let captured = captured(&ended);
+    let number = |what: &str| captured[what].as_u64().unwrap();
+    assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
+    // The capture has more events than both rings could hold at the end. So it began to read the first ring before the
+    // second ring existed. It may still lose some events on a busy machine.
+    assert!(number("events") > (1 << 16) + 10, "{captured}");
+    assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
+}
+
+#[test]
+fn an_interrupted_capture_holds_the_rings_that_came_and_names_those_that_did_not() {
+    let directory = directory();
+    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
+    let file = program::place(&directory, "t.evc");
+    let live =
+        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let recorder = things(&first);
+    record_things(&recorder, 100);
+    wait_for(&file);
+    drop(recorder);
+    live.interrupt();
+    let ended = live.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let error = format!("error: the ring {} was never made; ", second.display());
+    assert!(ended.err.lines().last().unwrap().starts_with(&error), "{ended:?}");
+    let captured = captured(&ended);
+    assert_eq!((&captured["events"], &captured["reason"]), (&100.into(), &"interrupted".into()));
+    assert_eq!(captured["missing"], serde_json::json!([argument(&second)]));
+    assert_eq!(run(&["export", argument(&file), "--format", "jsonl"]).json_lines().len(), 102);
+}
+
+#[test]
+fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait"]);
+    let mut printed = String::new();
+    live.err.read_line(&mut printed).unwrap();
+    live.interrupt();
+    let ended = live.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let error = format!("interrupted before the ring {} was made; nothing was captured", place.display());
+    assert!(ended.err.contains(&error) && !file.exists(), "{ended:?}");
+}
+
+#[test]
+fn a_duration_ends_the_wait_for_a_ring_that_never_comes() {
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--duration", "300ms"];
+    for more in [&["--wait"][..], &["--", "sleep", "2"]] {
+        let ended = run(&[&arguments[..], more].concat());
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let error = format!("error: the ring {} was not made within 300 ms (--duration); ", place.display());
+        assert!(ended.err.starts_with(&error) && !file.exists(), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_program_is_not_started_if_the_output_cannot_be_written() {
+    let directory = directory();
+    let (place, started) = (program::place(&directory, "ring"), program::place(&directory, "started"));
+    let first = program::place(&directory, "t.0001.evc");
+    std::fs::write(&first, "in use").unwrap();
+    let whole = program::place(&directory, "t.evc");
+    for output in ["/dev/null", argument(&whole)] {
+        let arguments = ["capture", argument(&place), "--rotate-size", "8k", "-o", output];
+        let refused = run(&[&arguments[..], &["--", "touch", argument(&started)]].concat());
+        assert_eq!((refused.code, started.exists()), (Some(14), false), "{refused:?}");
+    }
+    let arguments = ["capture", argument(&place), "-o", "/dev/full", "--", "touch", argument(&started)];
+    let full = run(&arguments);
+    assert_eq!((full.code, started.exists()), (Some(12), false), "{full:?}");
+}
+
+#[test]
+fn a_ring_that_comes_and_cannot_be_captured_does_not_spoil_the_others() {
+    let directory = directory();
+    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
+    let file = program::place(&directory, "t.evc");
+    let live =
+        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let recorder = things(&first);
+    wait_for(&file);
+    let older = Recorder::builder(ContentDescription::new(3, "PERF").schema_hash([7; 32])).config(&second);
+    let older = older.shifts(16, 27).prefault(false).keep(true).build().unwrap();
+    record_things(&recorder, 100);
+    drop(recorder);
+    let ended = live.end();
+    drop(older);
+    assert_eq!((ended.code, &captured(&ended)["events"]), (Some(9), &100.into()), "{ended:?}");
+    assert!(ended.err.contains("schema hash"), "{ended:?}");
+}
+
+const KEPT: &str = test_name!("a_ring_stays_after_an_exit_if_the_environment_says_so");
+
+#[test]
+fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
+    if let Some(part) = part() {
+        if part == "built" {
+            // The program builds this recorder itself. Such a recorder does not read EVENTRING_KEEP, so its ring does
+            // not stay.
+            let builder = PerfRecorder::builder().config(place()).shifts(15, 21).prefault(false);
+            Box::leak(Box::new(builder.build().unwrap()));
+            std::process::exit(0);
+        }
+        brief_program(&part);
+    }
+    let says_no = ["0", "", "no", "FALSE", "off"].map(|value| ("one line", value, false));
+    let says_yes = ["1", "true", "on", "any"].map(|value| ("one line", value, true));
+    for (part, value, stays) in says_no.into_iter().chain(says_yes).chain([("built", "1", false)]) {
+        let directory = directory();
+        let place = program::place(&directory, "ring");
+        let status = play(KEPT, part, &place).env("EVENTRING_KEEP", value).status().unwrap();
+        assert_eq!(status.code(), Some(if part == "built" { 0 } else { 7 }));
+        assert_eq!(place.exists(), stays, "{part} {value}");
+        if stays {
+            // This program ended normally, so readers see the state "ended". They would see "writer died" after a
+            // crash.
+            assert_eq!(Reader::open(&place).unwrap().state(), RingState::Ended);
+            assert_eq!(run(&["info", argument(&place), "--json"]).json()["state"], "ended");
+        }
+    }
+}

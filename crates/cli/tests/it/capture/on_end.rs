@@ -1,0 +1,303 @@
+//! The end of a watch: everything that was recorded before it counts, files that wait are announced, and a second
+//! interrupt leaves them out. Options with which a watch could do nothing are refused before it begins.
+
+use crate::program;
+use crate::program::{Live, argument, directory, place, run};
+use crate::triggers;
+use crate::triggers::{count, manifest_path, wait_for};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead as _, PipeReader, PipeWriter, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use tracing::info_span;
+
+fn recorder(ring: &Path) -> PerfRecorder {
+    PerfRecorder::builder().config(ring).shifts(18, 24).prefault(false).build().unwrap()
+}
+
+/// Starts a watch, and returns when a trigger has given the file `first`: then the watch has begun.
+fn begun(recorder: &PerfRecorder, ring: &Path, first: &Path, options: &[&str]) -> Live {
+    let all = [&["capture", argument(ring), "--json", "--on", "event=TRIGGER", "--after", "0"][..], options].concat();
+    let live = Live::start(&all);
+    while !manifest_path(first).exists() {
+        // What was recorded before the watch began does not fire.
+        recorder.trigger("begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    wait_for(first);
+    live
+}
+
+fn problems(result: &Value) -> Vec<&str> {
+    result["problems"].as_array().unwrap().iter().map(|problem| problem.as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_was_recorded_before_the_end_counts_however_far_behind_the_watch_is() {
+    let directory = directory();
+    // Each file has a directory of its own, which is made for it.
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}/x.evc"));
+    let recorder = recorder(&ring);
+    let first = place(&directory, "1-event/x.evc");
+    let template = argument(&names).replace("{n}-{span}", "{n}-event");
+    let options = ["--on", "span=last", "--debounce", "1h", "-o", &template];
+    let live = begun(&recorder, &ring, &first, &options);
+    let pid = Pid::from_child(&live.child);
+    kill_process(pid, Signal::STOP).unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        (0..40_000).for_each(|_| info_span!("many").in_scope(|| ()));
+        info_span!("last").in_scope(|| ());
+    });
+    live.interrupt();
+    kill_process(pid, Signal::CONT).unwrap();
+    let ended = live.end();
+    let result = triggers::result(&ended);
+    assert_eq!(count(&result, "fired"), 2, "{result:#}");
+    let reasons: Vec<&Value> = result["files"].as_array().unwrap().iter().map(|file| &file["reason"]).collect();
+    assert_eq!(reasons, ["event=TRIGGER", "span=last"]);
+    let recorded = run(&["info", "--json", argument(&ring)]).json();
+    assert_eq!(result["events"], recorded["events"]["count"], "{result:#}");
+    assert_eq!((count(&result, "lost"), count(&result, "unseen"), count(&result, "not_written")), (0, 0, 0));
+    assert_eq!(result["reason"], "interrupted");
+    assert!(place(&directory, "2-event/x.evc").exists());
+}
+
+#[test]
+fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_out_and_counts_them() {
+    let directory = directory();
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let recorder = recorder(&ring);
+    let options = ["--on", "span=slow", "--debounce", "0", "--strict", "-o", argument(&names)];
+    let mut live = begun(&recorder, &ring, &place(&directory, "1.evc"), &options);
+    // So many that they are not written before the second interrupt.
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        (0..9000).for_each(|n| info_span!("slow", n).in_scope(|| ()));
+    });
+    wait_for(&place(&directory, "5.evc"));
+    live.interrupt();
+    let mut line = String::new();
+    while !line.contains("to be written") {
+        line.clear();
+        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "nothing was said of the files that wait");
+    }
+    let waiting: u64 = line.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+    assert!(waiting > 15 && line.contains("for at most 60 s; a further Ctrl-C leaves out"), "{line}");
+    live.interrupt();
+    let ended = live.end();
+    assert_eq!(ended.code, Some(16), "--strict: {ended:?}");
+    let result: Value = serde_json::from_str(&ended.out).unwrap();
+    let files = result["files"].as_array().unwrap().len() as u64;
+    let not_written = count(&result, "not_written");
+    assert!(not_written > 0 && not_written <= waiting, "{not_written} of {waiting}");
+    assert_eq!(files + not_written, count(&result, "fired"), "{files}");
+    let says = problems(&result).iter().filter(|it| it.contains("not written: an interrupt")).count();
+    assert_eq!(says, 1);
+    assert!(ended.err.contains("not written"), "{ended:?}");
+}
+
+/// A command that never ends, one that does not heed SIGTERM, one that fills a pipe that nobody reads, and one that
+/// leaves a daemon behind, which holds the pipe.
+#[test]
+fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_killed_and_told() {
+    let daemon_ends = "n=600; while [ -e {file} ] && [ $n -gt 0 ]; do sleep 0.1; n=$((n-1)); done";
+    let commands = [
+        ("sleep 1000", "timed_out"),
+        ("trap '' TERM; while :; do sleep 1000; done", "timed_out"),
+        ("while :; do echo 'a line that nobody reads'; done", "timed_out"),
+        (&format!("({daemon_ends}) & true"), "done"),
+    ];
+    for (command, fate) in commands {
+        let directory = directory();
+        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+        let recorder = recorder(&ring);
+        let limits = ["--exec-timeout", "1s", "--debounce", "50ms", "--max-files", "6"];
+        let exec = [&["--exec", command, "-o", argument(&names)][..], &limits].concat();
+        let live = begun(&recorder, &ring, &place(&directory, "1.evc"), &exec);
+        // More than run at the same time. Those for earlier files hang.
+        for file in (2..=6).map(|n| place(&directory, &format!("{n}.evc"))) {
+            while !manifest_path(&file).exists() {
+                recorder.trigger("again");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        live.interrupt();
+        let (mut out, mut err) = (String::new(), String::new());
+        let Live { mut child, out: mut stdout, err: mut stderr } = live;
+        // Nobody reads stderr until the watch has ended.
+        stdout.read_to_string(&mut out).unwrap();
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        stderr.read_to_string(&mut err).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
+        let result: Value = serde_json::from_str(&out).unwrap();
+        let files = result["files"].as_array().unwrap().len() as u64;
+        assert!(files == 6 && files == count(&result, "fired"), "{command}: {result:#}");
+        assert_eq!(count(&result["commands"], fate), files, "{command}: {result:#}");
+        let says =
+            problems(&result).iter().filter(|it| it.contains("has taken longer than 1.0 s (--exec-timeout)")).count();
+        assert_eq!(says as u64, if fate == "done" { 0 } else { files }, "{command}: {result:#}");
+    }
+}
+
+/// The control of the limit: the second interrupt does not wait for it.
+#[test]
+fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wait_for_them() {
+    let directory = directory();
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let recorder = recorder(&ring);
+    let stays = "n=3000; while [ -e {file} ] && [ $n -gt 0 ]; do sleep 0.1; n=$((n-1)); done";
+    let options = ["--exec", stays, "--debounce", "1h", "-o", argument(&names)];
+    let first = place(&directory, "1.evc");
+    let mut live = begun(&recorder, &ring, &first, &options);
+    live.interrupt();
+    let mut line = String::new();
+    while !line.contains("has not ended, and may run for 1 min 0 s each; a further Ctrl-C") {
+        line.clear();
+        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "nothing was said of the command");
+    }
+    live.interrupt();
+    // The command still runs, and holds stderr. It ends when its file is gone.
+    let mut out = String::new();
+    live.out.read_to_string(&mut out).unwrap();
+    std::fs::remove_file(&first).unwrap();
+    let ended = live.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let result: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(count(&result["commands"], "left_out"), 1, "{result:#}");
+    assert!(problems(&result)[0].contains("still runs, and is not waited for"), "{result:#}");
+}
+
+/// Returns the writing end of a pipe that is full, and the reading end, which nobody reads.
+fn full_pipe() -> (PipeWriter, PipeReader) {
+    let (reading, mut writing) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&writing).unwrap();
+    fcntl_setfl(&writing, flags | OFlags::NONBLOCK).unwrap();
+    while writing.write(&[b'x'; 4096]).is_ok() {}
+    fcntl_setfl(&writing, flags).unwrap();
+    (writing, reading)
+}
+
+fn ended_within(child: &mut Child, patience: Duration) -> Option<i32> {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return status.code(),
+            None if begin.elapsed() > patience => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("it does not end");
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
+    // The second watch shows nothing before its report, and the third one's error comes after it.
+    let cases: [(&[&str], Option<i32>); 3] = [
+        (&["--on", "event=TRIGGER", "--after", "0", "--exec", "true", "--json"], Some(0)),
+        (&["--on", "span=never"], Some(0)),
+        (&["--on", "span=never", "--wait", "--json", "never-made"], Some(3)),
+    ];
+    for (options, code) in cases {
+        let directory = directory();
+        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+        let recorder = recorder(&ring);
+        let (stderr, _unread) = full_pipe();
+        let words = ["capture", argument(&ring), "-d", "2s", "-o", argument(&names)];
+        let mut command = program::program(&[&words[..], options].concat());
+        command.env("EVENTRING_DIR", directory.path()).stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().unwrap();
+        for _ in 0..100 {
+            recorder.trigger("now");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(ended_within(&mut child, Duration::from_secs(20)), code, "{options:?}");
+        let mut out = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        if options.contains(&"--json") {
+            let result: Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(count(&result, "fired") > 0, place(&directory, "1.evc").exists(), "{result:#}");
+        }
+        assert_eq!(place(&directory, "1.evc").exists(), options.contains(&"event=TRIGGER"));
+    }
+}
+
+#[test]
+fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let _recorder = recorder(&ring);
+    let (ring, file, missing) = (argument(&ring), argument(&file), place(&directory, "missing"));
+    let missing = argument(&missing);
+    for arguments in [
+        &["watch", ring][..],
+        &["watch", missing, "--wait"],
+        &["capture", ring, "-o", file],
+        &["capture", missing, "--wait", "-o", file],
+        &["capture", missing, "--wait", "--on", "event=TRIGGER", "-o", file],
+        &["forward", ring, "--to", directory.path().to_str().unwrap()],
+    ] {
+        let (stderr, _unread) = full_pipe();
+        let mut child = program::program(arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        // The notice of what is awaited comes after a second.
+        std::thread::sleep(Duration::from_millis(1500));
+        for _ in 0..2 {
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+        // A command that does not listen to the signal is ended by the first one.
+        let code = ended_within(&mut child, Duration::from_secs(5));
+        assert!(matches!(code, None | Some(130)), "{arguments:?}: {code:?}");
+    }
+}
+
+#[test]
+fn a_command_that_fails_is_named_with_its_file() {
+    let directory = directory();
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let recorder = recorder(&ring);
+    let options = ["--debounce", "1h", "--exec", "exit 3 # {manifest}", "-o", argument(&names)];
+    let first = place(&directory, "1.evc");
+    let live = begun(&recorder, &ring, &first, &options);
+    live.interrupt();
+    let ended = live.end();
+    let result = triggers::result(&ended);
+    let expected = format!(
+        "the command of --exec for {} has failed (exit status: 3): exit 3 # '{}'",
+        first.display(),
+        manifest_path(&first).display()
+    );
+    assert_eq!(problems(&result), [expected.as_str()]);
+    assert!(ended.err.contains(&format!("warning: {expected}")), "{ended:?}");
+}
+
+#[test]
+fn options_with_which_a_watch_could_do_nothing_are_refused_and_the_message_says_why() {
+    let (signal, here) = (["--on", "signal"], directory());
+    let missing = here.path().join("missing/{n}/{span}.evc");
+    let cases: [(&[&str], i32, &str); 11] = [
+        (&["--max-files", "0"], 2, "expected at least 1 file: with 0, the watch would never write one"),
+        (&["--max", "0/1h"], 2, "expected at least 1 file"),
+        (&["--max", "10/0s"], 2, "expected a time greater than 0"),
+        (&["--max-bytes", "0"], 2, "expected a size greater than 0"),
+        (&["--memory", "0"], 2, "expected at least 1MiB"),
+        (&["--memory", "1023k"], 2, "expected at least 1MiB"),
+        (&["--exec", "cp {fil} x"], 2, "found `{fil}`, expected {file} or {manifest}"),
+        (&["--before", "1e30"], 2, "the time is too long, expected at most 876000h"),
+        (&["--on", "level>=ERROR dur>5ms"], 2, "column 14: `dur>5ms` holds only for spans that are closed"),
+        (&["--on", "signal and death"], 2, "so both never hold together"),
+        (&["-o", argument(&missing)], 3, "make its directory first"),
+    ];
+    for (options, code, said) in cases {
+        let refused = run(&[&["capture", "no-such-ring"][..], &signal, options].concat());
+        assert_eq!((refused.code, refused.out.as_str()), (Some(code), ""), "{refused:?}");
+        assert!(refused.err.contains(said), "{options:?}: {}", refused.err);
+    }
+}

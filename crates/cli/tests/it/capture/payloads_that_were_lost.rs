@@ -1,0 +1,168 @@
+//! A payload may be overwritten while its descriptor is still there. Every reader reports how many events of a
+//! recording have lost their payload, and `--strict` counts them as losses. A span that has lost its fields does not
+//! look like a span without fields.
+
+use crate::program;
+use crate::program::{argument, run};
+use crate::shop::{Order, Shop};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::recordv;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const SPANS: u64 = 4000;
+/// The size of each payload in bytes. The payload buffer holds far fewer such payloads than the ring has descriptors.
+const TEXT_BYTES: usize = 2000;
+
+struct Recorded {
+    directory: TempDir,
+    spans: PathBuf,
+    orders: PathBuf,
+}
+
+/// Records spans and events with payloads of about `text_bytes` bytes. No descriptor is overwritten. Returns the
+/// paths of the two rings.
+fn recorded(text_bytes: usize) -> Recorded {
+    let directory = program::directory();
+    let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));
+    let text = "x".repeat(text_bytes);
+    let perf = PerfRecorder::builder().config(&spans).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
+    let perf = perf.keep(true).build().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(perf), || {
+        for number in 0..SPANS {
+            drop(tracing::info_span!("request", number, text).entered());
+            drop(tracing::info_span!("bare").entered());
+        }
+    });
+    let ring = Recorder::builder(ContentDescription::of::<Shop>()).config(&orders).compact(true).shifts(15, 21);
+    let ring = ring.prefault(false).keep(true).build().unwrap();
+    for id in 0..SPANS {
+        recordv!(ring => Shop::OrderNoted, &Order { id }, [text.as_bytes()]);
+    }
+    Recorded { directory, spans, orders }
+}
+
+impl Recorded {
+    fn capture(&self) -> (PathBuf, Value) {
+        let file = program::place(&self.directory, "t.evc");
+        let rings = [argument(&self.spans), argument(&self.orders)];
+        let captured = run(&[&["capture"], &rings[..], &["-o", argument(&file), "--json", "--force"]].concat());
+        (file, captured.json())
+    }
+
+    fn strict_capture(&self) -> Option<i32> {
+        let file = program::place(&self.directory, "strict.evc");
+        run(&["capture", argument(&self.spans), "-o", argument(&file), "--strict", "--force"]).code
+    }
+}
+
+fn export(file: &Path, to: &Path, format: &str, view: &str, more: &[&str]) -> program::Run {
+    let arguments = ["export", argument(file), "--format", format, "--view", view, "-o", argument(to), "--force"];
+    run(&[&arguments[..], more].concat())
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Returns true if `err` reports how many payloads were lost: in both rings together, and in each of them.
+fn says(err: &str, expected: [u64; 2]) -> bool {
+    let total = grouped(expected[0] + expected[1]);
+    err.contains(&format!("{total} events have lost their payload, which was overwritten before it could be copied"))
+        && err.contains(&format!("{} in shop, {} in shop-orders", grouped(expected[0]), grouped(expected[1])))
+}
+
+fn grouped(count: u64) -> String {
+    match count {
+        0..1000 => count.to_string(),
+        _ => format!("{},{:03}", count / 1000, count % 1000),
+    }
+}
+
+#[test]
+fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
+    let recorded = recorded(TEXT_BYTES);
+    let (file, captured) = recorded.capture();
+    let expired = [0, 1].map(|ring: usize| number(&captured["rings"][ring]["expired_payloads"]));
+    assert!(captured["lost"] == 0 && expired.iter().all(|count| *count > SPANS / 2), "{captured}");
+    assert_eq!(recorded.strict_capture(), Some(16));
+
+    let summary = run(&["summary", argument(&file)]);
+    assert!(summary.code == Some(0) && says(&summary.err, expired), "{summary:?}");
+    assert_eq!(run(&["summary", argument(&file), "--strict"]).code, Some(16));
+    let summary = run(&["summary", argument(&file), "--json"]);
+    assert!(says(&summary.err, expired), "{summary:?}");
+    let summary = summary.json();
+    assert_eq!(number(&summary["lost_payloads"]), expired[0] + expired[1], "{summary}");
+    assert_eq!(summary["payload_losses"][1]["ring"], "shop-orders", "{summary}");
+    assert_eq!(number(&summary["payload_losses"][1]["expired"]), expired[1], "{summary}");
+
+    let to = program::place(&recorded.directory, "export");
+    for format in ["perfetto", "chrome", "speedscope", "html", "folded", "jsonl"] {
+        let exported = export(&file, &to, format, "thread", &[]);
+        assert!(exported.code == Some(0) && says(&exported.err, expired), "{format}: {exported:?}");
+        assert_eq!(export(&file, &to, format, "thread", &["--strict"]).code, Some(16), "{format}");
+        let exported = export(&file, &to, format, "thread", &["--json"]).json();
+        assert_eq!(number(&exported["lost_payloads"]), expired[0] + expired[1], "{format}: {exported}");
+    }
+
+    // The events that a ring holds now are counted, too.
+    let now = run(&["summary", argument(&recorded.spans), "--strict"]);
+    assert!(now.code == Some(16) && now.err.contains(&format!("({} in shop)", grouped(expired[0]))), "{now:?}");
+}
+
+#[test]
+fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
+    let recorded = recorded(TEXT_BYTES);
+    let (file, captured) = recorded.capture();
+    let watched = run(&["watch", argument(&recorded.spans), "--type", "SPAN_NEW", "--json"]).json_lines();
+    let expired = watched.iter().filter(|line| line["expired"] == true).count() as u64;
+    assert!(expired > SPANS / 2);
+    let to = program::place(&recorded.directory, "export");
+
+    assert_eq!(export(&file, &to, "jsonl", "thread", &[]).code, Some(0));
+    let lines = std::fs::read_to_string(&to).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let spans = |name: &'static str| lines.iter().filter(move |line| line["type"] == "span" && line["name"] == name);
+    let (lost, whole): (Vec<&Value>, Vec<&Value>) = spans("request").partition(|span| span["fields_lost"] == true);
+    assert_eq!((lost.len() as u64, whole.len() as u64), (expired, SPANS - expired));
+    assert!(lost.iter().all(|span| span["fields"] == serde_json::json!({})));
+    assert!(whole.iter().all(|span| span["fields"]["number"].is_u64()));
+    // These spans never had fields.
+    assert!(spans("bare").count() as u64 == SPANS && spans("bare").all(|span| span.get("fields_lost").is_none()));
+    let end = lines.last().unwrap();
+    let of_ring = number(&end["payload_losses"][0]["expired"]);
+    assert_eq!(of_ring, number(&captured["rings"][0]["expired_payloads"]), "{end}");
+    // The ring has lost more payloads than spans have lost fields, because some of the lost payloads describe call
+    // sites and threads.
+    let all = run(&["watch", argument(&recorded.spans), "--json"]).json_lines();
+    let descriptions = all.iter().filter(|line| line["expired"] == true && line["name"] != "SPAN_NEW");
+    let is_description = |line: &Value| line["name"] == "CALL_SITE" || line["name"] == "THREAD_STARTED";
+    assert!(descriptions.clone().all(is_description));
+    assert!(of_ring > expired, "{end}");
+    assert_eq!(of_ring, expired + descriptions.count() as u64, "{end}");
+
+    for view in ["thread", "span"] {
+        assert_eq!(export(&file, &to, "chrome", view, &[]).code, Some(0));
+        let trace: Value = serde_json::from_slice(&std::fs::read(&to).unwrap()).unwrap();
+        let slices = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let marked = slices.clone().filter(|slice| slice["args"]["fields_lost"] == true);
+        assert_eq!((slices.clone().count() as u64, marked.count() as u64), (2 * SPANS, expired), "{view}");
+        assert!(slices.filter(|slice| slice["name"] == "bare").all(|slice| slice["args"]["fields_lost"].is_null()));
+    }
+}
+
+#[test]
+fn without_lost_payloads_nothing_is_reported() {
+    let recorded = recorded(8);
+    let (file, captured) = recorded.capture();
+    assert!(captured["rings"].as_array().unwrap().iter().all(|ring| ring["expired_payloads"] == 0), "{captured}");
+    assert_eq!(recorded.strict_capture(), Some(0));
+    let to = program::place(&recorded.directory, "export");
+    for run in [run(&["summary", argument(&file), "--strict"]), export(&file, &to, "chrome", "thread", &["--strict"])] {
+        assert!(run.code == Some(0) && !run.err.contains("payload"), "{run:?}");
+    }
+    assert!(!std::fs::read_to_string(&to).unwrap().contains("fields_lost"));
+}

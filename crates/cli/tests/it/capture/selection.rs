@@ -1,0 +1,175 @@
+//! The options of `export` and `summary` that select a part of a capture.
+
+use crate::program::{Run, argument, directory, place, run};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::EventType as _;
+use eventring::schema::exec::ExecEvent;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use serde_json::Value;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Records three requests on a thread each, `first`, `second` and `third`. Each of them has a `query` with a log record
+/// in it; the second query lasts 30 ms. A typed event is in each request.
+fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
+    let description = ContentDescription::of::<ExecEvent>();
+    let typed = Recorder::builder(description).config(exec).compact(true).shifts(15, 21).keep(true).build().unwrap();
+    let recorder = PerfRecorder::builder()
+        .config(perf)
+        .shifts(15, 21)
+        .tables_shift(16)
+        .keep(true)
+        .prefault(false)
+        .build()
+        .unwrap();
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
+    for (number, name) in ["first", "second", "third"].into_iter().enumerate() {
+        let (dispatch, typed) = (dispatch.clone(), typed.clone());
+        let request = move || {
+            tracing::dispatcher::with_default(&dispatch, || {
+                let _request = tracing::info_span!("request", number).entered();
+                typed.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
+                let _query = tracing::info_span!("query", number).entered();
+                sleep(Duration::from_millis(if number == 1 { 30 } else { 1 }));
+                tracing::info!("found");
+            });
+        };
+        std::thread::Builder::new().name(name.to_owned()).spawn(request).unwrap().join().unwrap();
+        sleep(Duration::from_millis(5));
+    }
+    [typed]
+}
+
+/// Makes a capture, and returns the directory in which it lies with its path.
+fn capture() -> (tempfile::TempDir, String) {
+    let directory = directory();
+    let (perf, exec) = (place(&directory, "shop"), place(&directory, "shop-exec"));
+    let recorders = record(&perf, &exec);
+    let path = argument(&place(&directory, "shop.evc")).to_owned();
+    let made = run(&["capture", argument(&perf), argument(&exec), "--now", "-o", &path]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    drop(recorders);
+    (directory, path)
+}
+
+fn lines(capture: &str, options: &[&str]) -> Vec<Value> {
+    let made = run(&[&["export", capture, "--format", "jsonl"], options].concat());
+    assert_eq!(made.code, Some(0), "{made:?}");
+    made.json_lines()
+}
+
+fn of_type<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
+    lines.iter().filter(|line| line["type"] == what).collect()
+}
+
+fn names(lines: &[Value]) -> Vec<&str> {
+    let mut names: Vec<&str> = of_type(lines, "span").iter().map(|span| span["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn summary(capture: &str, options: &[&str]) -> Vec<(String, u64)> {
+    let json = run(&[&["summary", capture, "--json"], options].concat()).json();
+    let row = |span: &Value| (span["name"].as_str().unwrap().to_owned(), span["count"].as_u64().unwrap());
+    let mut rows: Vec<_> = json["spans"].as_array().unwrap().iter().map(row).collect();
+    rows.sort();
+    rows
+}
+
+fn counts(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
+    expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+#[test]
+fn spans_threads_and_rings_are_selected() {
+    let (_directory, capture) = capture();
+    let whole = lines(&capture, &[]);
+    assert_eq!(names(&whole), ["query", "query", "query", "request", "request", "request"]);
+    assert_eq!((of_type(&whole, "event").len(), of_type(&whole, "typed_event").len()), (3, 3));
+    let queries = lines(&capture, &["--span", "query"]);
+    assert_eq!(names(&queries), ["query", "query", "query"]);
+    assert_eq!((of_type(&queries, "event").len(), of_type(&queries, "typed_event").len()), (3, 0));
+    let slow = lines(&capture, &["--span", "query", "--min-duration", "20ms"]);
+    assert_eq!(names(&slow), ["query"]);
+    assert_eq!(of_type(&slow, "span")[0]["fields"]["number"], 1);
+    assert!(of_type(&slow, "span")[0]["duration_ns"].as_u64().unwrap() >= 30_000_000);
+    assert_eq!(names(&lines(&capture, &["--min-duration", "20ms"])), ["query", "request"]);
+    let third = lines(&capture, &["--thread", "third"]);
+    assert_eq!((names(&third), of_type(&third, "typed_event").len()), (vec!["query", "request"], 0));
+    let typed = lines(&capture, &["--ring", "shop-exec"]);
+    assert_eq!((names(&typed).len(), of_type(&typed, "typed_event").len()), (0, 3));
+    assert_eq!(summary(&capture, &["--span", "query"]), counts(&[("query", 3)]));
+    assert_eq!(summary(&capture, &["--min-duration", "20ms"]), counts(&[("query", 1), ("request", 1)]));
+    assert_eq!(summary(&capture, &["--ring", "shop", "--thread", "first"]), counts(&[("query", 1), ("request", 1)]));
+}
+
+#[test]
+fn times_are_selected_in_each_of_their_forms() {
+    let (_directory, capture) = capture();
+    let whole = lines(&capture, &[]);
+    let second =
+        of_type(&whole, "span").into_iter().find(|span| span["fields"]["number"] == 1 && span["name"] == "request");
+    let second = second.unwrap();
+    let (start, end) = (second["start_ns"].as_i64().unwrap(), second["end_ns"].as_i64().unwrap());
+    let rfc3339 = |nanos: i64| jiff::Timestamp::from_nanosecond(nanos.into()).unwrap().to_string();
+    let since = start - whole[0]["started_ns"].as_i64().unwrap();
+    assert!(since < 0, "the capture began when all was recorded");
+    let middle = start + (end - start) / 2;
+    for options in [
+        ["--from".to_owned(), start.to_string(), "--to".to_owned(), end.to_string()].to_vec(),
+        ["--from".to_owned(), rfc3339(start), "--to".to_owned(), rfc3339(end)].to_vec(),
+        ["--from".to_owned(), format!("-{}ns", -since), "--to".to_owned(), end.to_string()].to_vec(),
+        ["--around".to_owned(), format!("{middle}±{}ns", end - middle)].to_vec(),
+        ["--around".to_owned(), format!("{middle}+-{}ns", end - middle)].to_vec(),
+    ] {
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let part = lines(&capture, &options);
+        assert_eq!(names(&part), ["query", "request"], "{options:?}");
+        assert_eq!(of_type(&part, "span")[0]["duration_ns"], second["duration_ns"], "{options:?}");
+        assert_eq!(of_type(&part, "typed_event").len(), 1);
+    }
+    // The spans overlap with a window in which they neither begin nor end only if something happened in it.
+    let until = lines(&capture, &["--to", &middle.to_string(), "--from", &start.to_string()]);
+    assert!(of_type(&until, "span").iter().all(|span| span["open"] == true));
+    let later = lines(&capture, &["--from", &middle.to_string(), "--to", &end.to_string()]);
+    assert_eq!(names(&later), ["query", "request"]);
+    assert!(of_type(&later, "span").iter().all(|span| span["start_ns"].is_null() && span["duration_ns"].is_null()));
+    let shown = run(&["summary", &capture, "--from", &middle.to_string(), "--to", &end.to_string()]);
+    assert!(shown.out.contains("+ 1 whose beginning is not selected"), "{shown:?}");
+}
+
+#[test]
+fn every_format_takes_a_selection_and_shows_the_same_spans() {
+    let (directory, capture) = capture();
+    let all = |options: &[&str], format: &str| {
+        let path = place(&directory, "out");
+        let run =
+            run(&[&["export", &capture, "-t", format, "--force", "--json", "-o", argument(&path)], options].concat());
+        run.json()["spans"].as_u64().unwrap()
+    };
+    for format in ["perfetto", "chrome", "speedscope", "html", "folded", "jsonl"] {
+        assert_eq!((all(&[], format), all(&["--span", "query"], format)), (6, 3), "{format}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused_and_what_is_there_is_named() {
+    let (_directory, capture) = capture();
+    let refused = |options: &[&str]| -> Run {
+        let run = run(&[&["summary", &capture], options].concat());
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
+        run
+    };
+    assert!(refused(&["--span", "none"]).err.contains("has no span none: there are query, request\n"));
+    assert!(refused(&["--thread", "none"]).err.contains("has no thread none: there are first, second, third\n"));
+    assert!(refused(&["--ring", "none"]).err.contains("has no ring none: there are shop, shop-exec\n"));
+    let swapped = refused(&["--from", "+2s", "--to", "+1.5s"]).err;
+    assert!(swapped.contains("ends at +1.5s, before it begins at +2s; swap the two"), "{swapped}");
+    for options in [["--from", "+100s"], ["--to", "-100s"], ["--around", "+100s±10ms"]] {
+        assert!(refused(&options).err.contains("the time window has no event: the capture holds -0."));
+    }
+    assert!(refused(&["--from", "soon"]).err.contains("expected a time like"));
+    assert!(refused(&["--around", "10"]).err.contains("like +1.5s±200ms"));
+    assert!(refused(&["--around", "10±1s", "--to", "9"]).err.contains("cannot be used with"));
+}

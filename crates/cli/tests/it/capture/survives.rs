@@ -1,0 +1,147 @@
+//! Captures that were killed, or whose disk was full: the files that they have written are readable. And a capture
+//! takes little memory, whatever the size of the ring.
+
+use crate::program::{Live, finish, memory_of, program};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring_capture::{CaptureFile, CapturedContent};
+use eventring_stress::mounted;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+fn recorder_at(ring: &Path, payload_shift: u32) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "THINGS"));
+    let sizes = format!("{}:16:{payload_shift}", ring.display());
+    builder.config(sizes).prefault(false).build().unwrap()
+}
+
+/// Returns bytes that do not compress.
+fn noise(seed: &mut u64) -> [u8; 200] {
+    std::array::from_fn(|_| {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 7;
+        *seed ^= *seed << 17;
+        *seed as u8
+    })
+}
+
+/// Checks that the events of the capture have the seqnos from 1 on, without a gap, and returns their number.
+fn check_events(capture: &CaptureFile) -> u64 {
+    let mut events = 0;
+    for record in capture.events() {
+        let CapturedContent::Event { descriptor, payload } = record.content else { panic!("{record:?}") };
+        events += 1;
+        assert_eq!((descriptor.seqno, payload.as_read().valid().map(<[u8]>::len)), (events, Some(200)));
+    }
+    events
+}
+
+#[test]
+fn what_a_capture_had_written_before_it_was_killed_is_read() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (ring, file) = (directory.path().join("ring"), directory.path().join("t.evc"));
+    let recorder = recorder_at(&ring, 27);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seed = 7;
+            while !is_over.load(Ordering::Relaxed) {
+                for _ in 0..20 {
+                    recorder.record(2, [0; 4], &noise(&mut seed));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut live = Live::start(&["capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap()]);
+        let start = Instant::now();
+        // A block has some 2 MB, so one block at least was written as a whole.
+        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5_000_000 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the capture writes nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        live.child.kill().unwrap();
+        live.child.wait().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let capture = CaptureFile::open(&file).unwrap();
+    assert!(capture.is_truncated() && capture.end().is_none());
+    let events = check_events(&capture);
+    assert!(events > 100, "{events}");
+}
+
+#[test]
+fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (ring, disk) = (directory.path().join("ring"), directory.path().join("disk"));
+    fs::create_dir(&disk).unwrap();
+    let recorder = recorder_at(&ring, 27);
+    let mut seed = 7;
+    (0..60_000).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut seed)), 0));
+    if let Err(error) = mounted::mount(&disk, "tmpfs", "size=5m") {
+        eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
+        return;
+    }
+    let file = disk.join("t.evc");
+    let run = finish(program(&["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()]));
+    assert_eq!(run.code, Some(12), "{run:?}");
+    assert!(run.err.contains("No space left on device") && run.err.contains("t.evc"), "{run:?}");
+    let capture = CaptureFile::open(&file).unwrap();
+    assert!(capture.is_truncated());
+    let events = check_events(&capture);
+    assert!(events > 5_000 && events < 60_000, "{events}");
+}
+
+#[test]
+fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let [ring, disk, started] = ["ring", "disk", "started"].map(|name| directory.path().join(name));
+    fs::create_dir(&disk).unwrap();
+    let recorder = recorder_at(&ring, 27);
+    let mut seed = 7;
+    (0..1000).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut seed)), 0));
+    let file = disk.join("t.evc");
+    let [ring, output, touched] = [&ring, &file, &started].map(|path| path.to_str().unwrap());
+    let refused = |program_after: &[&str], code: i32| {
+        let run = finish(program(&[&["capture", ring, "-o", output], program_after].concat()));
+        assert_eq!((run.code, run.err.lines().count()), (Some(code), 1), "{run:?}");
+        assert!(run.err.contains(output), "{run:?}");
+        assert!(!started.exists() && !file.exists(), "{run:?}");
+    };
+    // The disk has room for the beginning of the file, and not for the first events.
+    if let Err(error) = mounted::mount(&disk, "tmpfs", "size=8k") {
+        eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
+        return;
+    }
+    refused(&["--now"], 12);
+    refused(&["--now"], 12);
+    fs::write(disk.join("other"), [0; 8192]).unwrap();
+    refused(&["--now"], 12);
+    refused(&["--", "touch", touched], 12);
+    refused(&["--rotate-size", "8k", "--", "touch", touched], 12);
+    mounted::mount(&disk, "tmpfs", "ro").unwrap();
+    refused(&["--", "touch", touched], 11);
+}
+
+#[test]
+fn a_capture_of_a_large_ring_takes_little_memory() {
+    const PAYLOADS_MIB: usize = 256;
+    const MEMORY_KIB_MAX: u64 = 64 << 10;
+    let (directory, disk) = (tempfile::tempdir_in("/dev/shm").unwrap(), tempfile::tempdir().unwrap());
+    let (ring, file) = (directory.path().join("ring"), disk.path().join("t.evc"));
+    let recorder = Recorder::builder(ContentDescription::new(300, "THINGS"))
+        .config(format!("{}:18:29", ring.display()))
+        .prefault(false)
+        .build()
+        .unwrap();
+    let payload: Vec<u8> = (0..2000_u32).map(|n| ((n * n) >> 7) as u8).collect();
+    let events = (PAYLOADS_MIB << 20) / payload.len();
+    for _ in 0..events {
+        assert_ne!(recorder.record(2, [0; 4], &payload), 0);
+    }
+    let arguments = ["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()];
+    let (has_succeeded, memory_kib) = memory_of(program(&arguments));
+    assert!(has_succeeded);
+    assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
+    assert_eq!(CaptureFile::open(&file).unwrap().end().unwrap().stats.events(), events as u64);
+}

@@ -1,0 +1,10 @@
+mod agrees;
+mod ctf_babeltrace;
+mod open_after_a_switch;
+mod parquet_queries;
+mod parquet_rows;
+mod parquet_typed_tables;
+mod perfetto_queries;
+mod perfetto_trace_processor;
+mod span_ids_in_json;
+mod tokio_tasks;

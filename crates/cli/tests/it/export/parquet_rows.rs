@@ -1,0 +1,153 @@
+//! DuckDB, pyarrow and polars find in the Parquet files what the JSON lines of the same capture say, row for row.
+
+use crate::consumers;
+use crate::every_kind;
+use crate::program;
+use crate::program::run;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring_stress::real_data;
+use serde_json::{Value, json};
+use std::path::Path;
+use tracing::{Dispatch, info, info_span};
+
+/// Exports a capture as lines and as Parquet files, and has the readers compare them. Returns what they have found, or
+/// `None` if they are missing.
+fn compared(capture: &str, dir: &Path) -> Option<Value> {
+    let (files, lines) = (dir.join("files"), dir.join("lines"));
+    let [files, lines] = [&files, &lines].map(|path| path.to_str().unwrap());
+    let counts = run(&["export", capture, "--format", "parquet", "-o", files, "--force", "--json"]).json();
+    let of_lines = run(&["export", capture, "--format", "jsonl", "-o", lines, "--force", "--json"]).json();
+    for name in ["spans", "open_spans", "lost_ends", "events", "typed_events", "counters", "markers", "lost"] {
+        assert_eq!(counts[name], of_lines[name], "{name}");
+    }
+    consumers::read_files("parquet_rows.py", &[Path::new(files), Path::new(lines)])
+}
+
+#[test]
+fn every_type_of_field_and_payload_is_in_its_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&every_kind::capture_everything(dir.path()), dir.path()) else { return };
+    let expected = json!({
+        "counters": 4, "markers": 2, "events-EVERYTHING": 8, "events-NOTHING": 16, "events-ONLY_ARRAY": 8,
+        "events-PART": 24, "events-event_77": 8, "logs": 4, "losses": 0, "rings": 3, "spans": 4,
+    });
+    assert_eq!((&found["differences"], &found["rows"]), (&json!([]), &expected));
+}
+
+#[test]
+fn a_service_has_the_same_rows_as_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&every_kind::capture_service(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    assert!(found["rows"]["spans"].as_u64().unwrap() > 800 && found["rows"]["logs"].as_u64().unwrap() > 20, "{found}");
+}
+
+#[test]
+fn losses_are_rows_and_events_without_their_payload_say_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&every_kind::ring_with_losses(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    assert!(found["rows"]["losses"].as_u64().unwrap() > 0, "{found}");
+}
+
+/// Captures 60,000 spans and as many log records. Each quarter has a thread, a call site and a field of its own, so the
+/// row groups differ in all their dictionaries. A span stays open through the quarters.
+fn capture_many(dir: &Path) -> String {
+    let [ring, capture] = ["many", "many.evc"].map(|name| dir.join(name).to_str().unwrap().to_owned());
+    let recorder = PerfRecorder::builder().config(&ring).shifts(19, 26).prefault(false).keep(true).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let whole = tracing::dispatcher::with_default(&dispatch, || info_span!("whole", of = "all quarters"));
+    whole.in_scope(|| ());
+    macro_rules! quarter {
+        ($name:literal, $field:ident) => {
+            let record = || {
+                for number in 0..15_000_u32 {
+                    let text = format!("{number} {}", "of many ".repeat(12));
+                    info_span!(parent: &whole, $name, number, text, $field = number % 7)
+                        .in_scope(|| info!(number = i64::from(number) - 7_000, "{}", "a record ".repeat(9)));
+                }
+            };
+            std::thread::scope(|scope| {
+                let on_thread = || tracing::dispatcher::with_default(&dispatch, record);
+                std::thread::Builder::new().name($name.to_owned()).spawn_scoped(scope, on_thread).unwrap();
+            });
+        };
+    }
+    quarter!("first", spring);
+    quarter!("second", summer);
+    quarter!("third", autumn);
+    quarter!("fourth", winter);
+    run(&["capture", &ring, "-o", &capture, "--now", "--json"]).json();
+    capture
+}
+
+#[test]
+fn each_of_many_row_groups_has_its_rows_in_order_and_true_statistics() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(found) = compared(&capture_many(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    assert_eq!((&found["rows"]["spans"], &found["rows"]["logs"]), (&json!(60_001), &json!(60_000)));
+    for name in ["spans", "logs"] {
+        // More would make a file large, and fewer would make a query for a short time slow.
+        let row_groups = found["row_groups"][name].as_u64().unwrap();
+        assert!((3..=12).contains(&row_groups), "{name}: {row_groups}");
+    }
+}
+
+#[test]
+fn rings_that_were_forwarded_name_their_host_and_filter() {
+    let dir = tempfile::tempdir().unwrap();
+    every_kind::capture_everything(dir.path());
+    let [ring, to] = ["shop", "sent"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let forwarded = run(&["forward", &ring, "--to", &to, "--sample", "1/4", "--json"]);
+    assert_eq!(forwarded.code, Some(0), "{forwarded:?}");
+    let mut files = std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|it| it == "evc")).unwrap();
+    let Some(found) = compared(file.to_str().unwrap(), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    let lines = std::fs::read_to_string(dir.path().join("lines")).unwrap();
+    assert!(lines.contains(r#""host":""#) && lines.contains(r#""sampled_per_million":250000"#));
+}
+
+#[test]
+fn real_blocks_have_the_same_rows_as_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshots = [Some(program::KEPT.into()), real_data::path("emn-30b-15m.snapshot.zst")];
+    for snapshot in snapshots.into_iter().flatten() {
+        let Some(found) = compared(snapshot.to_str().unwrap(), dir.path()) else { return };
+        assert_eq!(found["differences"], json!([]));
+        assert!(found["rows"]["events-TXN_LOG"].as_u64().unwrap() > 0, "{found}");
+    }
+}
+
+/// Changes one value in the lines and returns the differences that the readers find.
+fn differences_after(lines: &Path, files: &Path, from: &str, to: &str) -> Option<Value> {
+    let text = std::fs::read_to_string(lines).unwrap();
+    let changed = text.replacen(from, to, 1);
+    assert_ne!(changed, text, "{from}");
+    std::fs::write(lines, changed).unwrap();
+    let found = consumers::read_files("parquet_rows.py", &[files, lines]);
+    std::fs::write(lines, text).unwrap();
+    found.map(|found| found["differences"].clone())
+}
+
+#[test]
+fn the_comparison_finds_a_value_that_differs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (files, lines) = (dir.path().join("files"), dir.path().join("lines"));
+    let Some(found) = compared(&every_kind::capture_everything(dir.path()), dir.path()) else { return };
+    assert_eq!(found["differences"], json!([]));
+    let changes = [
+        ("\"short\":-300", "\"short\":-301"),
+        ("\"number\":1", "\"number\":2"),
+        ("\"float\":0.25", "\"float\":0.5"),
+        ("\"parent\":null", "\"parent\":7"),
+        ("\"value\":-0.5", "\"value\":0.5"),
+        ("\"content_name\":\"SINK\"", "\"content_name\":\"DRAIN\""),
+        ("\"float\":0.25", "\"floats\":0.25"),
+    ];
+    for (from, to) in changes {
+        let Some(differences) = differences_after(&lines, &files, from, to) else { return };
+        assert!(!differences.as_array().unwrap().is_empty(), "{from}: {differences}");
+    }
+}

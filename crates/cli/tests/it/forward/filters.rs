@@ -1,0 +1,238 @@
+//! Filters count what they leave out, and do not change what they keep.
+
+use crate::broker::place::{Place, lines};
+use crate::every_kind;
+use crate::program::{PROGRAM, program, run};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use tracing::{Dispatch, Span, dispatcher, info_span};
+
+/// Returns the spans of a capture with their ids, and the root of each.
+fn spans_and_roots(capture: &str) -> (Vec<Value>, BTreeMap<u64, u64>) {
+    let exported = run(&["export", capture, "--format", "jsonl"]).json_lines();
+    let spans: Vec<Value> = exported.into_iter().filter(|line| line["type"] == "span").collect();
+    let parents: BTreeMap<u64, Option<u64>> =
+        spans.iter().map(|span| (span["id"].as_u64().unwrap(), span["parent"].as_u64())).collect();
+    let root_of = |span: &u64| {
+        let mut root = *span;
+        while let Some(Some(parent)) = parents.get(&root) {
+            root = *parent;
+        }
+        (*span, root)
+    };
+    let roots = parents.keys().map(root_of).collect();
+    (spans, roots)
+}
+
+#[test]
+fn a_sample_has_whole_trees_and_says_how_many_events_it_leaves_out() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.service_ring(1500);
+    let (beside, file) = (place.path("beside.evc"), place.path("all.evc"));
+    let whole = run(&["capture", &ring, "-o", &beside, "--json"]).json();
+    let to = ["--to", &place.broker.address(), "--stream", "S", "--host", "h", "--json"].map(str::to_owned);
+    let to: Vec<&str> = to.iter().map(String::as_str).collect();
+    let sent = run(&[&["forward", &ring, "--sample", "1/4"], &to[..]].concat()).json();
+    let received = place.receive(&file, &[]).json();
+    assert_eq!(
+        (&received["events"], &received["filtered"], &received["lost"]),
+        (&sent["events"], &sent["filtered"], &sent["lost"])
+    );
+    let all: u64 = whole["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap()).sum();
+    assert_eq!(received["events"].as_u64().unwrap() + received["filtered"].as_u64().unwrap(), all);
+
+    let (spans, roots) = spans_and_roots(&beside);
+    let (kept, kept_roots) = spans_and_roots(&file);
+    let trees: BTreeSet<u64> = kept_roots.values().copied().collect();
+    let all_trees: BTreeSet<u64> = roots.values().copied().collect();
+    let share = trees.len() as f64 / all_trees.len() as f64;
+    assert!((0.2..0.3).contains(&share), "{} of {}", trees.len(), all_trees.len());
+    // What is kept is exactly what the whole capture has of these trees.
+    let mut expected: Vec<&Value> =
+        spans.iter().filter(|span| trees.contains(&roots[&span["id"].as_u64().unwrap()])).collect();
+    let mut kept: Vec<&Value> = kept.iter().collect();
+    // Spans that begin or end in the same nanosecond have no order.
+    kept.sort_by_key(|span| span["id"].as_u64());
+    expected.sort_by_key(|span| span["id"].as_u64());
+    let missing: Vec<&&Value> = expected.iter().filter(|span| !kept.contains(span)).collect();
+    let added: Vec<&&Value> = kept.iter().filter(|span| !expected.contains(span)).collect();
+    assert!(missing.is_empty() && added.is_empty(), "missing: {missing:#?}\nadded: {added:#?}");
+    assert_eq!(kept.len(), expected.len());
+    let about = run(&["export", &file, "--format", "jsonl"]).json_lines().swap_remove(0);
+    assert_eq!((&about["rings"][0]["sampled_per_million"], &about["rings"][0]["host"]), (&250_000.into(), &"h".into()));
+}
+
+#[test]
+fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
+    let Some(place) = Place::new() else { return };
+    let capture = every_kind::capture_everything(place.dir.path());
+    let address = place.broker.address();
+    let kept = |ring: &str, host: &str, filter: &[&str]| {
+        let ring = place.path(ring);
+        let to = ["--to", &address, "--stream", "S", "--host", host];
+        assert_eq!(run(&[&["forward", &ring], &to[..], filter].concat()).code, Some(0));
+        let file = place.path(&format!("{host}.evc"));
+        let received = place.receive(&file, &["--host", host]).json();
+        assert_eq!(received["lost"], 0);
+        let kept = lines(&file);
+        // What is kept is as it was.
+        let all = lines(&capture);
+        let changed: Vec<&String> =
+            kept.iter().filter(|line| !line.contains(r#""type":"end""#) && !all.contains(line)).collect();
+        assert!(changed.is_empty(), "{changed:#?}");
+        kept
+    };
+    let count = |lines: &[String], what: &str| lines.iter().filter(|line| line.contains(what)).count();
+    let after = kept("shop", "a", &["--span", "after"]);
+    assert_eq!((count(&after, r#""type":"span""#), count(&after, r#""name":"after""#)), (2, 2), "{after:#?}");
+    let warnings = kept("shop", "b", &["--max-level", "warn"]);
+    assert_eq!((count(&warnings, r#""type":"span""#), count(&warnings, r#""level":"WARN""#)), (0, 2), "{warnings:#?}");
+    let parts = kept("sink", "c", &["--type", "PART"]);
+    assert_eq!((count(&parts, r#""type":"typed_event""#), count(&parts, "PART")), (24, 24), "{parts:#?}");
+    let refused = run(&["forward", "x", "--to", &address, "--stream", "S", "--sample", "2"]);
+    assert!(refused.code == Some(2) && refused.err.contains("like 0.01 or 1/100"), "{refused:?}");
+}
+
+/// Forwards rings into a new directory, and returns the lines of all files.
+fn forwarded(dir: &Path, rings: &[&str], filter: &[&str]) -> Vec<String> {
+    let to = tempfile::tempdir_in(dir).unwrap();
+    let sent = run(&[&["forward"], rings, &["--to", to.path().to_str().unwrap()], filter].concat());
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let files = std::fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut lines: Vec<String> = files.flat_map(|file| lines(file.to_str().unwrap())).collect();
+    lines.retain(|line| !line.contains(r#""type":"end""#));
+    // The number of a process depends on the order of the rings.
+    for process in 0..rings.len() {
+        let (number, any) = (format!(r#""process":{process},"#), r#""process":_,"#);
+        lines.iter_mut().for_each(|line| *line = line.replace(&number, any));
+    }
+    lines.sort();
+    lines
+}
+
+#[test]
+fn each_recorder_is_filtered_by_itself_in_whatever_order_the_rings_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    every_kind::capture_everything(dir.path());
+    let [shop, sink, service_ring] =
+        ["shop", "sink", "service"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
+    let mut service = Command::new(service);
+    service.args(["--requests", "300", "--ring", &service_ring, "--keep"]).stdout(Stdio::null());
+    assert!(service.status().unwrap().success());
+    let rings = [&shop, &sink, &service_ring].map(String::as_str);
+    let check = |filter: &[&str], mut expected: Vec<String>| {
+        expected.sort();
+        let [shop, sink, service_ring] = rings;
+        for rings in [[sink, shop, service_ring], [service_ring, sink, shop], [shop, service_ring, sink]] {
+            let kept = forwarded(dir.path(), &rings, filter);
+            let missing: Vec<_> = expected.iter().filter(|line| !kept.contains(line)).take(3).collect();
+            let added: Vec<_> = kept.iter().filter(|line| !expected.contains(line)).take(3).collect();
+            assert!(missing.is_empty() && added.is_empty(), "{filter:?} {rings:?}\n{missing:#?}\n{added:#?}");
+            assert_eq!(kept.len(), expected.len());
+        }
+    };
+    for filter in [["--sample", "1/3"], ["--max-level", "info"], ["--span", "after"]] {
+        check(&filter, rings.map(|ring| forwarded(dir.path(), &[ring], &filter)).concat());
+    }
+    let mut expected = rings.map(|ring| forwarded(dir.path(), &[ring], &[])).concat();
+    expected.retain(|line| !line.contains(r#""type":"typed_event""#) || line.contains(r#""PART""#));
+    check(&["--type", "PART"], expected);
+}
+
+#[test]
+fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    every_kind::capture_everything(dir.path());
+    let [shop, sink, later, to] =
+        ["shop", "sink", "later", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let forward = |rings: &[&str], more: &[&str]| run(&[&["forward"], rings, &["--to", &to], more].concat());
+    let refused = forward(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
+    let expected = "--type PARTS: there is no event of that name; there are EVERYTHING, NOTHING, ONLY_ARRAY, PART";
+    assert!(refused.code == Some(2) && refused.err.contains(expected), "{refused:?}");
+    let refused = forward(&[&shop], &["--type", "PART"]);
+    assert!(refused.code == Some(2) && refused.err.contains("there are no typed events here"), "{refused:?}");
+    assert!(!Path::new(&to).exists());
+    assert_eq!(forward(&[&shop, &sink], &["--type", "PART", "--type", "77"]).code, Some(0));
+    // The type may be one of a ring that is not there yet.
+    let mut waiting = program(&["forward", &sink, &later, "--to", &to, "--wait", "--type", "LATER"]);
+    let mut waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut err = std::io::BufReader::new(waiting.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut err, &mut said).unwrap();
+    assert!(said.contains("warning: --type LATER: there is no event of that name; there are"), "{said}");
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+}
+
+/// Records trees of spans on three threads until it is told to end. Some trees are open from the beginning to the end.
+fn record_trees(recorder: &PerfRecorder, is_over: &AtomicBool) {
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let inside_long_tree = |_| {
+        let root = info_span!("long root");
+        info_span!(parent: &root, "long inner")
+    };
+    let long_trees: Vec<Span> = dispatcher::with_default(&dispatch, || (0..40).map(inside_long_tree).collect());
+    std::thread::scope(|scope| {
+        for thread in 0..3_usize {
+            let (dispatch, long_trees) = (&dispatch, &long_trees);
+            scope.spawn(move || {
+                dispatcher::with_default(dispatch, || {
+                    for number in thread.. {
+                        let step = info_span!(parent: &long_trees[number % 40], "step");
+                        info_span!("root").in_scope(|| info_span!("inner").in_scope(|| {}));
+                        drop(step);
+                        if number % 20 == 0 {
+                            std::thread::sleep(Duration::from_millis(5));
+                        }
+                        if is_over.load(Relaxed) {
+                            return;
+                        }
+                    }
+                });
+            });
+        }
+    });
+}
+
+#[test]
+fn a_sample_has_whole_trees_after_its_forwarder_was_killed() {
+    let Some(place) = Place::new() else { return };
+    let (ring, beside, file) = (place.path("shop"), place.path("beside.evc"), place.path("all.evc"));
+    let builder = PerfRecorder::builder().config(&ring).shards(3).shifts(17, 24).prefault(false).keep(true);
+    let recorder = builder.build().unwrap();
+    let address = place.broker.address();
+    let words = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--sample", "1/4"];
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let recording = scope.spawn(|| record_trees(&recorder, &is_over));
+        for _ in 0..6 {
+            let mut forwarder = program(&words).stdout(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(400));
+            forwarder.kill().unwrap();
+            forwarder.wait().unwrap();
+        }
+        is_over.store(true, Relaxed);
+        recording.join().unwrap();
+    });
+    drop(recorder);
+    assert_eq!(run(&words).code, Some(0));
+    run(&["capture", &ring, "-o", &beside, "--json"]).json();
+    assert_eq!(place.receive(&file, &[]).json()["lost"], 0);
+    let (all, roots) = spans_and_roots(&beside);
+    let (kept, _) = spans_and_roots(&file);
+    let kept: BTreeSet<u64> = kept.iter().map(|span| span["id"].as_u64().unwrap()).collect();
+    let trees: BTreeSet<u64> = kept.iter().map(|span| roots[span]).collect();
+    let all_trees: BTreeSet<u64> = roots.values().copied().collect();
+    let share = trees.len() as f64 / all_trees.len() as f64;
+    assert!((0.15..0.35).contains(&share), "{} of {}", trees.len(), all_trees.len());
+    let ids = all.iter().map(|span| span["id"].as_u64().unwrap());
+    let expected: BTreeSet<u64> = ids.filter(|span| trees.contains(&roots[span])).collect();
+    let missing = expected.difference(&kept).count();
+    assert_eq!((missing, kept.len()), (0, expected.len()), "spans are missing");
+}

@@ -1,0 +1,8 @@
+mod directory;
+mod directory_sizes;
+mod filters;
+mod kills;
+mod nats;
+mod receive;
+mod security;
+mod troubles;

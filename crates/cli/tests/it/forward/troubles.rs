@@ -1,0 +1,468 @@
+//! A forwarder says at once what is wrong, and loses no event that is still in a ring.
+
+use crate::broker::place::{Place, publish};
+use crate::program;
+use crate::program::{Live, Run, run};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::BufRead as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn recorder(path: &str) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
+    builder.shifts(15, 21).prefault(false).keep(true).build().unwrap()
+}
+
+fn record(recorder: &Recorder, count: u64) {
+    (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+}
+
+/// Starts a forwarder of these rings to the broker of the place.
+fn start(place: &Place, rings: &[&str], more: &[&str]) -> Live {
+    let address = place.broker.address();
+    let to = ["--to", &address, "--stream", "S", "--host", "web-1", "--every", "20ms", "--json"];
+    Live::start(&[&["forward"], rings, &to, more].concat())
+}
+
+fn signal(forwarder: &Live, signal: Signal) {
+    kill_process(Pid::from_child(&forwarder.child), signal).unwrap();
+}
+
+/// Makes a ring `orders` with events, and starts a forwarder, which has sent them when this function returns.
+fn forwarded(place: &Place, events: u64, more: &[&str]) -> (Recorder, Live) {
+    let ring = place.path("orders");
+    let orders = recorder(&ring);
+    record(&orders, events);
+    let forwarder = start(place, &[&ring], more);
+    wait_for_events(place, events);
+    (orders, forwarder)
+}
+
+/// Waits until the stream has this many events at least. Receives them into a file.
+fn wait_for_events(place: &Place, count: u64) {
+    let (file, address) = (place.path("so-far.evc"), place.broker.address());
+    let words = ["receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "50ms", "--json"];
+    let mut received = serde_json::Value::Null;
+    let begin = Instant::now();
+    while received["events"].as_u64().is_none_or(|events| events < count) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{count}: {received}");
+        received = run(&words).json();
+    }
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Reads lines of stderr until one has this text. Returns it.
+fn line_with(forwarder: &mut Live, text: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert_ne!(forwarder.err.read_line(&mut line).unwrap(), 0, "stderr has ended");
+        if line.contains(text) {
+            return line;
+        }
+    }
+}
+
+fn json_of(run: &Run) -> serde_json::Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+#[test]
+fn the_end_arrives_although_the_stream_has_forgotten_all_that_came_before() {
+    let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
+    publish(&place, "$JS.API.STREAM.PURGE.S", &[b""]);
+    drop(orders);
+    assert_eq!(forwarder.end().json()["events"], 10);
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["have_all_ended"], &received["lost"]), (&true.into(), &10.into()), "{received}");
+}
+
+#[test]
+fn a_stream_that_is_gone_is_made_again_with_all_events_that_are_still_in_the_ring() {
+    let Some(mut place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
+    place.broker.kill();
+    place.broker.forget_all();
+    place.broker.start_again();
+    record(&orders, 5);
+    drop(orders);
+    forwarder.end();
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["lost"]), (&15.into(), &0.into()), "{received}");
+}
+
+#[test]
+fn a_receiver_says_that_the_connection_is_lost() {
+    let Some(mut place) = Place::new() else { return };
+    let (_orders, forwarder) = forwarded(&place, 10_000, &[]);
+    let (file, address) = (place.path("all.evc"), place.broker.address());
+    let mut receiver = Live::start(&["receive", &address, "--stream", "S", "-o", &file]);
+    wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
+    place.broker.kill();
+    // It does not wait until the time for an answer is over.
+    line_with(&mut receiver, "the connection is lost");
+    for child in [receiver, forwarder] {
+        signal(&child, Signal::TERM);
+        child.end();
+    }
+}
+
+/// Records log records on several threads that live at the same time. Each of them has a shard of its own, if there are
+/// enough.
+fn log_on_threads(recorder: &PerfRecorder, threads: usize, events: u64) {
+    let all_have_logged = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let mut joined = Vec::new();
+        for _ in 0..threads {
+            let (has_logged, logged) = std::sync::mpsc::channel::<()>();
+            let all_have_logged = &all_have_logged;
+            joined.push(scope.spawn(move || {
+                tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+                    (0..events).for_each(|number| tracing::info!(number, "something"));
+                });
+                drop(has_logged);
+                all_have_logged.wait();
+            }));
+            // The next thread starts only now, so no thread makes a shard while another one does.
+            let _ = logged.recv();
+        }
+        // A thread records its end when it has left the closure; only a join waits for that.
+        joined.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+const SHARDS: usize = 4;
+
+fn perf_recorder(ring: &str) -> PerfRecorder {
+    let builder = PerfRecorder::builder().config(ring).shifts(15, 21).tables_shift(16).shards(SHARDS);
+    builder.prefault(false).build().unwrap()
+}
+
+fn seqnos_of(recorder: &PerfRecorder) -> u64 {
+    recorder.stats().shards.iter().map(|shard| shard.last_seqno).sum()
+}
+
+/// Returns true if the forwarder has all shards of a recorder open.
+fn has_all_shards(forwarder: &Live, ring: &str) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", forwarder.child.id())).unwrap();
+    (1..SHARDS).all(|shard| maps.contains(&format!("{ring}.{shard}")))
+}
+
+#[test]
+fn shards_whose_files_are_gone_are_sent_again_after_a_loss_of_the_broker() {
+    let Some(mut place) = Place::new() else { return };
+    let (ring, js, older) = (place.path("shop"), place.path("js"), place.path("older"));
+    let recorder = perf_recorder(&ring);
+    log_on_threads(&recorder, 1, 100);
+    let forwarder = start(&place, &[&ring], &[]);
+    wait_for_events(&place, seqnos_of(&recorder));
+    place.broker.kill();
+    assert!(std::process::Command::new("cp").args(["-r", &js, &older]).status().unwrap().success());
+    place.broker.start_again();
+    log_on_threads(&recorder, SHARDS, 100);
+    wait_for_events(&place, seqnos_of(&recorder));
+    assert!(recorder.shard_count() == SHARDS && has_all_shards(&forwarder, &ring));
+    // The broker loses what it has acknowledged since then, and the program ends and removes its files.
+    signal(&forwarder, Signal::STOP);
+    place.broker.kill();
+    std::fs::remove_dir_all(&js).unwrap();
+    std::fs::rename(&older, &js).unwrap();
+    place.broker.start_again();
+    let seqnos = seqnos_of(&recorder);
+    drop(recorder);
+    signal(&forwarder, Signal::CONT);
+    let sent = forwarder.end().json();
+    assert_eq!((&sent["lost"], &sent["restarts"]), (&0.into(), &1.into()), "{sent}");
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["lost"]), (&seqnos.into(), &0.into()), "{received}");
+    assert_eq!((&received["rings"], &received["have_all_ended"]), (&SHARDS.into(), &true.into()), "{received}");
+}
+
+#[test]
+fn shards_whose_files_are_gone_and_that_another_forwarder_has_sent_are_no_loss() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("nats.conf");
+    // Batches are so small that the second forwarder has only a part of what the first has sent in its next one.
+    std::fs::write(&config, "max_payload: 32768\n").unwrap();
+    let Some(place) = Place::with(&["-c", config.to_str().unwrap()]) else { return };
+    let ring = place.path("shop");
+    let recorder = perf_recorder(&ring);
+    log_on_threads(&recorder, SHARDS, 100);
+    assert_eq!(recorder.shard_count(), SHARDS);
+    let both = [(); 2].map(|()| start(&place, &[&ring], &[]));
+    wait_until(|| both.iter().all(|forwarder| has_all_shards(forwarder, &ring)));
+    // While one of them does not run, the other sends everything, and the program ends and removes its files.
+    let [first, second] = both;
+    signal(&second, Signal::STOP);
+    log_on_threads(&recorder, SHARDS, 10_000);
+    let seqnos = seqnos_of(&recorder);
+    drop(recorder);
+    assert!(!Path::new(&ring).exists());
+    let sent = [first.end(), {
+        signal(&second, Signal::CONT);
+        second.end()
+    }];
+    let sent = sent.map(|run| run.json());
+    let of_both = |name: &str| sent[0][name].as_u64().unwrap() + sent[1][name].as_u64().unwrap();
+    assert_eq!((of_both("events"), of_both("lost")), (seqnos, 0), "{sent:?}");
+    assert!(sent[1]["restarts"].as_u64().unwrap() > 0, "{sent:?}");
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["lost"]), (&seqnos.into(), &0.into()), "{received}");
+    assert_eq!((&received["rings"], &received["have_all_ended"]), (&SHARDS.into(), &true.into()), "{received}");
+}
+
+#[test]
+fn what_is_wrong_with_one_ring_is_said_while_the_others_go_on() {
+    let Some(place) = Place::new() else { return };
+    let rings = ["bad", "good"].map(|name| place.path(name));
+    let [bad, good] = rings.each_ref().map(|ring| recorder(ring));
+    record(&bad, 5);
+    // This makes the stream.
+    place.forward_as("web-2", &[program::KEPT]);
+    publish(&place, "S.web-1.bad.events", &[b"no batch"]);
+    let mut forwarder = start(&place, &[&rings[0], &rings[1]], &[]);
+    let line = line_with(&mut forwarder, "S.web-1.bad.events");
+    assert!(line.contains("error:") && line.contains("is no batch"), "{line}");
+    record(&good, 7);
+    drop((bad, good));
+    let run = forwarder.end();
+    assert_eq!(run.code, Some(7), "{run:?}");
+    assert_eq!(json_of(&run)["events"], 7, "{run:?}");
+}
+
+#[test]
+fn a_next_ring_that_cannot_be_read_ends_the_forwarding_with_its_error() {
+    let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 5, &["--reopen"]);
+    let ring = place.path("orders");
+    drop(orders);
+    let other = place.path("other");
+    std::fs::write(&other, [7; 8192]).unwrap();
+    std::fs::rename(&other, &ring).unwrap();
+    let run = forwarder.end();
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert_eq!(json_of(&run)["events"], 5, "{run:?}");
+    assert!(run.err.contains("orders"), "{run:?}");
+}
+
+#[test]
+fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
+    let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
+    let ring = place.path("orders");
+    signal(&forwarder, Signal::TERM);
+    assert_eq!(forwarder.end().json()["events"], 10);
+    publish(&place, "$JS.API.STREAM.PURGE.S", &[b""]);
+    // The broker remembers the id of the batch for two minutes.
+    let mut forwarder = start(&place, &[&ring], &[]);
+    line_with(&mut forwarder, "the broker knows the id of the batch");
+    signal(&forwarder, Signal::TERM);
+    let run = forwarder.end();
+    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    drop(orders);
+}
+
+#[test]
+fn a_forwarder_that_is_asked_to_end_sends_everything_first() {
+    let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
+    record(&orders, 300);
+    signal(&forwarder, Signal::TERM);
+    assert_eq!(forwarder.end().json()["events"], 310);
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["lost"]), (&310.into(), &0.into()), "{received}");
+    assert_eq!(received["have_all_ended"], false, "{received}");
+}
+
+#[test]
+fn a_forwarder_ends_although_the_broker_is_gone() {
+    let Some(mut place) = Place::new() else { return };
+    let (orders, mut forwarder) = forwarded(&place, 10, &[]);
+    let ring = place.path("orders");
+    place.broker.kill();
+    record(&orders, 10);
+    line_with(&mut forwarder, "nothing goes to or from the broker now");
+    signal(&forwarder, Signal::TERM);
+    let run = forwarder.end();
+    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    // What was sent before is in the account.
+    let sent = json_of(&run);
+    assert_eq!((&sent["events"], &sent["rings"][0]["events"]), (&10.into(), &10.into()), "{sent}");
+    assert!(sent["rings"][0]["failed"].as_str().unwrap().ends_with("orders"), "{sent}");
+    // The next one sends what is still in the ring.
+    place.broker.start_again();
+    drop(orders);
+    assert_eq!(start(&place, &[&ring], &[]).end().json()["events"], 10);
+}
+
+#[test]
+fn the_end_of_a_ring_that_was_truncated_is_sent_and_has_its_exit_code() {
+    let Some(place) = Place::new() else { return };
+    let (orders, forwarder) = forwarded(&place, 10, &[]);
+    let ring = place.path("orders");
+    std::fs::File::options().write(true).open(&ring).unwrap().set_len(0).unwrap();
+    let run = forwarder.end();
+    // The second batch says that nothing follows.
+    let sent = json_of(&run);
+    assert_eq!(run.code, Some(6), "{run:?}");
+    assert_eq!((&sent["events"], &sent["batches"]), (&10.into(), &2.into()), "{run:?}");
+    std::mem::forget(orders);
+}
+
+#[test]
+fn names_that_no_message_can_have_are_refused() {
+    let Some(place) = Place::new() else { return };
+    let [ring, odd] = ["orders", "or\nders"].map(|name| place.path(name));
+    for path in [&ring, &odd] {
+        record(&recorder(path), 1);
+    }
+    for (host, ring, needed) in [
+        ("", &ring, "the name of the host is \"\", expected"),
+        ("web\n1", &ring, "the name of the host is \"web\\n1\", expected"),
+        ("web-1", &odd, "the name of the ring is \"or\\nders\", expected"),
+    ] {
+        let refused = place.forward_as(host, &[ring]);
+        assert!(refused.code == Some(2) && refused.err.contains(needed), "{needed}: {refused:?}");
+    }
+}
+
+#[test]
+fn an_older_copy_of_a_ring_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let (ring, older) = (place.path("orders"), place.path("older"));
+    let orders = recorder(&ring);
+    record(&orders, 10);
+    std::fs::create_dir(&older).unwrap();
+    let older = format!("{older}/orders");
+    std::fs::copy(&ring, &older).unwrap();
+    record(&orders, 10);
+    drop(orders);
+    assert_eq!(place.forward(&[&ring]).json()["events"], 20);
+    let refused = place.forward(&[&older]);
+    assert!(refused.code == Some(2) && refused.err.contains("up to seqno 20"), "{refused:?}");
+    assert!(refused.err.contains("has handed out 10 only"), "{refused:?}");
+}
+
+#[test]
+fn options_that_a_destination_does_not_have_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ring, out] = ["orders", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    record(&recorder(&ring), 1);
+    let (broker, collector) = ("nats://127.0.0.1:9", "otlp://127.0.0.1:9");
+    for (to, option, value) in [
+        (broker, "--format", "parquet"),
+        (broker, "--format", "evc"),
+        (broker, "--rotate-every", "1m"),
+        (broker, "--rotate-size", "1M"),
+        (broker, "--header", "a=b"),
+        (broker, "--patience", "1"),
+        (collector, "--every", "1s"),
+        (collector, "--creds", "x"),
+        (collector, "--level", "1"),
+        (collector, "--rotate-size", "1M"),
+        (&out, "--every", "1s"),
+        (&out, "--creds", "x"),
+        (&out, "--nkey", "x"),
+        (&out, "--tls-ca", "x"),
+        (&out, "--patience", "30"),
+        (&out, "--host", "web-1"),
+    ] {
+        let refused = run(&["forward", &ring, "--to", to, option, value]);
+        let is_said = refused.err.contains(&format!("has no {option}"));
+        assert!(refused.code == Some(2) && is_said, "{to} {option}: {refused:?}");
+    }
+    assert!(!Path::new(&out).exists());
+    // What the environment says is meant for brokers.
+    let mut command = program::program(&["forward", &ring, "--to", &out]);
+    command.env("NATS_CREDS", "x");
+    assert_eq!(program::finish(command).code, Some(0));
+}
+
+#[test]
+fn limits_of_nothing_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ring, out] = ["orders", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    record(&recorder(&ring), 1);
+    let to = ["forward", &ring, "--to", &out];
+    let from = ["receive", "nats://127.0.0.1:9", "--stream", "S", "-o", &out];
+    for (words, option, value, what) in [
+        (&to[..], "--rotate-every", "0s", "a time"),
+        (&to, "--rotate-size", "0", "a size"),
+        (&to, "--max-age", "0", "a time"),
+        (&to, "--max-bytes", "0", "a size"),
+        (&from, "--rotate-every", "0", "a time"),
+        (&from, "--rotate-size", "0", "a size"),
+    ] {
+        let refused = run(&[words, &[option, value]].concat());
+        let is_said = refused.err.contains(&format!("expected {what} greater than 0"));
+        assert!(refused.code == Some(2) && is_said, "{words:?} {option}: {refused:?}");
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
+    let Some(place) = Place::new() else { return };
+    let (ring, address) = (place.path("orders"), place.broker.address());
+    record(&recorder(&ring), 10);
+    let forward = |more: &[&str]| {
+        run(&[&["forward", &ring, "--to", &address, "--stream", "S", "--host", "web-1"], more].concat())
+    };
+    // A warning about limits would be wrong: this command makes the stream.
+    let made = forward(&["--max-age", "1h"]);
+    assert!(made.code == Some(0) && !made.err.contains("warning"), "{made:?}");
+    let again = forward(&["--max-age", "2h", "--max-bytes", "1M"]);
+    assert!(again.err.contains("keeps batches of the last 3600s and any number of bytes"), "{again:?}");
+    assert_eq!((forward(&[]).code, forward(&["--max-age", "1h"]).err.contains("warning")), (Some(0), false));
+    let shop = place.service_ring(50);
+    let to = place.path("out");
+    for to in [&["--to", &to][..], &["--to", &address, "--stream", "S"]] {
+        let nothing = run(&[&["forward", &shop, "--span", "nosuch"], to].concat());
+        assert!(nothing.err.contains(" events more were left out by the filter"), "{nothing:?}");
+    }
+}
+
+#[test]
+fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("orders");
+    record(&recorder(&ring), 10);
+    place.forward(&[&ring]).json();
+    let (address, file) = (place.broker.address(), place.path("other.evc"));
+    let words = ["receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch"];
+    let mut receiver = Live::start(&words);
+    let said = line_with(&mut receiver, "waiting for");
+    assert!(said.contains("waiting for batches of the host nosuch in the stream S"), "{said}");
+    signal(&receiver, Signal::TERM);
+    assert!(receiver.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_broker_that_does_not_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ring, file] = ["orders", "all.evc"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    record(&recorder(&ring), 1);
+    // Nobody answers who connects.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("nats://{}", silent.local_addr().unwrap());
+    for verb in [&["forward", &ring, "--to", &address][..], &["receive", &address, "-o", &file]] {
+        let mut command = Live::start(&[verb, &["--stream", "S"]].concat());
+        let _connected = silent.accept().unwrap();
+        let begin = Instant::now();
+        signal(&command, Signal::INT);
+        let said = line_with(&mut command, "interrupted");
+        assert!(said.contains("before the broker has answered"), "{said}");
+        assert_eq!(command.child.wait().unwrap().code(), Some(1));
+        // Without an answer, the command would wait for 10 seconds.
+        assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    }
+}

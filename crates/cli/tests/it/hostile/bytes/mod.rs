@@ -1,0 +1,307 @@
+//! Hostile bytes, given to every function that reads files. Each function of this module is the body of a fuzz
+//! target. The tests run the same functions on all inputs that are kept in the repository.
+//!
+//! No input may make these functions panic, hang, or use more memory than the limit of the test or the fuzzer.
+
+pub mod script;
+
+use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, RingSet, Seek, SnapshotOptions};
+use eventring::schema::SchemaModel;
+use eventring::tracing::{Catalog, TargetFilter, decode_record};
+#[cfg(not(eventring_mutants))]
+use eventring_capture::CaptureFile;
+use std::fmt::Write as _;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A fuzz target: its name and its body. The directory of the target's inputs has the same name.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All fuzz targets.
+pub const TARGETS: &[Target] = &[
+    ("ring_open", ring_open),
+    ("ring_events", ring_events),
+    ("schema_text", schema_text),
+    ("perf_tables", perf_tables),
+    ("snapshot", snapshot),
+    #[cfg(not(eventring_mutants))]
+    ("control", control),
+    #[cfg(not(eventring_mutants))]
+    ("capture", capture),
+    #[cfg(not(eventring_mutants))]
+    ("received", received),
+    ("directive", directive),
+    #[cfg(not(eventring_mutants))]
+    ("condition", condition),
+    #[cfg(not(eventring_mutants))]
+    ("change_limit", change_limit),
+];
+
+/// Makes a file in anonymous memory with this content.
+fn memory_file(bytes: &[u8]) -> OwnedFd {
+    // SAFETY: this is a plain system call with a valid name.
+    let fd = unsafe { libc::memfd_create(c"hostile".as_ptr(), libc::MFD_CLOEXEC) };
+    assert!(fd >= 0);
+    // SAFETY: `memfd_create` has just returned this descriptor, and nothing else owns it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let file = std::fs::File::from(fd);
+    std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).unwrap();
+    file.into()
+}
+
+/// Makes a ring file of the bytes and reads it. The first four bytes give the file's length; the others are the
+/// beginning of its content.
+pub fn ring_open(data: &[u8]) {
+    let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
+    let file = std::fs::File::from(memory_file(bytes));
+    file.set_len(u64::from(u32::from_le_bytes(*length) >> 4)).unwrap();
+    if let Ok(reader) = Reader::options().open_fd(&file) {
+        exercise(&reader, 50);
+    }
+}
+
+/// Treats the bytes as changes to a valid ring; see [`script`].
+pub fn ring_events(data: &[u8]) {
+    let file = memory_file(&script::image(data));
+    if let Ok(reader) = Reader::options().open_fd(&file) {
+        exercise(&reader, 300);
+    }
+}
+
+/// Treats the bytes as a message to a server, and as a message of a server.
+#[cfg(not(eventring_mutants))]
+pub fn control(data: &[u8]) {
+    eventring::__internals::control::decode_messages(data);
+}
+
+/// Treats the bytes as a list of directives. What a filter prints must parse to the same filter.
+pub fn directive(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let filter = match TargetFilter::parse(text) {
+        Ok(filter) => filter,
+        Err(error) => return assert!(error.to_string().len() < 1000, "{error}"),
+    };
+    let printed = filter.to_string();
+    // A filter names each level, also where the list leaves it out. So a long list may print as one that is too long.
+    if printed.len() <= 16 << 10 {
+        assert_eq!(TargetFilter::parse(&printed).as_ref(), Ok(&filter), "{printed}");
+    }
+}
+
+/// Treats the bytes as a condition. What a condition prints must parse to the same condition.
+#[cfg(not(eventring_mutants))]
+pub fn condition(data: &[u8]) {
+    use eventring_live::Condition;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(condition) = text.parse::<Condition>() else { return };
+    let printed = condition.to_string();
+    // Quotation marks and parentheses may make it longer than what is accepted.
+    if printed.len() <= 16 << 10 {
+        assert_eq!(printed.parse::<Condition>().as_ref(), Ok(&condition), "{printed}");
+    }
+}
+
+/// Treats the bytes as the limit of a change. What a limit prints must parse to the same limit.
+#[cfg(not(eventring_mutants))]
+pub fn change_limit(data: &[u8]) {
+    use eventring_report::compare::ChangeLimit;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(limit) = text.parse::<ChangeLimit>() else { return };
+    for (from, to) in [(0, 0), (0, u64::MAX), (u64::MAX, 0), (1000, 1005)] {
+        _ = limit.forbids(from, to);
+    }
+    let printed = limit.to_string();
+    // Quotation marks may make it longer than what is accepted.
+    if printed.len() <= 4 << 10 {
+        assert_eq!(printed.parse::<ChangeLimit>().as_ref(), Ok(&limit), "{printed}");
+    }
+}
+
+/// Treats the bytes before the first NUL as schema text, and the bytes after it as a payload to decode by that schema.
+pub fn schema_text(data: &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == 0);
+    let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else { return };
+    let payload = parts.next().unwrap_or(&[]);
+    let Ok(model) = SchemaModel::parse(text) else { return };
+    for (index, word) in model.ext_words().iter() {
+        assert_eq!(model.ext_words().index_of(word.name()), Some(index));
+        assert!(word.key().len() < 300 && word.value(u64::MAX).is_some());
+    }
+    decode_all(&model, payload);
+}
+
+fn decode_all(model: &SchemaModel, payload: &[u8]) {
+    let mut text = String::new();
+    for event in model.events().iter().take(64) {
+        // The size of the payload limits the size of the output, whatever the schema says.
+        let _ = write!(&mut text, "{:#}", model.decode(event.code(), payload));
+        assert!(text.len() <= 100_000 + payload.len() * 4096, "{} bytes of text", text.len());
+        text.clear();
+    }
+}
+
+/// Reads the bytes as a context area with the tables of a perf ring, as the bodies of table entries, and as fields of
+/// an event.
+pub fn perf_tables(data: &[u8]) {
+    let mut catalog = Catalog::new();
+    catalog.update_from_bytes(data);
+    for _ in 0..2 {
+        catalog.learn_call_site(1, data);
+        catalog.learn_thread(1, data);
+        // The catalog has entries by now, so this call tests that the bytes are added to existing entries.
+        catalog.update_from_bytes(data);
+    }
+    let mut words = data.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    let mut descriptor = eventring::reader::Descriptor::from_words([1; 8]);
+    descriptor.content_ext = std::array::from_fn(|_| words.next().unwrap_or(0));
+    for event_type in 0..40 {
+        descriptor.event_type = event_type;
+        for payload in [PayloadRead::Valid(data.get(32..).unwrap_or(&[])), PayloadRead::Expired, PayloadRead::Malformed]
+        {
+            let _ = format!("{:?}", decode_record(&mut catalog, 0, &descriptor, payload));
+        }
+    }
+}
+
+/// Reads the bytes after the first one as a snapshot. If the first byte is even, they are the compressed snapshot
+/// itself. If it is odd, they are a script of changes to a valid ring; the changed ring is compressed and then read.
+pub fn snapshot(data: &[u8]) {
+    let Some((kind, data)) = data.split_first() else { return };
+    let frame = if kind & 1 == 0 { data.to_vec() } else { zstd::encode_all(&script::image(data)[..], 1).unwrap() };
+    let file = memory_file(&frame);
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    const BYTES_MAX: u64 = 64 << 20;
+    if let Ok(reader) = Reader::options().snapshot_bytes_max(BYTES_MAX).open(path) {
+        assert!(reader.info().geometry.file_bytes() <= BYTES_MAX, "a snapshot that is larger than allowed");
+        exercise(&reader, 100);
+        // Writing a snapshot takes a tenth of a second, because its image is never smaller than a published ring. So
+        // only one input in eight takes this path.
+        if kind & 0x70 == 0x70 {
+            let _ = reader.write_snapshot(std::io::sink(), &SnapshotOptions::new().compression_level(1));
+        }
+    }
+}
+
+/// Treats the bytes as a capture file.
+#[cfg(not(eventring_mutants))]
+pub fn capture(data: &[u8]) {
+    let Ok(capture) = CaptureFile::from_file(memory_file(data).into()) else { return };
+    let _ = format!("{:?} {:?} {:?} {}", capture.rings(), capture.end(), capture.problems(), capture.is_truncated());
+    let mut events = capture.events();
+    for _ in 0..2000 {
+        let Some(item) = events.next() else { break };
+        let _ = format!("{item:?}");
+    }
+}
+
+/// Treats the bytes as the file of a receiver, and as a message that is added to it. The first four bytes are the
+/// length of the file. Whatever the message is, the file can be read afterwards, and takes the message a second time; a
+/// new file has no damage.
+#[cfg(not(eventring_mutants))]
+pub fn received(data: &[u8]) {
+    use eventring_capture::received::receive_message;
+    let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
+    let (file, message) = bytes.split_at((u32::from_le_bytes(*length) as usize).min(bytes.len()));
+    let thread = std::thread::current().id();
+    let path = std::env::temp_dir().join(format!("eventring-received-{}-{thread:?}", std::process::id()));
+    std::fs::write(&path, file).unwrap();
+    if receive_message(&path, message).is_ok() {
+        let capture = CaptureFile::open(&path).unwrap();
+        assert!(!capture.is_truncated());
+        assert!(!file.is_empty() || capture.problems().is_empty(), "{:?}", capture.problems());
+        assert!(receive_message(&path, message).is_ok());
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Calls every function that a program may call on an open ring.
+pub fn exercise(reader: &Reader, steps: usize) {
+    let info = reader.info();
+    let _ = format!("{info:?} {:?} {:?} {:?}", reader.state(), reader.path(), reader.was_replaced());
+    let _ = reader.schema_text();
+    let schema = reader.schema().ok();
+    let _ = (reader.context_word(0), reader.context_word(u64::MAX), reader.context_word(3));
+    let _ = format!("{:?} {:?}", reader.blocks().map(|blocks| blocks.len()), reader.last_block());
+    let mut catalog = Catalog::new();
+    catalog.update(reader);
+    let mut cursor = reader.cursor();
+    let newest = info.last_seqno;
+    for seek in [
+        Seek::Oldest,
+        Seek::Newest,
+        Seek::NamedByWord(0),
+        Seek::NamedByWord(usize::MAX),
+        Seek::Seqno(0),
+        Seek::Seqno(u64::MAX),
+        Seek::Seqno(newest),
+    ] {
+        cursor.seek(seek);
+        walk(&mut cursor.clone(), steps, schema.as_deref(), &mut catalog);
+        walk_in_batches(&mut cursor, steps);
+    }
+    let mut rings = RingSet::options().from_readers([reader.clone(), reader.clone()]);
+    for start in [Seek::Newest, Seek::Oldest, Seek::Last(3)] {
+        rings.seek(start);
+        for _ in 0..steps {
+            let item = rings.next();
+            let _ = format!("{item:?} {:?}", rings.payload());
+        }
+        // A hostile header may count a thousand shards, so this text can be long.
+        let _ = format!("{rings:?}");
+    }
+}
+
+/// Copies up to `steps` batches from the position of the cursor on. Checks that each batch is no larger than its limits
+/// allow, and that the cursor advances.
+fn walk_in_batches(cursor: &mut Cursor, steps: usize) {
+    const PAYLOAD_BYTES_MAX: u32 = 5000;
+    let mut batch = EventBatch::new(20_000, PAYLOAD_BYTES_MAX);
+    for _ in 0..steps {
+        let before = cursor.next_seqno();
+        batch.clear();
+        let next = cursor.copy_batch(&mut batch);
+        assert!(batch.len() <= 20_000 / 64 + 1);
+        for (index, event) in batch.descriptors().iter().enumerate() {
+            assert_eq!(event.seqno, before + index as u64);
+            if let PayloadRead::Valid(bytes) = batch.payload(index) {
+                assert!(bytes.len() == event.payload_size as usize && event.payload_size <= PAYLOAD_BYTES_MAX);
+            }
+        }
+        match next {
+            Some(Next::NotReady) => return,
+            Some(Next::Gap(gap)) => assert_eq!(gap.first_seqno, before + batch.len() as u64),
+            _ => assert!(!batch.is_empty()),
+        }
+    }
+}
+
+/// Reads up to `steps` events and gaps from the position of the cursor on. Checks that the cursor advances with each
+/// of them.
+fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog: &mut Catalog) {
+    let mut buffer = Vec::new();
+    for _ in 0..steps {
+        let before = (cursor.next_seqno(), cursor.read_count(), cursor.lost_count());
+        match cursor.next() {
+            Next::Event(event) => {
+                assert_eq!(cursor.read_count(), before.1 + 1);
+                let payload = cursor.payload(&event, &mut buffer);
+                if let PayloadRead::Valid(bytes) = payload {
+                    assert_eq!(bytes.len(), event.payload_size as usize);
+                    assert!(bytes.len() as u64 <= cursor.reader().info().geometry.payload_buf_bytes());
+                    if let Some(schema) = schema {
+                        let _ = schema.decode(event.event_type, bytes).to_string();
+                    }
+                }
+                let _ = format!("{:?}", decode_record(catalog, 0, &event, payload));
+                if let Some(block) = cursor.reader().block_of(&event) {
+                    assert!(block.start_seqno().is_none_or(|start| start <= event.seqno));
+                }
+            }
+            Next::Gap(gap) => {
+                assert!(gap.count > 0 && gap.first_seqno == before.0);
+                assert!(cursor.next_seqno() > before.0 || before.0 == u64::MAX);
+                assert_eq!(cursor.lost_count(), before.2.saturating_add(gap.count));
+            }
+            Next::NotReady => return,
+        }
+    }
+}

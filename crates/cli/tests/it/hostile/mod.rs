@@ -1,0 +1,3 @@
+pub mod bytes;
+mod inputs;
+mod live;

@@ -1,0 +1,228 @@
+//! Programs under QEMU that these tests play themselves: tasks that move between the threads of tokio's runtime, and
+//! forks. Without QEMU these tests say that they skip.
+
+use crate::program::{Run, argument, directory, finish, place, program, run};
+use crate::qemu;
+use eventring_stress::child::{part, play};
+use eventring_stress::forked;
+use eventring_stress::test_name;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::path::Path;
+use std::pin::pin;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::ThreadId;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+use tracing::{Instrument as _, info_span};
+
+/// The turns of the loop in each poll of a task. They differ, so a poll that is left out or counted twice is noticed.
+const TURNS: [u64; 4] = [10_000, 23_000, 31_000, 47_000];
+/// A limit of what the four polls of a task take beside the loops, without optimization.
+const POLLS_MAX: u64 = 40_000;
+
+/// Works for a number of instructions that grows by the same for each turn.
+#[inline(never)]
+fn work(turns: u64) -> u64 {
+    (0..turns).fold(1, |state: u64, _| black_box(state ^ state << 13))
+}
+
+/// A task that keeps a worker of the runtime busy.
+struct Blocker {
+    release: Sender<()>,
+    thread: ThreadId,
+}
+
+/// Starts a blocker on the first worker that is free.
+fn block(blocked: Sender<Blocker>) {
+    let (release, released) = channel();
+    tokio::spawn(async move {
+        blocked.send(Blocker { release, thread: std::thread::current().id() }).unwrap();
+        released.recv().unwrap();
+    });
+}
+
+/// Runs a task in a span. Each of its polls works, `factor` times the turns of [`TURNS`], and each poll is on another
+/// thread than the poll before: all other workers of the runtime are blocked.
+fn run_moving(runtime: &Runtime, span: tracing::Span, factor: u64) {
+    let (say, hear): (_, Receiver<Blocker>) = channel();
+    let next = Arc::new(Notify::new());
+    let _entered = runtime.enter();
+    (0..2).for_each(|_| block(say.clone()));
+    let [mut busy, free] = [hear.recv().unwrap(), hear.recv().unwrap()];
+    let woken = Arc::clone(&next);
+    let steps = async move {
+        for (step, turns) in TURNS.into_iter().enumerate() {
+            if step > 0 {
+                woken.notified().await;
+            }
+            black_box(work(factor * turns));
+        }
+    };
+    let task = tokio::spawn(async move {
+        let mut steps = pin!(steps.instrument(span));
+        std::future::poll_fn(|context| {
+            let polled = steps.as_mut().poll(context);
+            if polled.is_pending() {
+                // The thread of this poll goes on with a blocker, because no other thread is free to take it.
+                block(say.clone());
+            }
+            polled
+        })
+        .await;
+    });
+    let mut last = free.thread;
+    free.release.send(()).unwrap();
+    for _ in 1..TURNS.len() {
+        let polled = hear.recv().unwrap();
+        assert!(polled.thread == last && busy.thread != last, "the poll was on another thread than the free one");
+        last = busy.thread;
+        next.notify_one();
+        busy.release.send(()).unwrap();
+        busy = polled;
+    }
+    runtime.block_on(task).unwrap();
+    busy.release.send(()).unwrap();
+}
+
+/// The program whose instructions are counted.
+fn record() {
+    let _recording = eventring::tracing::init("moving");
+    let alone = |turns| info_span!("alone", turns).in_scope(|| black_box(work(turns)));
+    let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    // The first use of everything takes more instructions than later ones.
+    alone(1);
+    run_moving(&runtime, info_span!("first"), 1);
+    alone(TURNS[0]);
+    alone(2 * TURNS[0]);
+    run_moving(&runtime, info_span!("moving", factor = 1), 1);
+    run_moving(&runtime, info_span!("moving", factor = 3), 3);
+}
+
+/// Counts the instructions of the guest that `test` plays. Returns the lines of its spans, or `None` without QEMU.
+fn spans_of_guest(test: &str, file: &Path) -> Option<Vec<Value>> {
+    let counted = icount_of_guest(test, file)?;
+    assert_eq!(counted.json()["exact"], true, "{counted:?}");
+    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    Some(lines.into_iter().filter(|line| line["type"] == "span").collect())
+}
+
+#[test]
+fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
+    if part().is_some() {
+        let _recording = eventring::tracing::init("forks");
+        let spans = |who| (0..10).for_each(|_| info_span!("work", who).in_scope(|| _ = black_box(work(1000))));
+        spans("parent");
+        let code = forked::in_child(|| {
+            spans("child");
+            7
+        });
+        assert_eq!(code, 7);
+        return spans("parent");
+    }
+    let directory = directory();
+    let file = place(&directory, "forks.evc");
+    let test = test_name!("a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu");
+    let Some(spans) = spans_of_guest(test, &file) else { return };
+    assert_eq!(spans.len(), 20, "{spans:?}");
+    assert!(
+        spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].as_array().unwrap().len() == 1)
+    );
+}
+
+/// Runs `eventring icount` with the guest that `test` plays.
+fn icount_of_guest(test: &str, file: &Path) -> Option<Run> {
+    let plugin = qemu::plugin()?;
+    let guest = play(test, "guest", file);
+    let mut command: Command = program(&["icount", "--json", "-o", argument(file), "--"]);
+    command.arg(guest.get_program()).args(guest.get_args());
+    command.envs(guest.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("EVENTRING_QEMU_PLUGIN", plugin).env_remove("EVENTRING_FILTER");
+    Some(finish(command))
+}
+
+#[test]
+fn counts_without_the_events_that_were_lost_are_no_result() {
+    if part().is_some() {
+        // Nobody reads the ring until the first events are gone.
+        let reader = rustix::process::getppid().unwrap();
+        rustix::process::kill_process(reader, Signal::STOP).unwrap();
+        let _recording = eventring::tracing::init("lossy:15:21");
+        (0..20_000).for_each(|_| info_span!("work").in_scope(|| ()));
+        return rustix::process::kill_process(reader, Signal::CONT).unwrap();
+    }
+    let directory = directory();
+    let test = test_name!("counts_without_the_events_that_were_lost_are_no_result");
+    let Some(counted) = icount_of_guest(test, &place(&directory, "lossy.evc")) else { return };
+    let json: Value = serde_json::from_str(&counted.out).unwrap_or_else(|_| panic!("{counted:?}"));
+    assert!(json["exact"] == false && json["lost"].as_u64() > Some(0), "{json}");
+    assert!(counted.code == Some(16) && counted.err.contains("EVENTRING_PERF=name:256MiB"), "{counted:?}");
+}
+
+#[test]
+fn the_exit_code_of_the_program_is_that_of_icount_which_says_so() {
+    if part().is_some() {
+        let _recording = eventring::tracing::init("fails");
+        info_span!("work").in_scope(|| _ = black_box(work(1000)));
+        std::process::exit(7);
+    }
+    let directory = directory();
+    let test = test_name!("the_exit_code_of_the_program_is_that_of_icount_which_says_so");
+    let Some(counted) = icount_of_guest(test, &place(&directory, "fails.evc")) else { return };
+    assert!(counted.code == Some(7) && counted.out.contains("\"work\""), "{counted:?}");
+    assert!(counted.err.contains("the program has ended with exit code 7"), "{counted:?}");
+}
+
+#[test]
+fn the_span_of_a_task_counts_its_polls_on_all_threads() {
+    if part().is_some() {
+        return record();
+    }
+    let directory = directory();
+    let counted = |name: &str| {
+        spans_of_guest(test_name!("the_span_of_a_task_counts_its_polls_on_all_threads"), &place(&directory, name))
+    };
+    let Some(spans) = counted("first.evc") else { return };
+    let of = |name: &str, field: &str, value: u64| {
+        let is_it = |span: &&Value| span["name"] == name && span["fields"][field] == value;
+        spans.iter().find(is_it).unwrap_or_else(|| panic!("{name} {field}={value}: {spans:?}"))
+    };
+    let instructions = |span: &Value| span["instructions"].as_u64().unwrap();
+    let [once, thrice] = [1, 3].map(|factor| of("moving", "factor", factor));
+    for moving in [once, thrice] {
+        let slices = moving["slices"].as_array().unwrap();
+        let threads: Vec<u64> = slices.iter().map(|slice| slice["thread"]["id"].as_u64().unwrap()).collect();
+        // A last, empty slice is that in which the future is dropped.
+        assert!(threads.len() >= TURNS.len(), "{moving}");
+        assert!(threads[..TURNS.len()].windows(2).all(|pair| pair[0] != pair[1]), "{moving}");
+        assert_eq!(BTreeSet::from_iter(&threads).len(), 2, "{moving}");
+    }
+
+    // The loop's instructions are known from spans of one thread.
+    let alone = [1, 2].map(|factor| instructions(of("alone", "turns", factor * TURNS[0])));
+    let each_ten_thousand = alone[1] - alone[0];
+    let turns: u64 = TURNS.iter().sum();
+    let known = each_ten_thousand * turns / TURNS[0];
+    assert!(known > 10 * POLLS_MAX, "{known}");
+    assert_eq!(instructions(thrice) - instructions(once), 2 * known);
+    let of_polls = instructions(once).checked_sub(known).unwrap();
+    assert!(of_polls < POLLS_MAX, "{of_polls} instructions are no work");
+    assert_eq!(once["instructions"], once["self_instructions"]);
+
+    let all = |spans: &[Value]| {
+        let mut all: Vec<(String, Value)> = spans
+            .iter()
+            .map(|span| (format!("{} {}", span["name"], span["fields"]), span["instructions"].clone()))
+            .collect();
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    };
+    // The first use of everything may differ: threads race to it.
+    let without_first =
+        |spans: &[Value]| all(spans).into_iter().filter(|(name, _)| !name.contains("first")).collect::<Vec<_>>();
+    assert_eq!(without_first(&spans), without_first(&counted("second.evc").unwrap()));
+}

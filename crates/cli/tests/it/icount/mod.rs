@@ -1,0 +1,3 @@
+mod guests;
+mod signals;
+mod verb;

@@ -1,0 +1,207 @@
+//! `eventring icount`: exact counts of instructions under QEMU. Without QEMU these tests say that they skip.
+
+use crate::program::{PROGRAM, Run, argument, directory, finish, place, program, run};
+use crate::qemu::{plugin, qemu_major};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn example(name: &str) -> PathBuf {
+    // `cargo test` builds the examples, unless its options select a single test.
+    let example = Path::new(PROGRAM).parent().unwrap().join("examples").join(name);
+    assert!(example.exists(), "{} is missing; build it: cargo build --examples --features cli", example.display());
+    example
+}
+
+/// Runs `eventring icount` with these arguments.
+fn icount(plugin: &Path, arguments: &[&str]) -> Run {
+    let mut command = program(&["icount"]);
+    if qemu_major() >= 10 {
+        // This QEMU places the program's memory at random, and the way through `realloc` depends on the place.
+        command = Command::new("setarch");
+        command.args(["-R", PROGRAM, "icount"]).stdin(Stdio::null()).env("NO_COLOR", "1");
+    }
+    command.args(arguments).env("EVENTRING_QEMU_PLUGIN", plugin);
+    for variable in ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_DIR", "EVENTRING_INSTRUCTIONS"] {
+        command.env_remove(variable);
+    }
+    finish(command)
+}
+
+#[test]
+fn five_runs_count_the_same_as_one_that_counts_each_instruction() {
+    let Some(plugin) = plugin() else { return };
+    let example = example("instruction_clock");
+    let spans = |mode: &str| {
+        let counted = icount(plugin, &["--json", "--mode", mode, "--", argument(&example)]).json();
+        assert_eq!((&counted["exact"], &counted["lost"]), (&true.into(), &0.into()), "{counted}");
+        counted["spans"].clone()
+    };
+    let of_each = spans("insn");
+    for _ in 0..5 {
+        assert_eq!(spans("tb"), of_each);
+    }
+    let named = |name: &str| of_each.as_array().unwrap().iter().find(|span| span["name"] == name).unwrap().clone();
+    // Each of the five calls of `mix` has two halves, and each half does the same.
+    let half = named("half");
+    assert_eq!((&half["count"], &half["min"]), (&10.into(), &half["max"]));
+    assert_eq!(half["instructions"].as_u64().unwrap(), 10 * half["min"].as_u64().unwrap());
+    // A span holds those inside it, and itself.
+    let [mix, work] = [named("mix"), named("work")];
+    let number = |span: &Value, what: &str| span[what].as_u64().unwrap();
+    assert_eq!(number(&mix, "instructions"), number(&mix, "self_instructions") + number(&half, "instructions"));
+    let inside = ["make", "sort", "format", "count"].map(|name| number(&named(name), "instructions"));
+    assert_eq!(number(&work, "instructions"), number(&work, "self_instructions") + inside.iter().sum::<u64>());
+}
+
+#[test]
+fn the_capture_shows_the_counts_in_every_format() {
+    let Some(plugin) = plugin() else { return };
+    let directory = directory();
+    let file = place(&directory, "counted.evc");
+    let example = example("instruction_clock");
+    let counted = icount(plugin, &["--json", "-o", argument(&file), "--", argument(&example)]).json();
+    let sort = counted["spans"].as_array().unwrap().iter().find(|span| span["name"] == "sort").unwrap();
+    let each = sort["min"].as_u64().unwrap();
+
+    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let sorts: Vec<&Value> = lines.iter().filter(|line| line["name"] == "sort").collect();
+    assert!(sorts.len() == 2 && sorts.iter().all(|line| line["instructions"] == each), "{sorts:?}");
+    let log: Vec<&Value> = lines.iter().filter(|line| line["type"] == "event").collect();
+    assert!(log.len() == 2 && log.iter().all(|line| line["instructions"].as_u64() > Some(each)), "{log:?}");
+    let chrome = run(&["export", argument(&file), "--format", "chrome", "-o", "-"]).out;
+    assert!(chrome.contains(&format!("\"instructions\":{each},\"self_instructions\":{each}")));
+    let folded = run(&["export", argument(&file), "--format", "folded", "--weight", "instructions"]).out;
+    assert!(folded.lines().any(|line| line == format!("instruction_clock;work;sort {}", 2 * each)), "{folded}");
+    let summary = run(&["summary", argument(&file), "--json"]).json();
+    let spans = summary["spans"].as_array().unwrap();
+    let of_sort = &spans.iter().find(|span| span["name"] == "sort").unwrap()["instructions"];
+    assert_eq!(
+        *of_sort,
+        serde_json::json!({ "spans": 2, "all": 2 * each, "self": 2 * each, "min": each, "max": each })
+    );
+}
+
+#[test]
+fn without_qemu_the_same_program_records_no_counts_and_no_error() {
+    let directory = directory();
+    let file = place(&directory, "native.evc");
+    let example = example("instruction_clock");
+    let mut command = program(&["capture", "instruction-clock", "-o", argument(&file), "--strict", "--"]);
+    command.arg(example).env("EVENTRING_DIR", directory.path()).env_remove("EVENTRING_INSTRUCTIONS");
+    let captured = finish(command);
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let lines = run(&["export", argument(&file), "--format", "jsonl"]);
+    assert!(lines.out.contains("\"name\":\"sort\"") && !lines.out.contains("instructions\""), "{}", lines.out);
+    let folded = run(&["export", argument(&file), "--format", "folded", "--weight", "instructions"]);
+    assert!(folded.code == Some(1) && folded.out.is_empty(), "{folded:?}");
+    assert!(folded.err.contains("no instructions were counted"), "{folded:?}");
+    let stacks = place(&directory, "native.folded");
+    let options = ["--format", "folded", "--weight", "instructions", "-o", argument(&stacks)];
+    assert_eq!(run(&[&["export", argument(&file)], &options[..]].concat()).code, Some(1));
+    assert!(!stacks.exists());
+    for format in ["perfetto", "chrome", "jsonl"] {
+        let refused = run(&["export", argument(&file), "--format", format, "--weight", "instructions", "-o", "-"]);
+        assert!(refused.code == Some(2) && refused.err.contains("--format folded"), "{refused:?}");
+    }
+}
+
+#[test]
+fn paths_may_have_all_characters() {
+    let Some(plugin) = plugin() else { return };
+    let directory = directory();
+    let strange = place(&directory, "a,b=c d ü");
+    std::fs::create_dir(&strange).unwrap();
+    let [moved, program] = ["plug,in.so", "pro gram"].map(|name| strange.join(name));
+    std::fs::copy(plugin, &moved).unwrap();
+    std::fs::copy(example("instruction_clock"), &program).unwrap();
+    let file = strange.join("x,y.evc");
+    let counted = icount(&moved, &["-o", argument(&file), "--", argument(&program)]);
+    assert!(counted.code == Some(0) && counted.out.contains("instruction_clock::sort"), "{counted:?}");
+    // `summary` shows the same table, after that of the times.
+    let summary = run(&["summary", argument(&file)]);
+    let table = counted.out.lines().skip(1).filter(|line| line.starts_with("instruction_clock::")).collect::<Vec<_>>();
+    assert!(table.len() == 7 && summary.out.contains(&table.join("\n")), "{summary:?}");
+}
+
+#[test]
+fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
+    if plugin().is_none() {
+        return;
+    }
+    let directory = directory();
+    let mut guest = Command::new("qemu-x86_64");
+    guest.arg(example("http_service")).args(["--requests", "1000000000", "--ring", "shop:64MiB"]);
+    guest.env("EVENTRING_DIR", directory.path()).stdout(Stdio::null());
+    let mut guest = guest.spawn().unwrap();
+    let ring = place(&directory, "shop");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !ring.exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let info = run(&["info", argument(&ring), "--json"]);
+    let file = place(&directory, "live.evc");
+    let captured = run(&["capture", argument(&ring), "-o", argument(&file), "--duration", "2s", "--json", "--strict"]);
+    let is_running = guest.try_wait().unwrap().is_none();
+    guest.kill().unwrap();
+    guest.wait().unwrap();
+    assert_eq!(info.json()["state"], "live", "{info:?}");
+    assert!(is_running);
+    let captured = captured.json();
+    assert_eq!(captured["lost"], 0, "{captured}");
+    let spans = run(&["summary", argument(&file), "--json"]).json();
+    assert!(spans["spans"].as_array().unwrap().iter().any(|span| span["name"] == "request"), "{spans}");
+}
+
+#[test]
+fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
+    let Some(plugin) = plugin() else { return };
+    let directory = directory();
+    let script = place(&directory, "script");
+    std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    let text = place(&directory, "text");
+    std::fs::write(&text, "no program").unwrap();
+    for (arguments, code, words) in [
+        (["--", argument(&script)], 15, "is a script; name the program that the script starts"),
+        (["--", argument(&text)], 15, "is no ELF program"),
+        (["--", "no-such-program"], 3, "there is no program no-such-program in $PATH"),
+        // This program records no spans.
+        (["--", "true"], 3, "has recorded nothing, and has ended with exit code 0"),
+    ] {
+        let failed = icount(plugin, &arguments);
+        assert!(failed.code == Some(code) && failed.err.contains(words), "{arguments:?}: {failed:?}");
+        assert_eq!(failed.out, "", "{arguments:?}");
+    }
+    let example = example("instruction_clock");
+    // A shell that is killed, one that becomes another program, and one that starts another program.
+    for (script, words) in [
+        ("kill -9 $$".to_owned(), "the program was killed by signal 9"),
+        (format!("exec {}", argument(&example)), "replaced itself by another one (exec)"),
+        (format!("{}; exit 5", argument(&example)), "25 spans without counts"),
+    ] {
+        let failed = icount(plugin, &["--", "sh", "-c", &script]);
+        assert!(failed.code == Some(1) && failed.err.contains(words), "{script}: {failed:?}");
+    }
+    let failed = icount(plugin, &["--cpu", "nonsense", "--", argument(&example)]);
+    assert!(failed.code == Some(1) && failed.err.contains("before the program began"), "{failed:?}");
+    let with = |name: &str, value: &str| {
+        let mut command = program(&["icount", "--json", "--", argument(&example)]);
+        command.env("EVENTRING_QEMU_PLUGIN", plugin).env(name, value);
+        finish(command)
+    };
+    let failed = with("EVENTRING_QEMU_PLUGIN", "/no/such/plugin.so");
+    assert!(
+        failed.code == Some(3) && failed.err.contains("cargo build --release -p eventring-qemu-plugin"),
+        "{failed:?}"
+    );
+    let failed = with("PATH", "/no/such/directory");
+    assert!(failed.code == Some(15) && failed.err.contains("apt install qemu-user"), "{failed:?}");
+    // A QEMU that runs nothing, and a filter that lets no span through.
+    let failed = with("EVENTRING_QEMU", "true");
+    assert!(failed.code == Some(1) && failed.err.contains("is no QEMU that loads plugins"), "{failed:?}");
+    let failed = with("EVENTRING_FILTER", "off");
+    assert!(failed.code == Some(1) && failed.err.contains("no span was counted"), "{failed:?}");
+    let failed = with("EVENTRING_INSTRUCTIONS", "off");
+    assert!(failed.code == Some(1) && failed.err.contains("EVENTRING_INSTRUCTIONS must not be `off`"), "{failed:?}");
+}

@@ -1,0 +1,5 @@
+mod collector;
+mod open_spans;
+mod rings;
+mod tls;
+mod troubles;

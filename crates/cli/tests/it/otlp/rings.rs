@@ -1,0 +1,141 @@
+//! Rings that come after the start of a forwarding to a collector, and what is there when the user ends it.
+
+use crate::http;
+use crate::program;
+use crate::program::{Live, argument};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring_stress::child;
+use eventring_stress::child::Talk;
+use eventring_stress::test_name;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time for which a test waits.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn ring(path: &Path) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
+    builder.shifts(16, 21).prefault(false).keep(true).build().unwrap()
+}
+
+fn anonymous(name: &str) -> Recorder {
+    Recorder::builder(ContentDescription::new(300, name)).anonymous().shifts(16, 27).prefault(false).build().unwrap()
+}
+
+fn await_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Returns the counts that a forwarder has printed.
+fn counts(run: &program::Run) -> Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+/// Plays a program that makes another ring when it is asked to.
+fn program_with_two_rings() {
+    let first = anonymous("FIRST");
+    first.record(2, [0; 4], b"1");
+    child::say("begun");
+    child::wait_for_parent();
+    let second = anonymous("SECOND");
+    second.record(2, [0; 4], b"2");
+    child::wait_for_parent();
+}
+
+#[test]
+fn rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_later() {
+    const NAME: &str = test_name!("rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_later");
+    if child::part().is_some() {
+        return program_with_two_rings();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let served = |address: &str| {
+        let mut command = child::play(NAME, "program", directory.path());
+        command.env("EVENTRING_SERVER", address).env("EVENTRING_DIR", directory.path());
+        let mut talk = Talk::with(command);
+        assert_eq!(talk.hear(), "begun");
+        talk
+    };
+    let address = |name: &str| format!("@otlp-{name}-{}", std::process::id());
+    let collector = http::Collector::start();
+    let (a, b) = (address("a"), address("b"));
+    let mut first = served(&a);
+    let words = ["forward", "--process", &a, "--process", &b, "--wait", "--to", &collector.address(), "--json"];
+    let forward = Live::start(&words);
+    // What is there is sent before the other program is.
+    await_until("the first ring is sent", || collector.requests() >= 1);
+    writeln!(first.child.stdin.as_ref().unwrap()).unwrap();
+    await_until("the second ring is sent", || collector.requests() >= 2);
+    let mut second = served(&b);
+    await_until("the ring of the other program is sent", || collector.requests() >= 3);
+    assert!(first.end().success());
+    writeln!(second.child.stdin.as_ref().unwrap()).unwrap();
+    await_until("the last ring is sent", || collector.requests() >= 4);
+    assert!(second.end().success());
+    let ended = forward.end();
+    assert_eq!((ended.code, &counts(&ended)["log_records"]), (Some(0), &json!(4)), "{ended:?}");
+}
+
+#[test]
+fn a_ring_is_forwarded_while_another_is_awaited_also_when_it_has_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let collector = http::Collector::start();
+    let (a, b) = (path("a"), path("b"));
+    let words = ["forward", argument(&a), argument(&b), "--wait", "--to", &collector.address(), "--json"];
+    let forward = Live::start(&words);
+    ring(&a).record(7, [0; 4], b"an order");
+    await_until("the first ring is sent", || collector.requests() >= 1);
+    // Longer than it takes to notice the end of all rings.
+    std::thread::sleep(Duration::from_millis(1500));
+    ring(&b).record(7, [0; 4], b"an order");
+    let ended = forward.end();
+    assert_eq!((ended.code, &counts(&ended)["log_records"]), (Some(0), &json!(2)), "{ended:?}");
+    assert!(ended.err.contains(&format!("waiting for the ring {} to be made", b.display())), "{ended:?}");
+}
+
+#[test]
+fn what_was_recorded_until_the_user_ends_it_is_sent() {
+    const EVENTS: u64 = 30_000;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("orders");
+    let orders = ring(&path);
+    // The collector takes nothing until everything is recorded and the signal has come. Most of it is unread then.
+    let answered = AtomicUsize::new(0);
+    let collector = http::Collector::start_with(move |_| {
+        let is_first = answered.fetch_add(1, Ordering::Relaxed) == 0;
+        std::thread::sleep(Duration::from_millis(if is_first { 2000 } else { 0 }));
+        "200 OK".to_owned()
+    });
+    (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    let forward = Live::start(&["forward", argument(&path), "--to", &collector.address(), "--json"]);
+    await_until("the first request has come", || collector.requests() >= 1);
+    forward.interrupt();
+    let ended = forward.end();
+    assert_eq!((ended.code, &counts(&ended)["log_records"]), (Some(0), &json!(EVENTS)), "{ended:?}");
+    drop(orders);
+}
+
+#[test]
+fn what_cannot_be_sent_when_the_user_has_ended_it_is_counted() {
+    const EVENTS: u64 = 30_000;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("orders");
+    let orders = ring(&path);
+    (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
+    let words = ["forward", argument(&path), "--to", &collector.address(), "--patience", "1", "--json"];
+    let forward = Live::start(&words);
+    await_until("the first request has come", || collector.requests() >= 1);
+    forward.interrupt();
+    let ended = forward.end();
+    assert_eq!((ended.code, &counts(&ended)["unsent"]), (Some(1), &json!(EVENTS)), "{ended:?}");
+    drop(orders);
+}

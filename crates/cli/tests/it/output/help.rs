@@ -1,0 +1,61 @@
+//! Tests of the program's help texts, and of `docs/CLI.md`, which must agree with them.
+
+use crate::program::run;
+use std::collections::BTreeSet;
+
+const DOCUMENT: &str = include_str!("../../../../../docs/CLI.md");
+
+/// Returns the words of a help text that begin with `--`, without the options that all verbs have.
+fn options(help: &str) -> BTreeSet<&str> {
+    let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help" && *word != "--version").collect()
+}
+
+/// Returns the verbs that the program lists.
+fn verbs() -> Vec<String> {
+    let help = run(&["help"]).out;
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let verbs = list.lines().filter(|line| !line.starts_with("    "));
+    verbs.map(|line| line.split_whitespace().next().unwrap().to_owned()).filter(|verb| verb != "help").collect()
+}
+
+#[test]
+fn every_verb_has_help_and_every_option_is_in_the_document() {
+    let verbs = verbs();
+    assert!(["info", "watch", "snapshot", "demo"].iter().all(|verb| verbs.contains(&(*verb).to_owned())), "{verbs:?}");
+    for verb in verbs {
+        let help = run(&[&verb, "--help"]);
+        assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{verb}");
+        assert!(DOCUMENT.contains(&format!("`{verb}")), "docs/CLI.md does not mention the verb {verb}");
+        for option in options(&help.out) {
+            assert!(DOCUMENT.contains(option), "docs/CLI.md does not mention the option {option} of {verb}");
+        }
+    }
+}
+
+#[test]
+fn the_exit_codes_of_the_document_are_those_of_the_help() {
+    let help = run(&["--help"]).out;
+    let (_, in_help) = help.split_once("Exit codes:\n").unwrap();
+    let in_help: Vec<(&str, &str)> = in_help.lines().filter_map(|line| line.trim().split_once("  ")).collect();
+    let (_, in_document) = DOCUMENT.split_once("## Exit codes").unwrap();
+    let rows = in_document.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let in_document: Vec<(&str, &str)> = rows.filter(|(code, _)| code.parse::<u8>().is_ok()).collect();
+    assert_eq!(in_document, in_help);
+    assert!(in_help.len() > 15);
+}
+
+#[test]
+fn hidden_verbs_stay_hidden_and_the_version_is_printed() {
+    assert!(!run(&["--help"]).out.contains("demo-"));
+    assert_eq!(run(&["--version"]).out, format!("eventring {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completions_are_made_for_each_shell() {
+    for (shell, word) in [("bash", "_eventring"), ("zsh", "#compdef eventring"), ("fish", "complete -c eventring")] {
+        let script = run(&["completions", shell]).out;
+        assert!(script.contains(word) && script.contains("snapshot"), "{shell}");
+    }
+}

@@ -1,0 +1,6 @@
+mod demo;
+mod directory;
+mod files;
+mod help;
+mod planted;
+mod soak;

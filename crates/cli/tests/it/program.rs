@@ -1,0 +1,167 @@
+//! Runs the program `eventring` as its users do.
+
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use signal_hook::consts::{SIGHUP, SIGINT};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::{Arc, Once};
+
+/// A snapshot that is kept with the project.
+pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-exec-events.snapshot.zst");
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eventring");
+
+/// The output and exit code of a run of the program.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    /// Returns the JSON on stdout. Panics unless the run has succeeded.
+    pub fn json(&self) -> serde_json::Value {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Returns the lines of JSON on stdout.
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// Lets programs that this process starts have the default actions of SIGINT and SIGHUP. A shell that starts this
+/// process in its background makes it ignore the first, `nohup` the second. Programs inherit that, but no handler.
+pub fn let_interrupts_reach_programs() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or_default();
+        for signal in [SIGINT, SIGHUP] {
+            if ignored >> (signal - 1) & 1 != 0 {
+                // Nobody looks at the flag: this process still does nothing when the signal comes.
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
+}
+
+pub fn program(arguments: &[&str]) -> Command {
+    let_interrupts_reach_programs();
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).stdin(Stdio::null());
+    // The environment of the user who runs the tests may set colours and a time zone. These settings must not change
+    // the output.
+    command.env("NO_COLOR", "1").env("TZ", "UTC").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+pub fn finish(mut command: Command) -> Run {
+    // A program that a test has copied is busy as long as a child of another test, forked meanwhile, has its file open.
+    let is_busy = |ended: &std::io::Result<Output>| {
+        ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy)
+    };
+    let mut ended = command.output();
+    for _ in 0..500 {
+        if !is_busy(&ended) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        ended = command.output();
+    }
+    let output = ended.unwrap();
+    Run {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Runs a program to its end. Returns whether it has succeeded, and the largest amount of memory in KiB that it had
+/// until it was last asked.
+pub fn memory_of(mut command: Command) -> (bool, u64) {
+    let mut child = command.spawn().unwrap();
+    let mut memory_kib = 0;
+    loop {
+        if let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", child.id()))
+            && let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))
+        {
+            memory_kib = line.trim().trim_end_matches(" kB").parse().unwrap();
+        }
+        match child.try_wait().unwrap() {
+            Some(status) => return (status.success(), memory_kib),
+            None => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    }
+}
+
+pub fn run(arguments: &[&str]) -> Run {
+    finish(program(arguments))
+}
+
+/// A run of the program whose output is read while the program continues.
+pub struct Live {
+    pub child: Child,
+    pub out: BufReader<ChildStdout>,
+    pub err: BufReader<ChildStderr>,
+}
+
+impl Live {
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut child = program(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let err = BufReader::new(child.stderr.take().unwrap());
+        Self { child, out, err }
+    }
+
+    /// Returns the next line of stdout. Panics at its end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "stdout has ended");
+        line.trim_end().to_owned()
+    }
+
+    pub fn json_line(&mut self) -> serde_json::Value {
+        let line = self.line();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    pub fn interrupt(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+
+    /// Waits for the end and returns the rest of the output.
+    pub fn end(mut self) -> Run {
+        let (mut out, mut err) = (String::new(), String::new());
+        std::io::Read::read_to_string(&mut self.out, &mut out).unwrap();
+        std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
+        Run { code: self.child.wait().unwrap().code(), out, err }
+    }
+}
+
+/// Makes a directory in memory for rings.
+pub fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+/// Creates a small ring for execution events at `path`.
+pub fn exec_ring(path: &Path) -> Recorder {
+    let description = ContentDescription::of::<ExecEvent>();
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
+}
+
+/// Returns a path as an argument.
+pub fn argument(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Returns the path of `name` in `directory`.
+pub fn place(directory: &tempfile::TempDir, name: &str) -> PathBuf {
+    directory.path().join(name)
+}

@@ -1,0 +1,168 @@
+//! `eventring snapshot`.
+
+use crate::program;
+use crate::program::{argument, directory, exec_ring, memory_of, place, program, run};
+use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+fn recorder_at(path: &Path, events: u64) -> Recorder {
+    let recorder = exec_ring(path);
+    (1..=events).for_each(|i| assert_eq!(recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b""), i));
+    recorder
+}
+
+fn transactions(path: &Path) -> Vec<u64> {
+    let mut cursor = Reader::open_typed::<ExecEvent>(path).unwrap().cursor();
+    cursor.seek(Seek::Oldest);
+    std::iter::from_fn(|| match cursor.next() {
+        Next::Event(event) => Some(event.content_ext[1]),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn a_live_ring_is_saved_and_reported() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let _recorder = recorder_at(&ring, 5);
+    let run = run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+    let size = fs::metadata(&file).unwrap().len();
+    let reported =
+        format!("5 events in {:.1} KiB (134 MiB of ring image) written to {}\n", size as f64 / 1024.0, file.display());
+    assert_eq!(run.err, reported);
+    assert_eq!(transactions(&file), [1, 2, 3, 4, 5]);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    // Only the ring and the snapshot are in the directory.
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_part_is_saved_with_what_was_lost_of_it() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let recorder = recorder_at(&ring, 0);
+    let capacity = recorder.geometry().descriptor_capacity();
+    for i in 1..=2 * capacity {
+        recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b"");
+    }
+    let from = (capacity - 9).to_string();
+    let to = (2 * capacity - 5).to_string();
+    let arguments =
+        ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to, "--json", "--level", "1"];
+    let saved = run(&arguments).json();
+    assert_eq!(saved["events"].as_u64().unwrap() + saved["lost"].as_u64().unwrap(), capacity + 5);
+    // The snapshot of a live ring leaves out the oldest events, because the writer could overwrite them at any
+    // moment.
+    assert!(saved["lost"].as_u64().unwrap() >= 10, "{saved}");
+    assert_eq!((&saved["expired"], &saved["last_seqno"]), (&json!(0), &json!(2 * capacity - 5)));
+    assert_eq!(saved["file"], argument(&file));
+    assert_eq!(transactions(&file).last(), Some(&(2 * capacity - 5)));
+    let text = run(&[&arguments[..8], &["--force"]].concat());
+    let lost = format!("of the sequence numbers {from} to {to} were not in the ring any more");
+    assert!(text.err.replace(',', "").contains(&lost), "{}", text.err);
+    let info = run(&["info", "--json", argument(&file)]).json();
+    assert_eq!(info["extension"]["counters"]["snapshot_lost"], saved["lost"]);
+}
+
+#[test]
+fn a_snapshot_from_a_seqno_that_was_not_handed_out_yet_warns() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let _recorder = recorder_at(&ring, 5);
+    let saved = run(&["snapshot", argument(&ring), "-o", argument(&file), "--from", "500"]);
+    assert_eq!(saved.code, Some(0), "{saved:?}");
+    let warning = "warning: the snapshot is empty: --from is 500, and the last sequence number of the ring is 5\n";
+    assert!(saved.err.starts_with(warning), "{saved:?}");
+    assert_eq!(transactions(&file), [0; 0]);
+    let last = run(&["snapshot", argument(&ring), "-o", argument(&file), "--force", "--from", "5"]);
+    assert!(!last.err.contains("warning"), "{last:?}");
+}
+
+#[test]
+fn a_file_that_exists_is_replaced_only_by_force() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let _recorder = recorder_at(&ring, 2);
+    fs::write(&file, "precious").unwrap();
+    let run = program::run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    assert_eq!(run.code, Some(14));
+    assert_eq!(
+        run.err,
+        format!("error: cannot write {}: it exists; choose another name, or --force\n", file.display())
+    );
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    assert_eq!(program::run(&["snapshot", argument(&ring), "-o", argument(&file), "--force"]).code, Some(0));
+    assert_eq!(transactions(&file), [1, 2]);
+}
+
+#[test]
+fn without_a_name_it_is_called_after_the_ring() {
+    let directory = directory();
+    let ring = place(&directory, "ring");
+    let _recorder = recorder_at(&ring, 3);
+    let mut command = program::program(&["snapshot", argument(&ring), "--json"]);
+    command.current_dir(directory.path());
+    assert_eq!(program::finish(command).json()["file"], "ring.snapshot.zst");
+    assert_eq!(transactions(&place(&directory, "ring.snapshot.zst")), [1, 2, 3]);
+}
+
+#[test]
+fn it_can_go_through_a_pipe() {
+    let directory = directory();
+    let ring = place(&directory, "ring");
+    let _recorder = recorder_at(&ring, 3);
+    let output = program::program(&["snapshot", argument(&ring), "-o", "-"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let file = place(&directory, "saved");
+    fs::write(&file, output.stdout).unwrap();
+    assert_eq!(transactions(&file), [1, 2, 3]);
+    assert_eq!(run(&["snapshot", argument(&ring), "-o", "-", "--json"]).code, Some(2));
+}
+
+#[test]
+fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
+    let directory = directory();
+    let file = place(&directory, "saved");
+    assert_eq!(run(&["snapshot", program::KEPT, "-o", argument(&file), "--level", "19"]).code, Some(0));
+    let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
+    let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
+    // The kept snapshot has version 1.0 of the header's extension. The copy has the version that this build uses. All
+    // other bytes must be equal.
+    let version = eventring::__internals::layout::extension::VERSION_OFFSET;
+    kept[version..version + 8].copy_from_slice(&eventring::__internals::layout::extension::VERSION.to_le_bytes());
+    assert!(copy == kept, "the bytes differ");
+}
+
+#[test]
+fn a_snapshot_of_a_large_ring_takes_little_memory() {
+    const PAYLOADS_MIB: usize = 256;
+    const MEMORY_KIB_MAX: u64 = 64 << 10;
+    // The output, and with it the temporary files, are on a disk.
+    let (directory, disk) = (directory(), tempfile::tempdir().unwrap());
+    let (ring, file) = (place(&directory, "ring"), place(&disk, "saved"));
+    let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>())
+        .config(format!("{}:18:29", ring.display()))
+        .prefault(false)
+        .build()
+        .unwrap();
+    let payload: Vec<u8> = (0..2000_u32).map(|n| ((n * n) >> 7) as u8).collect();
+    let events = (PAYLOADS_MIB << 20) / payload.len();
+    for _ in 0..events {
+        assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], &payload), 0);
+    }
+    let (has_succeeded, memory_kib) =
+        memory_of(program(&["snapshot", argument(&ring), "-o", argument(&file), "--level", "1"]));
+    assert!(has_succeeded);
+    assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
+    let saved = Reader::open(&file).unwrap();
+    assert_eq!(saved.info().last_seqno, events as u64);
+    // No temporary file is left.
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1);
+}

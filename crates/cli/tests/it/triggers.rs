@@ -1,0 +1,133 @@
+//! Watches with `eventring capture --on`, and programs to watch.
+
+use crate::program::{Live, PROGRAM, Run, argument, run};
+use eventring::tracing::try_init;
+use eventring_capture::CaptureFile;
+use eventring_stress::child::{place, play, say};
+use serde_json::Value;
+use std::io::BufRead as _;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tracing::{info, info_span};
+
+pub const SLOW_SPANS: u64 = 20;
+pub const LIMIT: Duration = Duration::from_millis(20);
+const SLEEP: Duration = Duration::from_millis(30);
+pub const SLOW: &str = "span=slow dur>20ms";
+/// The longest wait for something that must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Returns the command `eventring capture RING OPTIONS -- PROGRAM`, where PROGRAM is this test executable, which plays
+/// `part`.
+pub fn watching(test: &str, part: &str, ring: &Path, options: &[&str]) -> Command {
+    let program = play(test, part, ring);
+    let mut command = Command::new(PROGRAM);
+    command.args(["capture", argument(ring), "--json"]).args(options);
+    command.arg("--").arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
+    command
+}
+
+/// Starts a watch of a ring that is not there yet. It listens to signals when this function returns.
+pub fn watch_before(ring: &Path, options: &[&str]) -> Live {
+    let mut live = Live::start(&[&["capture", argument(ring), "--wait", "--json"][..], options].concat());
+    let mut printed = String::new();
+    live.err.read_line(&mut printed).unwrap();
+    assert!(printed.contains("waiting for the ring"), "{printed}");
+    live
+}
+
+/// Waits until a file is complete: its manifest is written last.
+pub fn wait_for(file: &Path) -> Value {
+    let since = Instant::now();
+    loop {
+        // A manifest that is being written may be empty.
+        let text = std::fs::read_to_string(manifest_path(file)).unwrap_or_default();
+        if let Ok(manifest) = serde_json::from_str(&text) {
+            return manifest;
+        }
+        assert!(since.elapsed() < PATIENCE, "{} was not written", file.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn manifest_path(file: &Path) -> PathBuf {
+    format!("{}.json", file.display()).into()
+}
+
+pub fn result(run: &Run) -> Value {
+    assert_eq!(run.code, Some(0), "{run:?}");
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+pub fn count(result: &Value, what: &str) -> u64 {
+    result[what].as_u64().unwrap_or_else(|| panic!("no {what}: {result}"))
+}
+
+/// Checks that a file opens, holds the whole time that was asked for, and has the manifest that the result names.
+/// Returns the file's path, and its manifest.
+pub fn checked(file: &Value) -> (PathBuf, Value) {
+    let path = PathBuf::from(file["file"].as_str().unwrap());
+    assert_eq!(CaptureFile::open(&path).unwrap().events().count() as u64, file["events"].as_u64().unwrap());
+    let manifest = wait_for(&path);
+    for (name, value) in file.as_object().unwrap() {
+        assert_eq!(&manifest[name], value, "{name} of {}", path.display());
+    }
+    assert_eq!(manifest["window_kept_ns"], manifest["window_asked_ns"], "{manifest:#}");
+    (path, manifest)
+}
+
+/// Returns the spans that were open at the end of a file.
+pub fn open_spans(file: &Path) -> Vec<(u64, String)> {
+    let opened = run(&["open", argument(file), "--json"]).json();
+    let spans = opened["spans"].as_array().unwrap().iter();
+    spans.map(|span| (span["id"].as_u64().unwrap(), span["name"].as_str().unwrap().to_owned())).collect()
+}
+
+/// Plays a program with thousands of short spans and some that sleep. Says how many spans `slow` were longer than the
+/// limit for certain, and possibly: on a busy machine, a short one may be held up.
+pub fn slow_spans() -> ! {
+    let _recording = try_init(format!("{}:18:24", place().display())).unwrap();
+    let mut random = u64::from(std::process::id()) * 2 + 1;
+    let (mut certain, mut possible) = (0, 0);
+    let mut slow = |n: u64, sleep: Duration| {
+        let outside = Instant::now();
+        let inside = info_span!("slow", n).in_scope(|| {
+            let inside = Instant::now();
+            info!("a record in a slow span has no duration");
+            std::thread::sleep(sleep);
+            inside.elapsed()
+        });
+        certain += u64::from(inside > LIMIT);
+        possible += u64::from(outside.elapsed() > LIMIT);
+    };
+    // The first and the last event of the program are those of slow spans.
+    for n in 0..SLOW_SPANS {
+        slow(n, SLEEP);
+        if n + 1 == SLOW_SPANS {
+            break;
+        }
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        for k in 0..100 + (random >> 40) % 400 {
+            info_span!("ordinary", k).in_scope(|| info!(k, "something"));
+        }
+        slow(n, Duration::ZERO);
+        if n % 5 == 0 {
+            info_span!("patient").in_scope(|| std::thread::sleep(SLEEP));
+        }
+    }
+    say(format!("{certain} {possible}"));
+    std::process::exit(0);
+}
+
+/// Returns how many slow spans the program says it had. It prints to stderr, because stdout has the result.
+pub fn said(run: &Run) -> RangeInclusive<u64> {
+    let line = run.err.lines().find_map(|line| line.strip_prefix("talk: ")).unwrap_or_else(|| panic!("{run:?}"));
+    let (certain, possible) = line.split_once(' ').unwrap();
+    let certain: u64 = certain.parse().unwrap();
+    assert!(certain >= SLOW_SPANS, "{line}");
+    certain..=possible.parse().unwrap()
+}

@@ -1,0 +1,4 @@
+mod agrees;
+mod in_a_browser;
+mod limits;
+mod serve;

@@ -1,0 +1,108 @@
+//! `eventring watch` shows the events of captures, as it shows those of rings.
+
+use crate::program::{KEPT, Run, argument, directory, place, run};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use serde_json::Value;
+
+/// Records spans and typed events into rings, and captures the rings. Returns the names of the rings, and the capture.
+fn capture(directory: &tempfile::TempDir) -> ([String; 2], String) {
+    let perf = argument(&place(directory, "shop")).to_owned();
+    let builder = PerfRecorder::builder().config(&perf).shifts(15, 21).tables_shift(16).keep(true).prefault(false);
+    tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
+        for number in 0..4 {
+            tracing::info_span!("request", number).in_scope(|| {
+                tracing::info_span!("query").in_scope(|| tracing::warn!(rows = 3, "slow"));
+            });
+        }
+    });
+    let path = argument(&place(directory, "shop.evc")).to_owned();
+    let made = run(&["capture", &perf, KEPT, "--now", "-o", &path]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    ([perf, KEPT.to_owned()], path)
+}
+
+fn names(run: &Run) -> Vec<String> {
+    assert_eq!(run.code, Some(0), "{run:?}");
+    run.json_lines().iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_capture_is_shown_as_its_rings_are() {
+    let directory = directory();
+    let (rings, capture) = capture(&directory);
+    let without_ring = |run: &Run| -> Vec<Value> {
+        let mut lines = run.json_lines();
+        lines.iter_mut().for_each(|line| drop(line.as_object_mut().unwrap().remove("ring")));
+        lines
+    };
+    let of_rings = run(&["watch", &rings[0], &rings[1], "--json", "--quiet", "--from", "oldest"]);
+    let of_capture = run(&["watch", &capture, "--json", "--quiet"]);
+    assert_eq!((of_capture.code, of_capture.err.as_str()), (Some(0), ""));
+    let lines = without_ring(&of_capture);
+    assert!(lines.len() > 60);
+    assert_eq!(lines, without_ring(&of_rings));
+    // The column of the ring's name may have another width.
+    let people = |names: &[&str]| {
+        let run = run(&[&["watch", "--from", "oldest", "--full"], names].concat());
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let out = run.out.replace(KEPT, KEPT.rsplit('/').next().unwrap()).replace(&rings[0], "shop");
+        (out.lines().map(words).collect::<Vec<_>>(), run.err)
+    };
+    let (shown, summary) = people(&[&capture]);
+    assert_eq!(shown, people(&[&rings[0], &rings[1]]).0);
+    assert!(
+        summary.contains(" events shown, none lost, ") && summary.ends_with(" · end of the capture\n"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn options_narrow_what_is_shown() {
+    let directory = directory();
+    let (_, capture) = capture(&directory);
+    let watch = |options: &[&str]| run(&[&["watch", &capture, "--json", "--quiet"], options].concat());
+    assert_eq!(names(&watch(&["--ring", "shop", "--type", "EVENT"])), ["EVENT"; 4]);
+    let query = ["SPAN_NEW", "SPAN_ENTER", "EVENT", "SPAN_EXIT", "SPAN_CLOSE"];
+    let of_query = names(&watch(&["--span", "query"]));
+    assert_eq!(
+        of_query.iter().filter(|name| *name != "CALL_SITE").take(5).collect::<Vec<_>>(),
+        query.iter().collect::<Vec<_>>()
+    );
+    let id = watch(&["--span", "query", "--type", "EVENT"]).json_lines()[1]["payload"]["span"].to_string();
+    assert_eq!(names(&watch(&["--span", &id])), query);
+    let first = watch(&["--ring", "shop", "--type", "EVENT"]).json_lines();
+    let (second, third) = (first[1]["ts_ns"].to_string(), first[2]["ts_ns"].to_string());
+    let window = names(&watch(&["--from", &second, "--to", &third, "--ring", "shop", "--type", "EVENT"]));
+    assert_eq!(window, ["EVENT"; 2]);
+    assert_eq!(names(&watch(&["--min-duration", "1h"])), ["CALL_SITE"; 0]);
+}
+
+#[test]
+fn options_of_rings_are_refused_for_captures_and_those_of_captures_for_rings() {
+    let directory = directory();
+    let (rings, capture) = capture(&directory);
+    let refused = |arguments: &[&str], what: &str| {
+        let run = run(&[&["watch"], arguments].concat());
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
+        assert!(run.err.contains(what), "{run:?}");
+    };
+    refused(&[&capture, "--last", "3"], "--last has a meaning for rings only");
+    refused(&[&capture, "--reopen"], "--reopen has a meaning for rings only");
+    refused(&[&capture, "--from", "newest"], "expected a time in a capture");
+    refused(&[&capture, &rings[0]], "is a capture, and ");
+    refused(&[&rings[0], "--to", "3"], "--to selects a part of a capture");
+    refused(&[&rings[0], "--from", "+1s"], "only a capture can be shown from a time on");
+    refused(&[&rings[0], "--span", "query"], "only spans of a capture can be named");
+}
+
+#[test]
+fn a_truncated_capture_is_shown_as_far_as_it_goes() {
+    let directory = directory();
+    let (_, capture) = capture(&directory);
+    let whole = run(&["watch", &capture, "--json", "--quiet"]);
+    let bytes = std::fs::read(&capture).unwrap();
+    std::fs::write(&capture, &bytes[..bytes.len() - 1]).unwrap();
+    let cut = run(&["watch", &capture, "--json", "--quiet"]);
+    assert_eq!(cut.out, whole.out);
+    assert!(cut.code != Some(0) && cut.err.contains("truncated: "), "{cut:?}");
+}

@@ -1,0 +1,9 @@
+mod capture;
+mod events;
+mod in_a_terminal;
+mod live;
+mod open_spans;
+mod restarted;
+mod several_rings;
+mod top;
+mod waits;

@@ -1,0 +1,498 @@
+//! `eventring open` shows exactly the spans that the program says are open: those of deadlocked tasks, 100,000 at once,
+//! those of a killed program, and those whose beginning is overwritten.
+
+use crate::program;
+use crate::program::{argument, directory, program, run};
+use eventring::reader::RingSet;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring_live::{Live, LiveOptions, LiveProgress, Sight};
+use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
+use eventring_stress::test_name;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracing::{Instrument as _, info_span};
+
+fn record(place: &Path, shifts: (u32, u32)) -> PerfRecorder {
+    let builder = PerfRecorder::builder().config(place).shifts(shifts.0, shifts.1).prefault(false).keep(true);
+    let recorder = builder.build().unwrap();
+    tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
+    recorder
+}
+
+/// Returns the id of the current span, as the ring has it.
+fn id_of(span: &tracing::Span) -> u64 {
+    span.id().unwrap().into_u64()
+}
+
+/// Opens the spans of `name` with `eventring open --json`.
+fn open(name: &Path, options: &[&str]) -> Value {
+    let arguments = [&["open", argument(name), "--json"][..], options].concat();
+    run(&arguments).json()
+}
+
+fn spans(opened: &Value) -> Vec<Value> {
+    opened["spans"].as_array().unwrap().clone()
+}
+
+fn ids(opened: &Value) -> BTreeSet<u64> {
+    spans(opened).iter().map(|span| span["id"].as_u64().unwrap()).collect()
+}
+
+fn named<'v>(spans: &'v [Value], name: &str) -> &'v Value {
+    spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no span {name}: {spans:?}"))
+}
+
+/// Runs `eventring open` for people, and replaces what is different in each run.
+fn screen(name: &Path, options: &[&str]) -> String {
+    let arguments = [&["open", argument(name), "--utc"][..], options].concat();
+    let run = run(&arguments);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
+    let mut out = String::new();
+    for line in run.out.lines() {
+        let line = without_times(line);
+        // The column of ages is as wide as the longest age.
+        let from_age = line.trim_start();
+        let indent = if from_age.starts_with("≥ N") { "  " } else { &line[..line.len() - from_age.len()] };
+        out.push_str(&format!("{indent}{from_age}\n"));
+    }
+    out
+}
+
+/// Replaces each number that comes before a unit of time by `N`, the pid, and the date.
+fn without_times(line: &str) -> String {
+    let (head, date) = match line.split_once(" at ") {
+        Some((head, date)) if date.ends_with("UTC") => (head, " at TIME"),
+        _ => match line.split_once(" between ") {
+            Some((head, _)) => (head, " between TIMES"),
+            None => (line, ""),
+        },
+    };
+    let words: Vec<&str> = head.trim_end().split(' ').collect();
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mut shown = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied().unwrap_or_default().trim_end_matches(',');
+        if is_number(word) && ["µs", "ms", "s", "min"].contains(&next) {
+            shown.push("N");
+        } else if ["µs", "ms", "min"].contains(&word.trim_end_matches(',')) {
+            shown.push(if word.ends_with(',') { "s," } else { "s" });
+        } else if word.ends_with("):") && words.get(at.wrapping_sub(1)).is_some_and(|before| *before == "(pid") {
+            shown.push("PID):");
+        } else if word.starts_with("it-") {
+            shown.push("PROGRAM");
+        } else {
+            shown.push(word);
+        }
+    }
+    // The width of the column with the age is that of the age.
+    // On a slow machine, an age is in minutes and seconds.
+    let text = format!("{}{date}", shown.join(" ")).replace("N s N s", "N s");
+    match text.trim_start().starts_with("N s") {
+        true => format!("         {}", text.trim_start()),
+        false => text,
+    }
+}
+
+const DEADLOCK: &str = test_name!("a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread");
+
+fn deadlock() {
+    record(&place(), (17, 23));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    runtime.block_on(async {
+        let accounts = [(); 2].map(|()| Arc::new(tokio::sync::Mutex::new(100)));
+        let barrier = Arc::new(tokio::sync::Barrier::new(2));
+        let mut truth = Vec::new();
+        for (from, to) in [(0, 1), (1, 0)] {
+            let span = info_span!("transfer", from, to, note = "\u{1b}[31mred");
+            let lock = info_span!(parent: &span, "lock", account = to);
+            truth.extend([(id_of(&span), 0), (id_of(&lock), id_of(&span))]);
+            let (ours, theirs, barrier) = (accounts[from].clone(), accounts[to].clone(), barrier.clone());
+            let work = async move {
+                let _ours = ours.lock().await;
+                info_span!("check").in_scope(|| tracing::info!("enough"));
+                barrier.wait().await;
+                let _theirs = theirs.lock().instrument(lock).await;
+            };
+            tokio::spawn(work.instrument(span));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        say(truth.iter().map(|(id, parent)| format!("{id}:{parent}")).collect::<Vec<_>>().join(" "));
+        // The tasks wait for ever.
+        std::future::pending::<()>().await;
+    });
+}
+
+#[test]
+fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
+    if part().is_some() {
+        return deadlock();
+    }
+    let directory = directory();
+    let ring = program::place(&directory, "bank");
+    let mut talk = Talk::with(play(DEADLOCK, "deadlock", &ring));
+    let said = talk.hear();
+    let truth: BTreeMap<u64, u64> = said
+        .split(' ')
+        .map(|pair| pair.split_once(':').map(|(id, parent)| (id.parse().unwrap(), parent.parse().unwrap())).unwrap())
+        .collect();
+    let check = || {
+        let opened = open(&ring, &[]);
+        let found: BTreeMap<u64, u64> = spans(&opened)
+            .iter()
+            .map(|span| (span["id"].as_u64().unwrap(), span["parents"][0].as_u64().unwrap_or(0)))
+            .collect();
+        assert_eq!(found, truth, "{opened:#}");
+        for span in spans(&opened) {
+            assert!(span["thread"].is_null() && span["opened_before_window"] == false, "{span}");
+            assert_eq!(span["may_have_closed"], false);
+        }
+        assert_eq!(opened["not_tracked"], 0);
+        assert_eq!(named(&spans(&opened), "transfer")["fields"]["note"], "\u{1b}[31mred");
+        opened
+    };
+    let first = check();
+    insta::assert_snapshot!("deadlock", screen(&ring, &[]));
+    assert_eq!(spans(&open(&ring, &["--min-age", "1h"])).len(), 0);
+    // The spans grow older, and the program's death changes nothing but that.
+    talk.child.kill().unwrap();
+    talk.child.wait().unwrap();
+    let last = check();
+    assert!(last["at_ns"].as_u64() >= first["spans"][0]["age_ns"].as_u64());
+    insta::assert_snapshot!("deadlock_of_a_dead_program", screen(&ring, &[]));
+}
+
+const MANY: &str = test_name!("a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines");
+const SPANS: usize = 100_000;
+
+fn many() {
+    record(&place(), (18, 25));
+    let all = info_span!("all");
+    let open: Vec<tracing::Span> = (0..SPANS).map(|n| info_span!(parent: &all, "task", n)).collect();
+    for closed in 0..1000_u64 {
+        info_span!(parent: &all, "closed", closed).in_scope(|| ());
+    }
+    say(open.iter().chain([&all]).map(|span| id_of(span).to_string()).collect::<Vec<_>>().join(" "));
+    wait_for_parent();
+}
+
+#[test]
+fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
+    if part().is_some() {
+        return many();
+    }
+    let directory = directory();
+    let ring = program::place(&directory, "many");
+    let mut talk = Talk::with(play(MANY, "many", &ring));
+    let truth: BTreeSet<u64> = talk.hear().split(' ').map(|id| id.parse().unwrap()).collect();
+    let opened = open(&ring, &[]);
+    assert_eq!(ids(&opened), truth);
+    assert_eq!((spans(&opened).len(), opened["not_tracked"].as_u64()), (SPANS + 1, Some(0)));
+    insta::assert_snapshot!("a_hundred_thousand_spans", screen(&ring, &[]));
+    assert_eq!(screen(&ring, &["--all"]).lines().count(), SPANS + 3);
+
+    // With less room, the rest is counted.
+    let opened = open(&ring, &["--max-spans", "1000"]);
+    let few = ids(&opened);
+    assert!(few.is_subset(&truth) && few.len() > 900, "{}", few.len());
+    let not_tracked = opened["not_tracked"].as_u64().unwrap() as usize;
+    assert_eq!(few.len() + not_tracked, SPANS + 1);
+    assert!(screen(&ring, &["--max-spans", "1000"]).contains("more are open that could not be kept"));
+    talk.end();
+}
+
+const KILLED: &str = test_name!("a_killed_program_shows_which_thread_was_in_which_span");
+
+fn killed() {
+    record(&place(), (17, 23));
+    let told = std::sync::Barrier::new(4);
+    std::thread::scope(|scope| {
+        for n in 0..3_u64 {
+            let told = &told;
+            let thread = std::thread::Builder::new().name(format!("worker-{n}"));
+            let work = move || {
+                let job = info_span!("job", n).entered();
+                let step = info_span!("step", phase = ?"reading").entered();
+                say(format!("{n} {} {}", id_of(&job), id_of(&step)));
+                told.wait();
+                loop {
+                    // Spans open and close around the kill.
+                    info_span!("short").in_scope(|| std::thread::sleep(Duration::from_millis(20)));
+                }
+            };
+            thread.spawn_scoped(scope, work).unwrap();
+        }
+        told.wait();
+        say("all");
+    });
+}
+
+#[test]
+fn a_killed_program_shows_which_thread_was_in_which_span() {
+    if part().is_some() {
+        return killed();
+    }
+    let directory = directory();
+    let ring = program::place(&directory, "victim");
+    let mut talk = Talk::with(play(KILLED, "killed", &ring));
+    let mut truth = BTreeMap::new();
+    loop {
+        let said = talk.hear();
+        let Ok([n, job, step]) = <[&str; 3]>::try_from(said.split(' ').collect::<Vec<_>>()) else { break };
+        truth.insert(job.parse::<u64>().unwrap(), format!("worker-{n}"));
+        truth.insert(step.parse().unwrap(), format!("worker-{n}"));
+    }
+    assert_eq!(truth.len(), 6);
+    std::thread::sleep(Duration::from_millis(50));
+    talk.child.kill().unwrap();
+    talk.child.wait().unwrap();
+    let opened = open(&ring, &[]);
+    let long: BTreeMap<u64, String> = spans(&opened)
+        .iter()
+        .filter(|span| span["name"] != "short")
+        .map(|span| (span["id"].as_u64().unwrap(), span["thread"]["name"].as_str().unwrap_or("none").to_owned()))
+        .collect();
+    assert_eq!(long, truth);
+    // A thread may have been between two short spans, or have made one that it had not entered.
+    let short: Vec<Value> = spans(&opened).into_iter().filter(|span| span["name"] == "short").collect();
+    assert!(short.len() <= 3, "{short:?}");
+    // The ages count to the last event, so they do not grow. They may be as large as the time since then.
+    let least = |opened: &Value| spans(opened).iter().map(|span| span["age_ns"].clone()).collect::<Vec<_>>();
+    assert_eq!(least(&opened), least(&open(&ring, &[])));
+    assert_eq!(run(&["open", argument(&ring), "--watch", "10ms"]).code, Some(0));
+
+    // The engine says that the program has died, after everything else.
+    let mut live = Live::new(RingSet::open([&ring]).unwrap(), &LiveOptions::new());
+    let mut ends = Vec::new();
+    let progress = live.read(Duration::from_secs(60), |sight, state| {
+        if let Sight::ProgramEnded(end) = sight {
+            ends.push((end.has_died, end.program.pid, state.open_spans().count()));
+        }
+    });
+    assert_eq!(progress, LiveProgress::Ended);
+    assert_eq!(ends, [(true, talk.child.id(), 6 + short.len())]);
+}
+
+const LATE: &str = test_name!("spans_whose_beginning_is_overwritten_are_there_and_say_so");
+
+fn late() {
+    record(&place(), (15, 21));
+    let service = info_span!("service", port = 80);
+    let (lost, unseen) = (info_span!("lost"), info_span!("unseen"));
+    let _entered = service.enter();
+    // More events than the ring holds.
+    for n in 0..20_000_u64 {
+        info_span!("request", n).in_scope(|| tracing::info!("served"));
+    }
+    // A span that is only the parent of another one, and a span whose exit alone is seen.
+    let child = info_span!(parent: &lost, "child");
+    say(format!("{} {} {} {}", id_of(&service), id_of(&lost), id_of(&child), id_of(&unseen)));
+    wait_for_parent();
+}
+
+#[test]
+fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
+    if part().is_some() {
+        return late();
+    }
+    let directory = directory();
+    let ring = program::place(&directory, "late");
+    let mut talk = Talk::with(play(LATE, "late", &ring));
+    let [service, lost, child, unseen] =
+        talk.hear().split(' ').map(|id| id.parse::<u64>().unwrap()).collect::<Vec<_>>()[..]
+    else {
+        panic!("four ids")
+    };
+    let opened = open(&ring, &[]);
+    // No event that the ring still has names the span `unseen`, so nobody can know of it.
+    assert_eq!(ids(&opened), BTreeSet::from([service, lost, child]), "{unseen}: {opened:#}");
+    let old = |id: u64| spans(&opened).into_iter().find(|span| span["id"] == id).unwrap();
+    for (id, is_old) in [(service, true), (lost, true), (child, false)] {
+        assert_eq!((id, &old(id)["opened_before_window"]), (id, &Value::Bool(is_old)));
+        assert_eq!(old(id)["may_have_closed"], false);
+    }
+    assert_eq!(old(child)["parents"], serde_json::json!([lost]));
+    assert!(opened["known_since_ns"].as_u64() > Some(0));
+    let shown = screen(&ring, &[]);
+    assert!(shown.contains("the beginning is overwritten") && shown.contains("> "), "{shown}");
+    talk.end();
+}
+
+#[test]
+fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
+    let directory = directory();
+    let ring = program::place(&directory, "doubt");
+    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false);
+    let recorder = builder.build().unwrap();
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    tracing::dispatcher::with_default(&dispatch, || {
+        let old = [(); 3].map(|()| info_span!("old"));
+        let held = info_span!(parent: None, "held").entered();
+        let parent = info_span!(parent: None, "parent");
+        let names = |shown: &str| -> Vec<String> {
+            let lines = shown.lines().skip_while(|line| !line.contains("thread  ")).skip(1);
+            let lines = lines.filter(|line| !line.starts_with("… and perhaps"));
+            lines.map(|line| line.split_whitespace().last().unwrap().to_owned()).collect()
+        };
+        // The control: without a loss, all are in the order of age.
+        let shown = screen(&ring, &[]);
+        assert!(shown.contains(": 5 spans open at") && !shown.contains("perhaps"), "{shown}");
+        assert_eq!(names(&shown), ["old", "old", "old", "held", "parent"], "{shown}");
+
+        // A thread loses events in the other shard. Any of them could be the close of a span that no thread is in.
+        let lossy = std::thread::spawn({
+            let dispatch = dispatch.clone();
+            move || {
+                tracing::dispatcher::with_default(&dispatch, || {
+                    (0..40_000_u64).for_each(|n| info_span!("request", n).in_scope(|| ()));
+                });
+            }
+        });
+        lossy.join().unwrap();
+        let _child = info_span!(parent: &parent, "child");
+        let _new = info_span!(parent: None, "new");
+        let shown = screen(&ring, &[]);
+        assert!(shown.contains(": 4 spans and perhaps 3 more open at"), "{shown}");
+        assert_eq!(names(&shown), ["held", "parent", "child", "new"], "{shown}");
+        assert!(shown.lines().last().unwrap().starts_with("… and perhaps 3 spans more: events were lost"), "{shown}");
+        let shown = screen(&ring, &["--perhaps"]);
+        assert_eq!(names(&shown), ["held", "parent", "child", "new", "old", "old", "old"], "{shown}");
+        assert!(shown.contains("? may have been closed") && !shown.contains("… and perhaps"), "{shown}");
+        // JSON keeps the order of age.
+        let opened = open(&ring, &[]);
+        let in_json: Vec<&str> =
+            opened["spans"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(in_json, ["old", "old", "old", "held", "parent", "child", "new"]);
+        assert_eq!(opened["may_have_closed"], 3);
+
+        let top = run(&["top", argument(&ring), "--once", "--json"]).json();
+        let in_top: Vec<(&str, bool)> = top["open"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| (it["name"].as_str().unwrap(), it["may_have_closed"].as_bool().unwrap()))
+            .collect();
+        let surely = ["held", "parent", "child", "new"].map(|name| (name, false));
+        assert_eq!(in_top, [&surely[..], &[("old", true); 3]].concat());
+        assert_eq!((&top["open_spans"], &top["may_have_closed"]), (&7.into(), &3.into()));
+        let top = run(&["top", argument(&ring), "--once"]).out;
+        assert!(top.contains("4 open spans and perhaps 3 more"), "{top}");
+
+        // One shard alone would show spans as open that were closed in another one.
+        let shard = program::place(&directory, "doubt.1");
+        for verb in [&["open"][..], &["top", "--once"]] {
+            let refused = run(&[verb, &[argument(&shard)]].concat());
+            assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
+            let said = "is only shard 1 of a recorder: it has spans that were closed in other shards";
+            assert!(
+                refused.err.contains(said) && refused.err.contains(&format!("as open; name {}, which", ring.display()))
+            );
+        }
+        drop((old, held));
+    });
+}
+
+fn now_nanos() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+#[test]
+fn a_capture_shows_what_was_open_at_any_time() {
+    let directory = directory();
+    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let builder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false);
+    let recorder = builder.build().unwrap();
+    let pause = || std::thread::sleep(Duration::from_millis(20));
+    let mut times = Vec::new();
+    let mut note = |names: &[&str]| {
+        pause();
+        times.push((now_nanos(), names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()));
+        pause();
+    };
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let first = info_span!("first");
+        note(&["first"]);
+        let second = info_span!(parent: &first, "second").entered();
+        note(&["first", "second"]);
+        drop(second);
+        note(&["first"]);
+        let third = info_span!(parent: None, "third", n = 1);
+        third.record("n", 2);
+        note(&["first", "third"]);
+        run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
+    });
+    for (nanos, names) in &times {
+        let opened = open(&file, &["--at", &nanos.to_string()]);
+        let found: Vec<String> = spans(&opened).iter().map(|span| span["name"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(&found, names, "{opened:#}");
+        assert_eq!(opened["at_ns"], *nanos);
+        let is_entered = |name: &str| !named(&spans(&opened), name)["thread"].is_null();
+        assert_eq!(
+            names.contains(&"second".to_owned()) && is_entered("second"),
+            names.len() == 2 && names[1] == "second"
+        );
+    }
+    // A time of day is one of the capture's.
+    for (nanos, names) in &times {
+        let of_day = nanos % 86_400_000_000_000;
+        let (seconds, nanos_of_second) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
+        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let at = format!("{hours:02}:{minutes:02}:{seconds:02}.{nanos_of_second:09}");
+        for options in [&["--at", &at][..], &["--at", &at, "--utc"], &["--at", &format!("{at}Z")]] {
+            let opened = open(&file, options);
+            assert_eq!((&opened["at_ns"], spans(&opened).len()), (&(*nanos).into(), names.len()), "{options:?}");
+        }
+    }
+    let at_end = open(&file, &[]);
+    assert_eq!(spans(&at_end).len(), 2);
+    assert_eq!(named(&spans(&at_end), "third")["fields"]["n"], 2);
+    assert!(at_end["spans"][0]["age_ns"].as_u64() > Some(140_000_000), "until the capture's end: {at_end}");
+
+    for (arguments, said) in [
+        (&["open", argument(&ring), "--at", "+1s"][..], "--at needs a capture"),
+        (&["open", argument(&file), "--watch", "1s"], "--watch needs rings"),
+        (&["open"], "nothing to read"),
+    ] {
+        let refused = run(arguments);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains(said), "{refused:?}");
+    }
+    let exec = program::exec_ring(&program::place(&directory, "exec"));
+    let refused = run(&["open", argument(&program::place(&directory, "exec"))]);
+    assert_eq!(refused.code, Some(8), "{refused:?}");
+    drop(exec);
+}
+
+#[test]
+fn open_goes_on_with_watch_until_the_program_ends() {
+    let directory = directory();
+    let ring = program::place(&directory, "watched");
+    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
+    let mut command = program(&["open", argument(&ring), "--watch", "20ms", "--json"]);
+    let command = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let live = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let _outer = info_span!("outer").entered();
+        let mut child = command.spawn().unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let mut seen = |name: &str, is_open: bool| {
+            for line in &mut lines {
+                let opened: Value = serde_json::from_str(&line.unwrap()).unwrap();
+                if spans(&opened).iter().any(|span| span["name"] == name) == is_open {
+                    return;
+                }
+            }
+            panic!("{name} is never {}", if is_open { "open" } else { "closed" });
+        };
+        seen("outer", true);
+        let inner = info_span!("inner");
+        seen("inner", true);
+        drop(inner);
+        seen("inner", false);
+        child
+    });
+    drop(recorder);
+    let mut child = live;
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,211 @@
+//! `eventring watch --reopen` goes on with the rings of a program that is started again, also with those in anonymous
+//! memory, which only the server of the program has.
+
+use crate::program;
+use crate::program::Live;
+use eventring::control::Server;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring_stress::child;
+use eventring_stress::child::Talk;
+use eventring_stress::test_name;
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+
+/// Plays the program. It has two rings. When the test says so, it makes the first of them again, starts a server, or
+/// ends this server.
+fn shop() {
+    let ring = |name: &str| {
+        let description = ContentDescription::new(300, name);
+        Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap()
+    };
+    let (mut shop, till) = (ring("SHOP"), ring("TILL"));
+    let mut server = None;
+    child::say("begun");
+    let mut lines = std::io::stdin().lines();
+    while let Some(Ok(line)) = lines.next() {
+        match line.as_str() {
+            "again" => {
+                drop(shop);
+                shop = ring("SHOP");
+            }
+            "end the server" => drop(server.take()),
+            name if name.starts_with('@') => {
+                server = Some(Server::builder().abstract_name(&name[1..]).start().unwrap());
+            }
+            mark => {
+                shop.record(2, [0, 0, 0, mark.parse().unwrap()], b"");
+                till.record(3, [0, 0, 0, mark.parse().unwrap()], b"");
+            }
+        }
+        child::say("done");
+    }
+}
+
+fn start(test: &str, server: &str) -> Talk {
+    let mut command = child::play(test, "shop", Path::new(""));
+    command.env("EVENTRING_SERVER", server);
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "begun");
+    talk
+}
+
+fn tell(talk: &mut Talk, what: &str) {
+    writeln!(talk.child.stdin.as_mut().unwrap(), "{what}").unwrap();
+    assert_eq!(talk.hear(), "done");
+}
+
+/// Returns the mark of each event of the next lines, until `count` events came. Rings that were made anew are lines of
+/// their own, and each has this process id.
+fn marks(live: &mut Live, count: usize, anew: usize, pid: u32) -> Vec<u64> {
+    let (mut marks, mut found) = (Vec::new(), 0);
+    while marks.len() < count || found < anew {
+        let line = live.json_line();
+        match line["made_anew"]["pid"].as_u64() {
+            Some(new) => {
+                assert_eq!(new, u64::from(pid), "{line}");
+                found += 1;
+            }
+            None => marks.push(line["ext"][3].as_u64().unwrap_or_else(|| panic!("{line}"))),
+        }
+    }
+    assert_eq!(found, anew);
+    marks
+}
+
+/// Waits until the watch has opened its rings.
+fn await_notice(live: &mut Live, notice: &str) {
+    let mut line = String::new();
+    while !line.contains(notice) {
+        line.clear();
+        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "no notice has `{notice}`");
+    }
+}
+
+#[test]
+fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
+    const NAME: &str = test_name!("a_watch_of_a_socket_goes_on_with_the_restarted_program");
+    if child::part().is_some() {
+        return shop();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("control").to_str().unwrap().to_owned();
+    for server in [path, format!("@eventring-restarted-{}", std::process::id())] {
+        let mut talk = start(NAME, &server);
+        let mut live = Live::start(&["watch", &server, "--reopen", "--from", "oldest", "--json"]);
+        tell(&mut talk, "1");
+        assert_eq!(marks(&mut live, 2, 0, 0), [1, 1]);
+        for round in 2..5_u64 {
+            // One end in two is normal, and removes the socket file.
+            if round % 2 == 0 {
+                talk.child.kill().unwrap();
+                talk.child.wait().unwrap();
+            } else {
+                assert!(talk.end().success());
+            }
+            await_notice(&mut live, "to be made anew");
+            talk = start(NAME, &server);
+            tell(&mut talk, &round.to_string());
+            tell(&mut talk, &(round + 10).to_string());
+            let mut came = marks(&mut live, 4, 2, talk.child.id());
+            came.sort();
+            assert_eq!(came, [round, round, round + 10, round + 10]);
+        }
+        live.interrupt();
+        let run = live.end();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(run.err.contains("none lost in the rings that were seen"), "{run:?}");
+        assert!(run.err.contains("14 events"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ring() {
+    const NAME: &str = test_name!("a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ring");
+    if child::part().is_some() {
+        return shop();
+    }
+    let server = format!("@eventring-next-{}", std::process::id());
+    let mut talk = start(NAME, &server);
+    for (name, rings) in [(format!("{server}/SHOP"), 1), (server.clone(), 2)] {
+        let mut live = Live::start(&["watch", &name, "--reopen", "--json"]);
+        await_notice(&mut live, "waiting for");
+        for round in 2..5 {
+            tell(&mut talk, "again");
+            tell(&mut talk, &round.to_string());
+            assert_eq!(marks(&mut live, rings, 1, talk.child.id()), vec![round; rings]);
+        }
+        live.interrupt();
+        assert_eq!(live.end().code, Some(0));
+    }
+}
+
+#[test]
+fn a_watch_waits_for_the_first_ring_at_an_address() {
+    const NAME: &str = test_name!("a_watch_waits_for_the_first_ring_at_an_address");
+    if child::part().is_some() {
+        return shop();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("control").to_str().unwrap().to_owned();
+    for server in [path, format!("@eventring-first-{}", std::process::id())] {
+        let mut live = Live::start(&["watch", &format!("{server}/SHOP"), "--reopen", "--json"]);
+        await_notice(&mut live, "waiting for the ring");
+        let mut talk = start(NAME, &server);
+        tell(&mut talk, "7");
+        tell(&mut talk, "8");
+        assert_eq!(marks(&mut live, 2, 0, 0), [7, 8]);
+        live.interrupt();
+        assert_eq!(live.end().code, Some(0));
+    }
+}
+
+#[test]
+fn a_watch_goes_on_when_a_program_ends_only_its_server() {
+    const NAME: &str = test_name!("a_watch_goes_on_when_a_program_ends_only_its_server");
+    if child::part().is_some() {
+        return shop();
+    }
+    let server = format!("@eventring-ended-{}", std::process::id());
+    let mut command = child::play(NAME, "shop", Path::new(""));
+    command.env_remove("EVENTRING_SERVER");
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "begun");
+    tell(&mut talk, &server);
+    let mut live = Live::start(&["watch", &server, "--from", "oldest", "--json"]);
+    tell(&mut talk, "1");
+    assert_eq!(marks(&mut live, 2, 0, 0), [1, 1]);
+    tell(&mut talk, "end the server");
+    // A watch looks for the end of its rings ten times a second.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    tell(&mut talk, "2");
+    assert_eq!(marks(&mut live, 2, 0, 0), [2, 2]);
+    assert!(talk.end().success());
+    assert_eq!(live.end().code, Some(0));
+}
+
+#[test]
+fn a_name_that_changes_with_each_start_is_refused() {
+    const NAME: &str = test_name!("a_name_that_changes_with_each_start_is_refused");
+    if child::part().is_some() {
+        return shop();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = child::play(NAME, "shop", Path::new(""));
+    command.env("EVENTRING_SERVER", "1").env("EVENTRING_DIR", directory.path());
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "begun");
+    let pid = format!("pid:{}", talk.child.id());
+    for names in [&["--process", "SHOP"][..], &[pid.as_str()], &["--process", &pid]] {
+        let mut command = program::program(&[&["watch", "--reopen"], names].concat());
+        command.env("EVENTRING_DIR", directory.path());
+        let run = program::finish(command);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.err.contains("--reopen cannot find this ring again"), "{run:?}");
+    }
+    // Without --reopen, the same names are watched.
+    let mut command = program::program(&["watch", "--process", "SHOP", "--from", "oldest", "--json", "--count", "2"]);
+    command.env("EVENTRING_DIR", directory.path());
+    tell(&mut talk, "7");
+    let run = program::finish(command);
+    assert_eq!((run.code, run.json_lines().len()), (Some(0), 2), "{run:?}");
+}

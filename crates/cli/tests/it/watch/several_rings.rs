@@ -1,0 +1,205 @@
+//! Another process watches a live program that records spans and typed events. One name is enough to find all shards.
+//! Threads and spans have their names. Each typed event names the span in which it was recorded: in the live watch,
+//! in a program that knows its types, and in a capture.
+
+use crate::program;
+use crate::program::{Live, argument, run};
+use eventring::global::EXEC;
+use eventring::reader::Reader;
+use eventring::record;
+use eventring::schema::exec::ExecEvent;
+use eventring::schema::perf::FieldValue;
+use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, SpanId, SpanTree, TargetFilter, try_init_with};
+use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
+use eventring_stress::test_name;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const TEST: &str = test_name!("a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans");
+const SHOPS: u64 = 4;
+const SHARDS: usize = 3;
+const ORDERS: u64 = 25;
+
+fn exec_place(place: &Path) -> std::path::PathBuf {
+    place.with_extension("exec")
+}
+
+/// Plays one thread of the program.
+fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
+    tracing::info!("open");
+    barrier.wait();
+    while recorder.shard_count() < SHARDS {
+        tracing::info!("open");
+    }
+    for n in 1..=ORDERS {
+        let order = tracing::info_span!("order", shop, n);
+        order.in_scope(|| {
+            assert_ne!(record!(ExecEvent::TxnEnd; txn = shop * 1000 + n), 0);
+            tracing::info_span!("payment").in_scope(|| tracing::warn!(shop, n, "sold"));
+        });
+    }
+    // This event is in no span.
+    assert_ne!(record!(ExecEvent::TxnEnd; txn = shop * 1000), 0);
+}
+
+/// Plays the program. It records ticks until the parent sends a line, and then does its work.
+fn program() {
+    EXEC.try_init::<ExecEvent>(exec_place(&place()).to_str().unwrap()).unwrap();
+    let builder =
+        PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false);
+    let recorder = try_init_with(builder, TargetFilter::all()).unwrap().recorder().unwrap();
+    let is_told = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_for_parent();
+            is_told.store(true, Ordering::Relaxed);
+        });
+        say("ticking");
+        while !is_told.load(Ordering::Relaxed) {
+            tracing::info!("tick");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let barrier = Barrier::new(SHOPS as usize);
+    std::thread::scope(|scope| {
+        for number in 1..=SHOPS {
+            let barrier = &barrier;
+            let body = move || shop(number, recorder, barrier);
+            std::thread::Builder::new().name(format!("shop {number}")).spawn_scoped(scope, body).unwrap();
+        }
+    });
+    say("worked");
+    wait_for_parent();
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// The span of each order, by shop and number.
+type Orders = BTreeMap<(u64, u64), u64>;
+
+#[track_caller]
+fn check(orders: &Orders, by_exec: &BTreeMap<u64, Option<u64>>) {
+    let all = (1..=SHOPS).flat_map(|shop| (1..=ORDERS).map(move |n| (shop, n)));
+    assert!(orders.keys().copied().eq(all), "{orders:?}");
+    assert_eq!(orders.values().collect::<BTreeSet<_>>().len(), orders.len(), "no two have the same span");
+    assert_eq!(by_exec.len() as u64, SHOPS * (ORDERS + 1));
+    for (txn, span) in by_exec {
+        assert_eq!(*span, orders.get(&(txn / 1000, txn % 1000)).copied(), "the span of {txn}");
+    }
+}
+
+/// Checks the output of `watch`.
+fn check_lines(lines: &[Value], place: &Path) {
+    let (mut orders, mut by_exec) = (Orders::new(), BTreeMap::new());
+    let (mut rings, mut sold) = (BTreeSet::new(), BTreeSet::new());
+    for line in lines {
+        assert!(line.get("gap").is_none(), "{line}");
+        rings.insert(line["ring"].as_str().unwrap().to_owned());
+        let payload = &line["payload"];
+        if line["name"] == "SPAN_NEW" && payload["name"] == "order" {
+            let fields = &payload["fields"];
+            let order = (number(&fields["shop"]), number(&fields["n"]));
+            assert_eq!(payload["thread"]["name"], format!("shop {}", order.0));
+            assert!(orders.insert(order, number(&payload["span"])).is_none(), "{line} twice");
+        } else if line["name"] == "TXN_END" {
+            let span = Some(number(&line["ext"][3])).filter(|span| *span != 0);
+            assert!(by_exec.insert(number(&line["ext"][1]), span).is_none(), "{line} twice");
+        } else if line["name"] == "EVENT" && payload["fields"]["message"] == "sold" {
+            let order = (number(&payload["fields"]["shop"]), number(&payload["fields"]["n"]));
+            assert_eq!(payload["thread"]["name"], format!("shop {}", order.0));
+            assert_eq!((&payload["level"], &payload["target"]), (&"WARN".into(), &module_path!().into()));
+            sold.insert(order);
+        }
+    }
+    check(&orders, &by_exec);
+    assert!(sold.iter().eq(orders.keys()));
+    let name = place.display();
+    let expected =
+        [name.to_string(), format!("{name}.1"), format!("{name}.2"), exec_place(place).display().to_string()];
+    assert_eq!(rings, BTreeSet::from(expected));
+}
+
+/// Checks the stream of spans and typed events together: the time of each typed event lies in the slice of its span.
+/// (The check compares times, because threads that share a ring may record events out of the order of time.)
+fn check_merged(place: &Path) {
+    let exec = Reader::open_typed::<ExecEvent>(exec_place(place)).unwrap();
+    let mut reader = PerfReader::open(place).unwrap().with_typed_events(&exec);
+    let (mut records, mut business) = (Vec::new(), Vec::new());
+    while let Some(item) = reader.next_timeout(Duration::from_millis(30)) {
+        match item {
+            PerfItem::Record(record) => records.push(record),
+            PerfItem::TypedEvent(record) => business.push(record),
+            PerfItem::Gap { source, gap } => panic!("{source:?} {gap:?}"),
+        }
+    }
+    let tree = SpanTree::from_records(&records);
+    let mut orders = Orders::new();
+    for span in tree.iter().filter(|span| span.name() == "order") {
+        let [shop, n] = ["shop", "n"].map(|name| match span.fields.get(name) {
+            Some(FieldValue::U64(value)) => *value,
+            other => panic!("{name} is {other:?}"),
+        });
+        orders.insert((shop, n), span.id.get());
+    }
+    let mut by_exec = BTreeMap::new();
+    for record in business {
+        if let Some(span) = record.span {
+            let slice = &tree.get(span).unwrap().slices[0];
+            let stay = slice.entered_epoch_nanos.unwrap()..=slice.exited_epoch_nanos.unwrap();
+            assert!(stay.contains(&record.descriptor.record_epoch_nanos), "{record:?} {stay:?}");
+        }
+        by_exec.insert(record.descriptor.content_ext[1], record.span.map(SpanId::get));
+    }
+    check(&orders, &by_exec);
+}
+
+/// Captures the rings and exports the capture. Checks that each typed event names its span there, too.
+fn check_exported(place: &Path) {
+    let capture = place.with_extension("evc");
+    let (perf, exec) = (argument(place), exec_place(place));
+    assert_eq!(run(&["capture", perf, argument(&exec), "-o", argument(&capture), "--now"]).code, Some(0));
+    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let (mut orders, mut by_exec) = (Orders::new(), BTreeMap::new());
+    for line in &lines {
+        if line["type"] == "span" && line["name"] == "order" {
+            let fields = &line["fields"];
+            orders.insert((number(&fields["shop"]), number(&fields["n"])), number(&line["id"]));
+        } else if line["type"] == "typed_event" {
+            // The extension word in the descriptor is the index plus one.
+            by_exec.insert(number(&line["txn_index"]) + 1, line["span"].as_u64());
+        }
+    }
+    check(&orders, &by_exec);
+}
+
+#[test]
+fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans() {
+    if part().is_some() {
+        return program();
+    }
+    let directory = program::directory();
+    let place = program::place(&directory, "shop");
+    let mut talk = Talk::with(play(TEST, "program", &place));
+    assert_eq!(talk.hear(), "ticking");
+    let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
+    // The watch shows a tick, so it has begun. Only now does the program make its other shards and do its work.
+    let tick = live.json_line();
+    assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));
+    // A new thread reads the output of the watch. If nobody read the output, the pipe would become full, and the watch
+    // would have to wait.
+    let watched = std::thread::spawn(|| live.end());
+    std::io::Write::write_all(talk.child.stdin.as_mut().unwrap(), b"work\n").unwrap();
+    assert_eq!(talk.hear(), "worked");
+    check_merged(&place);
+    check_exported(&place);
+    assert!(talk.end().success());
+    let watched = watched.join().unwrap();
+    assert_eq!(watched.code, Some(0), "{}", watched.err);
+    check_lines(&watched.json_lines(), &place);
+}

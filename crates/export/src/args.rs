@@ -1,0 +1,195 @@
+//! Fields and payloads as named values, for all formats.
+
+use eventring::schema::Value;
+use eventring::schema::perf::{Cut, FieldValue};
+use eventring::tracing::{Field, FieldsProblem, SpanInstructions};
+use serde_json::{Map, Number, json};
+use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A value of an argument.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ArgValue {
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    Bool(bool),
+    Text(Cow<'static, str>),
+    /// A number that is not known.
+    Unknown,
+}
+
+/// A named value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Arg {
+    pub name: ArgName,
+    pub value: ArgValue,
+    /// The reason why the value is not whole; `None` if it is whole. The reason is either the number of bytes that the
+    /// value had before it was cut, or a word for the problem.
+    pub cut: Option<Box<ArgValue>>,
+}
+
+/// The name of an argument.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ArgName {
+    Fixed(&'static str),
+    Shared(Arc<str>),
+}
+
+/// Named values in order.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Args(pub Vec<Arg>);
+
+/// The name of the JSON object that describes incomplete values. Each entry of the object has the name of a value, and
+/// the problem of this value. The output of `eventring watch` uses the same name.
+pub(super) const CUT: &str = "cut";
+
+/// The name of a flag on a span whose fields were recorded but are lost. Without the flag, the span would look as if
+/// it had no fields.
+const FIELDS_LOST: &str = "fields_lost";
+
+impl Args {
+    pub fn push(&mut self, name: &'static str, value: ArgValue) {
+        self.0.push(Arg { name: ArgName::Fixed(name), value, cut: None });
+    }
+
+    /// Adds a value whose name comes from the capture.
+    pub fn push_named(&mut self, name: &str, value: ArgValue) {
+        self.0.push(Arg { name: ArgName::Shared(name.into()), value, cut: None });
+    }
+
+    pub fn push_field(&mut self, field: Field) {
+        let cut = field.cut.map(|cut| match cut {
+            Cut::Limit { original_bytes: Some(bytes) } => ArgValue::Uint(bytes.into()),
+            Cut::Failed => ArgValue::Text("failed".into()),
+            Cut::Panicked => ArgValue::Text("panicked".into()),
+            _ => ArgValue::Unknown,
+        });
+        let cut = cut.map(Box::new);
+        self.0.push(Arg { name: ArgName::Shared(field.name), value: ArgValue::from(field.value), cut });
+    }
+
+    /// Adds values that say that fields are missing, if some are.
+    pub fn push_problems(&mut self, missing: u16, problem: Option<FieldsProblem>) {
+        if missing > 0 {
+            self.push("missing_fields", ArgValue::Uint(missing.into()));
+        }
+        if let Some(problem) = problem {
+            let text = match problem {
+                FieldsProblem::Expired => "overwritten before they were read",
+                _ => "damaged",
+            };
+            self.push(FIELDS_LOST, ArgValue::Bool(true));
+            self.push("problem", ArgValue::Text(text.into()));
+        }
+    }
+
+    /// Adds the mark of a span or slice that was open at the end, and how long it lasted at least.
+    pub(super) fn push_open(&mut self, start_nanos: u64, end_nanos: u64) {
+        self.push("open", ArgValue::Bool(true));
+        self.push("open_at_least_ns", ArgValue::Uint(end_nanos.saturating_sub(start_nanos)));
+    }
+
+    /// Adds the instructions of a span or slice, if they were counted.
+    pub fn push_instructions(&mut self, instructions: Option<SpanInstructions>) {
+        if let Some(SpanInstructions { all, own, .. }) = instructions {
+            self.push("instructions", ArgValue::Uint(all));
+            self.push("self_instructions", ArgValue::Uint(own));
+        }
+    }
+
+    /// Adds a decoded payload: its fields if it is a struct.
+    pub fn push_payload(&mut self, value: &Value<'_>) {
+        match value {
+            Value::Struct(fields) => {
+                fields.iter().for_each(|(name, value)| self.push_named(name, ArgValue::from(value)))
+            }
+            other => self.push("payload", ArgValue::from(other)),
+        }
+    }
+
+    /// Returns the values as a JSON object. If several values have the same name, the object has the last one.
+    pub(super) fn values(&self) -> Map<String, serde_json::Value> {
+        self.0.iter().map(|arg| (arg.name.to_string(), arg.value.to_json())).collect()
+    }
+
+    /// Returns the problems of incomplete values as a JSON object. The object is empty if all values are whole.
+    pub(super) fn cuts(&self) -> Map<String, serde_json::Value> {
+        let mut cuts = Map::new();
+        for arg in &self.0 {
+            match &arg.cut {
+                Some(cut) => cuts.insert(arg.name.to_string(), cut.to_json()),
+                // Several values may have this name, and only the last one is shown. If the last one is whole, the
+                // problem of an earlier one is removed.
+                None => cuts.remove(&*arg.name),
+            };
+        }
+        cuts
+    }
+
+    /// Returns the values and their problems as one JSON object.
+    pub(super) fn to_json(&self) -> Map<String, serde_json::Value> {
+        let (mut object, cuts) = (self.values(), self.cuts());
+        if !cuts.is_empty() {
+            object.insert(CUT.into(), cuts.into());
+        }
+        object
+    }
+}
+
+impl ArgValue {
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Int(value) => json!(value),
+            Self::Uint(value) => json!(value),
+            Self::Float(value) => match Number::from_f64(*value) {
+                Some(number) => number.into(),
+                // JSON has no NaN and no infinities.
+                None => value.to_string().into(),
+            },
+            Self::Bool(value) => json!(value),
+            Self::Text(text) => json!(text),
+            Self::Unknown => serde_json::Value::Null,
+        }
+    }
+}
+
+impl Deref for ArgName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Fixed(name) => name,
+            Self::Shared(name) => name,
+        }
+    }
+}
+
+impl From<FieldValue> for ArgValue {
+    fn from(value: FieldValue) -> Self {
+        match value {
+            FieldValue::I64(value) => Self::Int(value),
+            FieldValue::U64(value) => Self::Uint(value),
+            FieldValue::F64(value) => Self::Float(value),
+            FieldValue::Bool(value) => Self::Bool(value),
+            FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => Self::Text(text.into()),
+            other => Self::Text(other.to_string().into()),
+        }
+    }
+}
+
+impl From<&Value<'_>> for ArgValue {
+    fn from(value: &Value<'_>) -> Self {
+        match value {
+            Value::Uint(value) => Self::Uint(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::F32(value) => Self::Float(f64::from(*value)),
+            Value::F64(value) => Self::Float(*value),
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Text(text) => Self::Text(text.clone().into_owned().into()),
+            // A nested list or struct becomes text, in the compact form that is also printed on a terminal.
+            other => Self::Text(other.to_string().into()),
+        }
+    }
+}

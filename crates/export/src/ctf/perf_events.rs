@@ -1,0 +1,193 @@
+//! The events of perf rings: what happens to spans, log records, samples and marks.
+
+use super::members::{Members, declarations, each_last};
+use super::metadata::{Metadata, put_text};
+use crate::args::{ArgValue, Args};
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{CallSite, Catalog, Fields, PerfContent, RawRecord, SpanId, is_log_record};
+use std::collections::HashMap;
+use std::io;
+
+/// The number of the class of all streams of perf rings.
+pub(super) const STREAM_CLASS: u32 = 0;
+
+/// The fields that each event has before its own fields. LTTng gives the first three the same names.
+pub(super) const CONTEXT: &str =
+    "uint32_t _vpid; uint32_t _vtid; string _procname; uint32_t _thread_id; uint64_t _span_id; ";
+
+/// The names of events. The index of a name is the first byte of the keys of its classes.
+const NAMES: [&str; 11] = [
+    "span_new",
+    "span_record",
+    "span_enter",
+    "span_exit",
+    "span_close",
+    "span_follows_from",
+    "log_record",
+    "counter",
+    "marker",
+    "not_recorded",
+    "unknown",
+];
+
+/// The estimated number of bytes that are kept for an event class, beside its key.
+const CLASS_BYTES: u64 = 128;
+
+/// The classes of events of perf rings, and the event that is being written.
+#[derive(Default)]
+pub(super) struct PerfEvents {
+    classes: HashMap<Vec<u8>, u32>,
+    kept_bytes: u64,
+    members: Members,
+    /// The bytes of the event that was encoded last, from its context on.
+    pub(super) content: Vec<u8>,
+}
+
+impl PerfEvents {
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
+    }
+
+    /// Encodes a record into [`Self::content`], and returns the number of its class. Returns `None` if the trace has no
+    /// event for such a record: it describes a call site or a thread, and other events have this description.
+    pub(super) fn encode(
+        &mut self,
+        pid: u32,
+        record: &RawRecord<'_>,
+        catalog: &Catalog,
+        metadata: &mut Metadata,
+    ) -> io::Result<Option<u32>> {
+        if !self.put_members(record, catalog) {
+            return Ok(None);
+        }
+        self.content.clear();
+        self.put_context(pid, record, catalog);
+        self.content.extend(&self.members.values);
+        if let Some(class) = self.classes.get(&self.members.key) {
+            return Ok(Some(*class));
+        }
+        let class = self.classes.len() as u32;
+        let name = NAMES[usize::from(self.members.key[0])];
+        metadata.event_class(STREAM_CLASS, class, name, &declarations(&self.members.key))?;
+        self.kept_bytes += CLASS_BYTES + self.members.key.len() as u64;
+        self.classes.insert(self.members.key.clone(), class);
+        Ok(Some(class))
+    }
+
+    fn put_context(&mut self, pid: u32, record: &RawRecord<'_>, catalog: &Catalog) {
+        let thread_id = record.ext.thread_id;
+        let thread = catalog.known_thread(thread_id);
+        let os_thread_id = thread.and_then(|thread| thread.os_thread_id).unwrap_or(0);
+        let name = thread.and_then(|thread| thread.name.as_deref()).unwrap_or("");
+        self.content.extend(pid.to_le_bytes());
+        self.content.extend(os_thread_id.to_le_bytes());
+        put_text(&mut self.content, name);
+        self.content.extend(thread_id.to_le_bytes());
+        self.content.extend(record.span().map_or(0, SpanId::get).to_le_bytes());
+    }
+
+    /// Puts the members of a record. Returns false if the trace has no event for it.
+    fn put_members(&mut self, record: &RawRecord<'_>, catalog: &Catalog) -> bool {
+        let name_number = match record.event {
+            Some(PerfEvent::SpanNew) => 0,
+            Some(PerfEvent::SpanRecord) => 1,
+            Some(PerfEvent::SpanEnter) => 2,
+            Some(PerfEvent::SpanExit) => 3,
+            Some(PerfEvent::SpanClose) => 4,
+            Some(PerfEvent::SpanFollowsFrom) => 5,
+            Some(PerfEvent::Event) => 6,
+            Some(PerfEvent::Counter) => 7,
+            Some(PerfEvent::Marker) => 8,
+            Some(PerfEvent::RecordError) => 9,
+            None => 10,
+            Some(PerfEvent::CallSite | PerfEvent::ThreadStarted | PerfEvent::ThreadEnded) => return false,
+        };
+        self.members.begin_event(name_number);
+        match record.event {
+            None => self.members.uint32("code", record.descriptor.event_type.into()),
+            Some(PerfEvent::RecordError) => {
+                if let PerfContent::NotRecorded { error: Some(error), .. } = record.decode(catalog).content {
+                    self.members.text("why", &format!("{error:?}"));
+                }
+            }
+            Some(_) => match catalog.known_call_site(record.ext.call_site_id) {
+                Some(call_site) => self.put_of_call_site(record, call_site, catalog),
+                None => self.put_of_call_site(record, &catalog.call_site(record.ext.call_site_id), catalog),
+            },
+        }
+        true
+    }
+
+    fn put_of_call_site(&mut self, record: &RawRecord<'_>, call_site: &CallSite, catalog: &Catalog) {
+        match record.event {
+            Some(PerfEvent::SpanNew) => {
+                self.put_call_site(call_site);
+                self.members.uint64("parent_id", record.related().map_or(0, SpanId::get));
+                self.put_fields(record.fields(call_site));
+            }
+            Some(PerfEvent::Event) if is_log_record(call_site) => {
+                if let PerfContent::Event { call_site, fields, .. } = record.decode(catalog).content {
+                    self.put_call_site(&call_site);
+                    self.put_instructions(record);
+                    self.put_fields(fields);
+                }
+            }
+            Some(PerfEvent::Event) => {
+                self.put_call_site(call_site);
+                self.put_instructions(record);
+                self.put_fields(record.fields(call_site));
+            }
+            _ => {
+                self.members.text("name", &call_site.name);
+                match record.event {
+                    Some(PerfEvent::SpanRecord) => self.put_fields(record.fields(call_site)),
+                    Some(PerfEvent::SpanFollowsFrom) => {
+                        self.members.uint64("follows_id", record.related().map_or(0, SpanId::get));
+                    }
+                    Some(PerfEvent::Counter) => self.members.argument("value", &ArgValue::from(record.sample())),
+                    Some(PerfEvent::Marker) => {
+                        if let PerfContent::Marker { text: Some(text), .. } = record.decode(catalog).content {
+                            self.members.text("text", &text);
+                        }
+                    }
+                    _ => self.put_instructions(record),
+                }
+            }
+        }
+    }
+
+    fn put_call_site(&mut self, call_site: &CallSite) {
+        self.members.text("name", &call_site.name);
+        self.members.text("target", &call_site.target);
+        self.members.level("level", call_site.level);
+        self.members.text("file", call_site.file.as_deref().unwrap_or(""));
+        self.members.uint32("line", call_site.line.unwrap_or(0));
+    }
+
+    fn put_instructions(&mut self, record: &RawRecord<'_>) {
+        if let Some(count) = record.instructions() {
+            self.members.uint64("instructions", count);
+        }
+    }
+
+    /// Puts the fields of a span or log record, the reasons why values are not whole, and what is missing.
+    fn put_fields(&mut self, fields: Fields) {
+        let mut values = Args::default();
+        fields.values.into_iter().for_each(|field| values.push_field(field));
+        self.members.arguments("fields", &values.0);
+        let mut has_cuts = false;
+        each_last(&values.0, |value| has_cuts |= value.cut.is_some());
+        if has_cuts {
+            self.members.begin("cut");
+            each_last(&values.0, |value| {
+                if let Some(cut) = &value.cut {
+                    self.members.argument(&value.name, cut);
+                }
+            });
+            self.members.end();
+        }
+        let mut problems = Args::default();
+        problems.push_problems(fields.missing, fields.problem);
+        problems.0.iter().for_each(|problem| self.members.argument(&problem.name, &problem.value));
+    }
+}

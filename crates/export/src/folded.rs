@@ -1,0 +1,255 @@
+//! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
+//! 1234`. The number may also be that of the instructions.
+
+use super::pass::{self, Pass, PassEnd};
+use super::stacks::{StackId, StackSums, Stacks};
+use super::{ExportOptions, ExportSummary, Names, View};
+use eventring::reader::GapCause;
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{IdMap, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring_capture::CaptureError;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::SelfTimes;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use std::io::{self, Write};
+
+/// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in
+/// which it existed and none of its children did. In thread view, it is the time in which the span was the innermost
+/// span of a thread. An open span lasts until the last sign of life of its program.
+pub(super) fn write(
+    recording: &CaptureRecording<'_>,
+    ExportOptions { view, names, weight }: ExportOptions,
+    out: &mut dyn Write,
+) -> Result<ExportSummary, CaptureError> {
+    let mut folder = SpanFolder::new(recording, view, names);
+    let end = pass::run(recording, &mut folder)?;
+    folder.end(&end);
+    let end_nanos = end.end_nanos.clone();
+    let take = |process: usize, span: Span| {
+        folder.fold(process, &span, end_nanos[process]);
+        Ok(())
+    };
+    let counts = end.finish(take).map_err(pass::write_error)?;
+    let lines = folder.finish().lines(&programs(recording), weight);
+    lines.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}")).map_err(pass::write_error)?;
+    Ok(counts)
+}
+
+/// Returns the names of the programs, in the order of the processes.
+pub fn programs<'r>(recording: &'r CaptureRecording<'_>) -> Vec<&'r str> {
+    let program = |process: &u32| {
+        let ring = recording.capture.rings().iter().find(|ring| ring.process == *process);
+        ring.map_or("", |ring| ring.program_name.as_str())
+    };
+    recording.processes().iter().map(program).collect()
+}
+
+/// The number of spans whose stacks are found at one time, each the parent of the one before. (In a damaged file, a
+/// span can be its own ancestor.)
+const PARENTS_MAX: u32 = 16;
+
+/// The pass that sums times and instructions by stack.
+pub struct SpanFolder<'r> {
+    recording: &'r CaptureRecording<'r>,
+    view: View,
+    stacks: Stacks,
+    processes: Vec<FoldedProcess>,
+}
+
+/// The spans of one process that are not over.
+#[derive(Default)]
+struct FoldedProcess {
+    spans: IdMap<SpanId, FoldedSpan>,
+    threads: IdMap<ThreadKey, Innermost>,
+    self_times: SelfTimes,
+}
+
+#[derive(Clone, Copy, Default)]
+struct FoldedSpan {
+    /// The stack of the span. `None` until the span's creation is seen.
+    stack: Option<StackId>,
+    /// The time in which the span was the innermost span of a thread.
+    nanos: u64,
+}
+
+/// The innermost span of a thread.
+#[derive(Default)]
+struct Innermost {
+    /// `None` if the thread is in no span, or if it entered its innermost span before a loss.
+    span: Option<SpanId>,
+    since_nanos: u64,
+    /// The id of the first slice that began after the last loss. Earlier slices do not count, because their exits may
+    /// be lost.
+    first_counted: u64,
+}
+
+impl Pass for SpanFolder<'_> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+        let process = &mut self.processes[entry.process_index];
+        let record = match &entry.content {
+            EntryContent::Perf { record, .. } => record,
+            // The cause `NeverCommitted` means that the thread never finished recording the lost event. The thread did
+            // not leave its spans after that, so their time goes on.
+            EntryContent::Gap { cause, .. } if *cause != GapCause::NeverCommitted => {
+                process.forget(self.recording.rings().losing_shard(entry.ring, *cause), replay);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if record.event == Some(PerfEvent::SpanNew)
+            && let Some(span) = record.span().and_then(|span| replay.get(span))
+        {
+            // If no record has named the parent yet, the next records may name it. So the stack is found later.
+            process.spans.entry(span.id).or_default();
+            if span.parent.is_none_or(|parent| replay.get(parent).is_some()) {
+                process.stack_of(&mut self.stacks, entry.process_index, span.id, replay, PARENTS_MAX);
+            }
+        }
+        if self.view == View::Span {
+            process.self_times.record(record, step, replay);
+            return Ok(());
+        }
+        match step {
+            SpanStep::SliceBegun(slice) => {
+                process.spans.entry(slice.span).or_default();
+                process.change(slice.thread, replay, record.epoch_nanos());
+            }
+            SpanStep::SliceEnded(taken) => process.change(taken.slice.thread, replay, record.epoch_nanos()),
+            SpanStep::Closed { cut, .. } => {
+                cut.iter().for_each(|taken| process.change(taken.slice.thread, replay, record.epoch_nanos()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
+        let process = &mut self.processes[process_index];
+        if let Some(FoldedSpan { stack: None, .. }) = process.spans.get(&span.id) {
+            let outer = span.parent;
+            let outer =
+                outer.and_then(|outer| process.stack_of(&mut self.stacks, process_index, outer, replay, PARENTS_MAX));
+            let stack = self.stacks.of(process_index, outer, span);
+            process.spans.entry(span.id).or_default().stack = Some(stack);
+        }
+        // The span is closed, so the end of the recording does not matter.
+        self.fold(process_index, span, 0);
+        Ok(())
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        let of_processes = self.processes.iter().map(FoldedProcess::kept_bytes).fold(0, u64::saturating_add);
+        of_processes.saturating_add(self.stacks.kept_bytes())
+    }
+}
+
+impl<'r> SpanFolder<'r> {
+    pub fn new(recording: &'r CaptureRecording<'r>, view: View, names: Names) -> Self {
+        let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
+        Self { recording, view, stacks: Stacks::new(names), processes }
+    }
+
+    /// Counts the spans that are open at the end of the pass.
+    pub fn end(&mut self, end: &PassEnd) {
+        for (process_index, (process, replay)) in self.processes.iter_mut().zip(&end.replays).enumerate() {
+            process.count_all(end.end_nanos[process_index]);
+            process.find_stacks(&mut self.stacks, process_index, replay);
+        }
+    }
+
+    pub fn finish(self) -> Stacks {
+        self.stacks
+    }
+
+    /// Adds the time and the instructions of a span to its stack, and forgets the span.
+    pub fn fold(&mut self, process_index: usize, span: &Span, last_nanos: u64) {
+        let process = &mut self.processes[process_index];
+        let folded = process.spans.remove(&span.id).unwrap_or_default();
+        let nanos = match self.view {
+            View::Span => process.self_times.take(span, last_nanos).unwrap_or(0),
+            View::Thread | View::Both => folded.nanos,
+        };
+        let sums = StackSums { nanos, instructions: span.instructions.map_or(0, |instructions| instructions.own) };
+        if sums != StackSums::default() {
+            let stack = folded.stack.unwrap_or_else(|| self.stacks.of(process_index, None, span));
+            self.stacks.add(stack, sums);
+        }
+    }
+}
+
+impl FoldedProcess {
+    /// Returns the stack of a span. Finds it if it is not known yet: it lies in the stack of the span's parent. Returns
+    /// `None` if no record has named the span.
+    fn stack_of(
+        &mut self,
+        stacks: &mut Stacks,
+        process_index: usize,
+        span: SpanId,
+        replay: &SpanReplay,
+        parents_max: u32,
+    ) -> Option<StackId> {
+        if let Some(FoldedSpan { stack: Some(stack), .. }) = self.spans.get(&span) {
+            return Some(*stack);
+        }
+        let replayed = replay.get(span)?;
+        let parents_max = parents_max.checked_sub(1)?;
+        let outer = replayed.parent.filter(|parent| *parent != span);
+        let outer = outer.and_then(|outer| self.stack_of(stacks, process_index, outer, replay, parents_max));
+        let stack = stacks.of(process_index, outer, replayed);
+        self.spans.entry(span).or_default().stack = Some(stack);
+        Some(stack)
+    }
+
+    /// Finds the stacks of all spans.
+    fn find_stacks(&mut self, stacks: &mut Stacks, process_index: usize, replay: &SpanReplay) {
+        let spans: Vec<SpanId> = self.spans.keys().copied().collect();
+        for span in spans {
+            self.stack_of(stacks, process_index, span, replay, PARENTS_MAX);
+        }
+    }
+
+    /// Adds the time until `nanos` to the span that was the thread's innermost one until now. Then looks up the span
+    /// that is the innermost one from now on.
+    fn change(&mut self, thread: ThreadKey, replay: &SpanReplay, nanos: u64) {
+        let innermost = self.threads.entry(thread).or_default();
+        innermost.count(nanos, &mut self.spans);
+        let slice = replay.stack(thread).last().filter(|slice| slice.id >= innermost.first_counted);
+        innermost.span = slice.map(|slice| slice.span);
+        innermost.since_nanos = nanos;
+    }
+
+    /// Stops counting the time of each thread that may have recorded some of the lost events. The thread may have left
+    /// its spans meanwhile. `shard` names the perf ring that lost the events; it is `None` if another kind of ring lost
+    /// them.
+    fn forget(&mut self, shard: Option<(u32, u32)>, replay: &SpanReplay) {
+        for (thread, innermost) in &mut self.threads {
+            if replay.losses().concerns(shard, *thread) {
+                innermost.span = None;
+                innermost.first_counted = replay.slices_begun();
+            }
+        }
+    }
+
+    /// Adds the time until the end of the recording to each thread's innermost span.
+    fn count_all(&mut self, last_nanos: u64) {
+        for innermost in self.threads.values() {
+            innermost.count(last_nanos, &mut self.spans);
+        }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        const SPAN_BYTES: u64 = 2 * size_of::<(SpanId, FoldedSpan)>() as u64;
+        const THREAD_BYTES: u64 = 2 * size_of::<(ThreadKey, Innermost)>() as u64;
+        let spans = (self.spans.len() as u64).saturating_mul(SPAN_BYTES);
+        let threads = (self.threads.len() as u64).saturating_mul(THREAD_BYTES);
+        spans.saturating_add(threads).saturating_add(self.self_times.kept_bytes())
+    }
+}
+
+impl Innermost {
+    fn count(&self, until_nanos: u64, spans: &mut IdMap<SpanId, FoldedSpan>) {
+        if let Some(span) = self.span.and_then(|span| spans.get_mut(&span)) {
+            span.nanos = span.nanos.saturating_add(until_nanos.saturating_sub(self.since_nanos));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! JSON text, written into a buffer member by member.
+
+use super::args::{ArgValue, Args, CUT};
+use eventring::schema::perf::{RawField, RawFields, ValueType};
+use eventring::tracing::{CallSite, Fields, RawRecord, Thread, is_log_record};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::io;
+
+/// Text of JSON objects.
+#[derive(Default)]
+pub(super) struct JsonText(pub(super) Vec<u8>);
+
+/// The number of fields up to which their names are compared with each other.
+const FIELDS_FEW: usize = 16;
+
+impl JsonText {
+    pub(super) fn begin(&mut self) {
+        self.0.push(b'{');
+    }
+
+    pub(super) fn end(&mut self) {
+        self.0.push(b'}');
+    }
+
+    /// Begins a member. `name` needs no escaping.
+    pub(super) fn key(&mut self, name: &str) {
+        self.comma();
+        self.0.push(b'"');
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+    }
+
+    /// Begins a member with any name.
+    pub(super) fn any_key(&mut self, name: &str) -> io::Result<()> {
+        self.comma();
+        self.value(name)?;
+        self.0.push(b':');
+        Ok(())
+    }
+
+    /// Writes the value of a member, or an element of an array.
+    pub(super) fn value(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        Ok(serde_json::to_writer(&mut self.0, value)?)
+    }
+
+    /// Writes the text of a value as a string.
+    pub(super) fn display(&mut self, value: &impl fmt::Display) -> io::Result<()> {
+        Ok(serde_json::Serializer::new(&mut self.0).collect_str(value)?)
+    }
+
+    pub(super) fn member(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        self.key(name);
+        self.value(value)
+    }
+
+    /// Writes a text that is JSON already. If it holds members, it begins with their first name.
+    pub(super) fn raw(&mut self, text: &[u8]) {
+        self.0.extend_from_slice(text);
+    }
+
+    /// Writes members that are JSON text already.
+    pub(super) fn raw_members(&mut self, text: &[u8]) {
+        self.comma();
+        self.raw(text);
+    }
+
+    /// Writes a comma, unless the object or array has only begun.
+    pub(super) fn comma(&mut self) {
+        if !matches!(self.0.last(), Some(b'{' | b'[') | None) {
+            self.0.push(b',');
+        }
+    }
+
+    /// Writes the values of the fields under `fields`, and the problems of incomplete values under `cut`. `eventring
+    /// watch` uses the same form.
+    pub(super) fn fields(&mut self, fields: &Fields) -> io::Result<()> {
+        let values = &fields.values;
+        let is_new = |index: usize| !values[..index].iter().any(|earlier| earlier.name == values[index].name);
+        let is_plain = values.len() <= FIELDS_FEW
+            && values.iter().enumerate().all(|(index, field)| field.cut.is_none() && is_new(index));
+        if is_plain {
+            self.key("fields");
+            self.begin();
+            for field in values {
+                self.any_key(&field.name)?;
+                self.value(&field.value)?;
+            }
+            self.end();
+        } else {
+            let mut args = Args::default();
+            values.iter().for_each(|field| args.push_field(field.clone()));
+            self.member("fields", &args.values())?;
+            let cuts = args.cuts();
+            if !cuts.is_empty() {
+                self.member(CUT, &cuts)?;
+            }
+        }
+        let mut problems = Args::default();
+        problems.push_problems(fields.missing, fields.problem);
+        for (name, value) in problems.values() {
+            self.member(&name, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Writes arguments as members. Returns false, and writes nothing, if a value is incomplete, or if a name may be
+    /// there already.
+    pub(super) fn try_args(&mut self, args: &Args) -> io::Result<bool> {
+        let start = self.0.len();
+        if args.0.len() > FIELDS_FEW {
+            return Ok(false);
+        }
+        for (index, arg) in args.0.iter().enumerate() {
+            let at = self.0.len();
+            self.any_key(&arg.name)?;
+            // In JSON text, the quotation marks of a name stand only around the name of a member: those inside a string
+            // have a backslash before them.
+            let is_there = start > 0 && contains(&self.0[..start], &self.0[at + 1..]);
+            if arg.cut.is_some() || is_there || args.0[..index].iter().any(|earlier| *earlier.name == *arg.name) {
+                self.0.truncate(start);
+                return Ok(false);
+            }
+            match &arg.value {
+                ArgValue::Text(text) => self.value(text)?,
+                ArgValue::Uint(value) => self.value(value)?,
+                ArgValue::Int(value) => self.value(value)?,
+                other => self.value(&other.to_json())?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the fields of a record like [`Self::fields`], directly from its payload. Returns false, and writes
+    /// nothing, if a field is missing, incomplete or there twice.
+    pub(super) fn try_raw_fields(&mut self, record: &RawRecord<'_>, site: &SiteText) -> io::Result<bool> {
+        let Some(payload) = record.payload.valid().filter(|_| record.ext.missing_fields == 0) else { return Ok(false) };
+        let start = self.0.len();
+        self.key("fields");
+        self.begin();
+        let (mut count, mut next_index) = (0, 0);
+        for field in RawFields::new(payload) {
+            let field = field.ok().filter(|field| field.cut.is_none() && usize::from(field.index) >= next_index);
+            let Some((field, key)) = field.and_then(|field| Some((field, site.keys.get(usize::from(field.index))?)))
+            else {
+                self.0.truncate(start);
+                return Ok(false);
+            };
+            self.raw_members(key);
+            self.raw_value(&field)?;
+            (count, next_index) = (count + 1, usize::from(field.index) + 1);
+        }
+        if count != record.ext.field_count {
+            self.0.truncate(start);
+            return Ok(false);
+        }
+        self.end();
+        Ok(true)
+    }
+
+    fn raw_value(&mut self, field: &RawField<'_>) -> io::Result<()> {
+        match ValueType::from_code(field.type_code) {
+            Some(ValueType::Str | ValueType::Error | ValueType::Debug) => match std::str::from_utf8(field.value) {
+                Ok(text) => self.value(text),
+                Err(_) => self.value(&field.to_value()),
+            },
+            _ => self.value(&field.to_value()),
+        }
+    }
+
+    pub(super) fn thread(&mut self, thread: &Thread) -> io::Result<()> {
+        self.begin();
+        self.member("id", &thread.id)?;
+        self.member("tid", &thread.os_thread_id)?;
+        self.member("name", &thread.name)?;
+        self.end();
+        Ok(())
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// The JSON text that follows from the description of a call site.
+pub(super) struct SiteText {
+    /// The members `name`, `target`, `level`, `file` and `line`.
+    pub(super) members: Vec<u8>,
+    /// The name of each field, with the colon. There are none if two fields have the same name, or if the records of
+    /// the call site are normalized.
+    keys: Vec<Vec<u8>>,
+}
+
+impl SiteText {
+    pub(super) fn of(call_site: &CallSite) -> io::Result<Self> {
+        let mut text = JsonText::default();
+        text.member("name", &call_site.name)?;
+        text.member("target", &call_site.target)?;
+        text.member("level", call_site.level.name().unwrap_or_default())?;
+        text.member("file", &call_site.file)?;
+        text.member("line", &call_site.line)?;
+        let members = std::mem::take(&mut text.0);
+        let names = &call_site.field_names;
+        let is_new = |(index, name)| !names[..index].contains(name);
+        let mut keys = Vec::new();
+        if !is_log_record(call_site) && names.iter().enumerate().all(is_new) {
+            for name in names {
+                text.any_key(name)?;
+                keys.push(std::mem::take(&mut text.0));
+            }
+        }
+        Ok(Self { members, keys })
+    }
+}

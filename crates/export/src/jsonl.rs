@@ -1,0 +1,368 @@
+//! JSON objects, one a line. The first object describes the rings, the last one has the counts.
+
+use super::ExportSummary;
+use super::json::{JsonText, SiteText};
+use super::line_slices::{LineSlices, SpanSlices};
+use super::pass::{self, Pass};
+use super::ring_blocks::RingBlocks;
+use eventring::reader::{Descriptor, PayloadRead};
+use eventring::schema::decode_event;
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{
+    CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanInstructions, SpanReplay, SpanStep, Thread,
+};
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::PerDescription;
+use eventring_capture::recording::payloads;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::{CaptureError, CapturedLife, RingRole};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Writes the lines. Events come in their order. A span is written when it is closed; the spans that are still open
+/// come at the end.
+pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
+    let (call_sites, threads) = (PerDescription::default(), PerDescription::default());
+    let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
+    let blocks = RingBlocks::of(recording);
+    let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices, blocks };
+    lines.line(&head(recording)).map_err(pass::write_error)?;
+    let end = pass::run(recording, &mut lines)?;
+    let counts = end.finish(|process, span| lines.span(process, &span)).map_err(pass::write_error)?;
+    lines
+        .line(&foot(recording, &counts))
+        .and_then(|()| lines.out.write_all(&lines.text.0))
+        .map_err(pass::write_error)?;
+    Ok(counts)
+}
+
+fn head(recording: &CaptureRecording<'_>) -> Value {
+    let rings: Vec<Value> = recording
+        .capture
+        .rings()
+        .iter()
+        .map(|ring| {
+            let shard = match ring.role {
+                RingRole::Shard { shard, .. } => Some(shard),
+                RingRole::Single => None,
+            };
+            let mut object = json!({
+                "name": ring.name, "process": ring.process, "pid": ring.pid, "program": ring.program_name,
+                "content_type": ring.content_type, "content_name": ring.content_name, "shard": shard,
+                "first_seqno": ring.first_seqno,
+            });
+            if !ring.host.is_empty() {
+                object["host"] = ring.host.as_str().into();
+                object["filter"] = ring.filter.as_str().into();
+                object["sampled_per_million"] = ring.sampled_per_million.into();
+            }
+            object
+        })
+        .collect();
+    json!({ "type": "capture", "version": 1, "started_ns": recording.capture.started_epoch_nanos(), "rings": rings })
+}
+
+fn foot(recording: &CaptureRecording<'_>, counts: &ExportSummary) -> Value {
+    let processes = recording.processes().iter();
+    let processes: Vec<Value> = processes.map(|process| life(*process, recording.capture.life_of(*process))).collect();
+    json!({
+        "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
+        "lost_ends": counts.lost_ends, "slices": counts.slices,
+        "events": counts.events, "typed_events": counts.typed_events, "counters": counts.counters,
+        "markers": counts.markers, "lost": counts.lost,
+        "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
+        "processes": processes,
+    })
+}
+
+/// Returns what is known of a program's end.
+fn life(process: u32, life: CapturedLife) -> Value {
+    let (state, before_nanos) = match life {
+        CapturedLife::Lived(_) => (Some("live"), None),
+        CapturedLife::Ended { end, is_how_known: false } => (None, Some(end.before_epoch_nanos)),
+        CapturedLife::Ended { end, .. } => {
+            (Some(if end.has_died { "died" } else { "ended" }), Some(end.before_epoch_nanos))
+        }
+        CapturedLife::Unknown => (None, None),
+    };
+    json!({
+        "process": process, "state": state, "ended_after_ns": life.until_nanos(), "ended_before_ns": before_nanos,
+    })
+}
+
+/// The pass that writes lines.
+struct LineWriter<'o> {
+    recording: &'o CaptureRecording<'o>,
+    out: &'o mut dyn Write,
+    /// Lines that were not passed to `out` yet.
+    text: JsonText,
+    call_sites: PerDescription<CallSite, SiteText>,
+    threads: PerDescription<Thread, Vec<u8>>,
+    /// The slices of each process's open spans.
+    slices: Vec<LineSlices>,
+    blocks: RingBlocks<'o>,
+}
+
+/// The number of bytes that are passed on together.
+const WRITE_BYTES: usize = 64 << 10;
+
+impl Pass for LineWriter<'_> {
+    fn replay(&self) -> SpanReplay {
+        SpanReplay::new().without_slices()
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, _: &SpanReplay) -> io::Result<()> {
+        match &entry.content {
+            EntryContent::Perf { recorder, record, catalog } => {
+                self.slices[entry.process_index].record(*recorder, record, catalog, step);
+                self.record(entry.process, record, catalog)
+            }
+            EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
+            EntryContent::Gap { first_seqno, count, cause } => {
+                let ring = &self.recording.ring(entry.ring).name;
+                self.line(&json!({
+                    "type": "loss", "process": entry.process, "ring": ring, "first_seqno": first_seqno,
+                    "count": count, "cause": cause.name(),
+                }))
+            }
+        }
+    }
+
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
+        self.span(process_index, span)
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        let of_blocks = self.blocks.kept_bytes();
+        self.slices.iter().map(LineSlices::kept_bytes).fold(of_blocks, u64::saturating_add)
+    }
+}
+
+impl LineWriter<'_> {
+    fn line(&mut self, object: &Value) -> io::Result<()> {
+        self.text.value(object)?;
+        self.end_line()
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        self.text.0.push(b'\n');
+        self.pass_on()
+    }
+
+    /// Passes the text on if there is enough of it.
+    fn pass_on(&mut self) -> io::Result<()> {
+        // The last byte stays: it says whether a comma comes next.
+        if self.text.0.len() >= WRITE_BYTES
+            && let Some(last) = self.text.0.pop()
+        {
+            self.out.write_all(&self.text.0)?;
+            self.text.0.clear();
+            self.text.0.push(last);
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a span. An open span counts as busy until the end of the recording if a thread is in it.
+    fn span(&mut self, process_index: usize, span: &Span) -> io::Result<()> {
+        let busy = span.known_busy_nanos();
+        let process = self.recording.processes()[process_index];
+        let of_span = self.slices[process_index].take(span.id);
+        self.text.begin();
+        self.text.member("type", "span")?;
+        self.text.member("process", &process)?;
+        self.text.member("id", &span.id.get())?;
+        self.text.member("parent", &span.parent.map(SpanId::get))?;
+        match &span.call_site {
+            Some(call_site) => self.call_site(call_site)?,
+            None => {
+                self.text.member("name", &span.name())?;
+                self.text.raw_members(b"\"target\":null,\"level\":null,\"file\":null,\"line\":null");
+            }
+        }
+        let text = &mut self.text;
+        text.member("start_ns", &span.created.as_ref().map(|created| created.epoch_nanos))?;
+        text.member("end_ns", &span.closed.as_ref().map(|closed| closed.epoch_nanos))?;
+        text.member("duration_ns", &span.wall_nanos())?;
+        text.member("busy_ns", &busy)?;
+        if let Some(SpanInstructions { all, own, .. }) = &span.instructions {
+            text.member("instructions", all)?;
+            text.member("self_instructions", own)?;
+        }
+        text.member("open", &(span.is_open() && !span.is_end_lost))?;
+        text.member("end_lost", &span.is_end_lost)?;
+        text.member("last_seen_ns", &span.is_end_lost.then_some(span.last_seen_epoch_nanos))?;
+        text.member("may_have_losses", &(span.may_have_losses || busy.is_none()))?;
+        text.key("follows_from");
+        text.raw(b"[");
+        for id in &span.follows_from {
+            text.comma();
+            text.value(&id.get())?;
+        }
+        text.raw(b"]");
+        text.key("slices");
+        text.raw(b"[");
+        let slices = std::mem::take(&mut self.slices[process_index]);
+        let written = self.slices(&slices, &of_span, span.closed.as_ref().map(|closed| closed.epoch_nanos));
+        self.slices[process_index] = slices;
+        written?;
+        self.text.raw(b"]");
+        self.text.fields(&span.fields)?;
+        self.text.end();
+        self.end_line()
+    }
+
+    /// Writes the slices of a span. If it was closed, they end with the close at the latest.
+    fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices, closed_nanos: Option<u64>) -> io::Result<()> {
+        for slice in slices.iter(of_span) {
+            let end_nanos = match (slice.end_nanos, closed_nanos) {
+                (Some(end), Some(closed)) => Some(end.min(closed)),
+                (end, closed) => end.or(closed),
+            };
+            self.text.comma();
+            self.text.begin();
+            self.thread(slice.thread)?;
+            self.text.member("start_ns", &slice.start_nanos)?;
+            self.text.member("end_ns", &end_nanos)?;
+            if slice.end_nanos.is_none() && closed_nanos.is_some() {
+                self.text.member("exit_missing", &true)?;
+            }
+            self.text.end();
+            self.pass_on()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the members that describe a call site.
+    fn call_site(&mut self, call_site: &Arc<CallSite>) -> io::Result<()> {
+        if !call_site.is_known {
+            self.text.raw_members(&SiteText::of(call_site)?.members);
+            return Ok(());
+        }
+        if self.call_sites.get(call_site).is_none() {
+            self.call_sites.insert(call_site, SiteText::of(call_site)?);
+        }
+        if let Some(site) = self.call_sites.get(call_site) {
+            self.text.raw_members(&site.members);
+        }
+        Ok(())
+    }
+
+    /// Writes the member `thread`.
+    fn thread(&mut self, thread: &Arc<Thread>) -> io::Result<()> {
+        self.text.key("thread");
+        // The catalog makes a new description of an unknown thread each time, so its text is not kept.
+        if thread.started_epoch_nanos.is_none() {
+            return self.text.thread(thread);
+        }
+        if self.threads.get(thread).is_none() {
+            let mut text = JsonText::default();
+            text.thread(thread)?;
+            self.threads.insert(thread, text.0);
+        }
+        if let Some(text) = self.threads.get(thread) {
+            self.text.raw(text);
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a record that is not about spans.
+    fn record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
+        let kind = match record.event {
+            Some(PerfEvent::Event) => "event",
+            Some(PerfEvent::Counter) => "counter",
+            Some(PerfEvent::Marker) => "marker",
+            Some(PerfEvent::RecordError) => "not_recorded",
+            None => "unknown",
+            Some(_) => return Ok(()),
+        };
+        self.text.begin();
+        self.text.member("type", kind)?;
+        self.text.member("process", &process)?;
+        self.text.member("time_ns", &record.epoch_nanos())?;
+        match catalog.known_thread(record.ext.thread_id) {
+            Some(thread) => self.thread(thread)?,
+            None => self.thread(&catalog.thread(record.ext.thread_id))?,
+        }
+        if record.event.is_none() {
+            self.text.member("code", &record.descriptor.event_type)?;
+        } else {
+            self.text.member("span", &record.span().map(SpanId::get))?;
+            if let Some(count) = record.instructions() {
+                self.text.member("instructions", &count)?;
+            }
+            self.content(record, catalog)?;
+        }
+        self.text.end();
+        self.end_line()
+    }
+
+    fn content(&mut self, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
+        if record.event == Some(PerfEvent::Event)
+            && let Some(call_site) = catalog.known_call_site(record.ext.call_site_id)
+        {
+            let start = self.text.0.len();
+            self.call_site(call_site)?;
+            if let Some(site) = self.call_sites.get(call_site)
+                && self.text.try_raw_fields(record, site)?
+            {
+                return Ok(());
+            }
+            self.text.0.truncate(start);
+        }
+        match record.decode(catalog).content {
+            PerfContent::Event { call_site, fields, .. } => {
+                self.text.raw_members(&SiteText::of(&call_site)?.members);
+                self.text.fields(&fields)
+            }
+            PerfContent::Counter { call_site, value, .. } => {
+                self.text.member("name", &call_site.name)?;
+                self.text.member("value", &value)
+            }
+            PerfContent::Marker { call_site, text, .. } => {
+                self.text.member("name", &call_site.name)?;
+                self.text.member("text", &text)
+            }
+            PerfContent::NotRecorded { error, .. } => {
+                self.text.member("why", &error.as_ref().map(|error| format!("{error:?}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn typed_event(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        descriptor: &Descriptor,
+        payload: PayloadRead<'_>,
+    ) -> io::Result<()> {
+        let (recording, ring, code) = (self.recording, entry.ring, descriptor.event_type);
+        let text = &mut self.text;
+        text.begin();
+        text.member("type", "typed_event")?;
+        text.member("process", &entry.process)?;
+        text.member("ring", &recording.ring(ring).name)?;
+        text.member("seqno", &descriptor.seqno)?;
+        text.member("time_ns", &descriptor.record_epoch_nanos)?;
+        text.member("name", &*recording.rings().event_name(ring, code))?;
+        text.member("code", &code)?;
+        text.member("payload", &payload.valid().map(|bytes| decode_event(recording.rings().model(ring), code, bytes)))?;
+        let words = recording.rings().words(ring);
+        let named = || words.iter_own().filter(|(_, word)| !word.is_reserved());
+        // If every extension word has a name, the object has each word under its name. Then the object has no
+        // `content_ext`, which would only repeat the words.
+        if named().count() + usize::from(words.has_span()) < descriptor.content_ext.len() {
+            text.member("content_ext", &descriptor.content_ext)?;
+        }
+        for (index, word) in named() {
+            text.any_key(&word.key())?;
+            text.value(&word.value(descriptor.content_ext[index]))?;
+        }
+        if recording.ring(ring).is_exec() {
+            text.member("block_number", &self.blocks.number_of(ring, descriptor, payload))?;
+        }
+        text.member("span", &recording.rings().span(ring, descriptor).map(SpanId::get))?;
+        text.end();
+        self.end_line()
+    }
+}

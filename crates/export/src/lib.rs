@@ -1,0 +1,366 @@
+//! Exports of captures to the formats of other tools, and summaries.
+//!
+//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
+//! [`export_files`] writes a trace that is a directory (Common Trace Format). [`summarize`] counts the spans of a
+//! capture. All formats show the same spans with the same nanoseconds, because all of them get the spans from
+//! [`SpanReplay`](eventring::tracing::SpanReplay), or the events that it gets.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `recording` | the events of a capture, decoded |
+//! | `ring_blocks` | the blocks to which the events of execution rings belong |
+//! | `kept` | the limit on the memory that an export takes |
+//! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
+//! | `bits` | sets of numbers |
+//! | `pass` | reading a recording once, from the first event to the last |
+//! | `stacks` | stacks of names, with their times |
+//! | `walls` | durations and their percentiles |
+//! | `json` | JSON text |
+//! | `track_rows` | rows for slices that overlap without nesting |
+//! | `flows` | the arrows between slices |
+//! | `names` | the names under which spans are shown |
+//! | `losses` | the times in which events were lost |
+//! | `payloads` | counts of events that have lost their payload |
+//! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
+//! | `trace_writer` | the interface of trace formats |
+//! | `args` | fields and payloads as named values |
+//! | `perfetto/`, `chrome` | traces as files |
+//! | `line_slices` | the slices of open spans, in little memory |
+//! | `speedscope` | profiles for speedscope |
+//! | `html/` | a page about a capture |
+//! | `folded`, `jsonl` | stacks, lines |
+//! | `files` | the interface for the files of a format that is a directory |
+//! | `ctf/` | traces of the Common Trace Format |
+//! | `parquet/` | tables for SQL |
+//! | `otlp/` | OpenTelemetry's protocol |
+//! | `summary` | counts and percentiles |
+//! | `numbers` | numbers for people |
+
+#![forbid(unsafe_code)]
+
+#[doc(hidden)]
+pub mod args;
+#[doc(hidden)]
+pub mod bits;
+#[doc(hidden)]
+pub mod chrome;
+#[doc(hidden)]
+pub mod ctf;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
+pub mod flows;
+#[doc(hidden)]
+pub mod folded;
+#[doc(hidden)]
+pub mod json;
+#[doc(hidden)]
+pub mod jsonl;
+#[doc(hidden)]
+pub mod line_slices;
+#[doc(hidden)]
+pub mod losses;
+#[doc(hidden)]
+pub mod names;
+#[doc(hidden)]
+pub mod numbers;
+#[doc(hidden)]
+pub mod outline;
+#[doc(hidden)]
+pub mod pass;
+#[doc(hidden)]
+pub mod perfetto;
+#[doc(hidden)]
+pub mod ring_blocks;
+#[doc(hidden)]
+pub mod speedscope;
+#[doc(hidden)]
+pub mod stacks;
+#[doc(hidden)]
+pub mod summary;
+#[doc(hidden)]
+pub mod trace_builder;
+#[doc(hidden)]
+pub mod trace_writer;
+#[doc(hidden)]
+pub mod track_rows;
+#[doc(hidden)]
+pub mod walls;
+
+pub use files::ExportFiles;
+pub use names::Names;
+pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};
+
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::PayloadLosses;
+use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
+use outline::Outline;
+use std::io::Write;
+
+use trace_builder::draw;
+
+// The command line takes the names of formats and views, and their help texts, from these two types.
+
+/// A format that [`export`] writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Format {
+    /// Perfetto trace: ui.perfetto.dev, trace_processor
+    Perfetto,
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler
+    Chrome,
+    /// speedscope's own profiles, one for each thread: speedscope.app
+    Speedscope,
+    /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
+    Folded,
+    /// A JSON object a line: spans, log records, typed events, counters, losses
+    Jsonl,
+    /// A Common Trace Format 1.8 trace, which is a directory: babeltrace2, Trace Compass
+    Ctf,
+}
+
+impl Format {
+    /// Returns the usual end of a file name of this format, `.perfetto-trace` for example.
+    #[must_use]
+    pub fn file_extension(self) -> &'static str {
+        match self {
+            Self::Perfetto => ".perfetto-trace",
+            Self::Chrome => ".chrome.json",
+            Self::Speedscope => ".speedscope.json",
+            Self::Folded => ".folded",
+            Self::Jsonl => ".jsonl",
+            Self::Ctf => ".ctf",
+        }
+    }
+
+    /// Returns true if the format is binary, and false if it is text.
+    #[must_use]
+    pub fn is_binary(self) -> bool {
+        match self {
+            Self::Perfetto | Self::Ctf => true,
+            Self::Chrome | Self::Speedscope | Self::Folded | Self::Jsonl => false,
+        }
+    }
+
+    /// Returns true if an export in this format is several files, which have a directory to themselves.
+    /// [`export_files`] writes them, and [`export`] writes all other formats.
+    #[must_use]
+    pub fn is_directory(self) -> bool {
+        matches!(self, Self::Ctf)
+    }
+
+    /// Returns true if an export in this format makes a file with this name, or may make one. So a directory that has
+    /// other files is no export in this format. Only formats that are directories have such names.
+    #[must_use]
+    pub fn may_have_file(self, name: &str) -> bool {
+        match self {
+            Self::Ctf => ctf::may_have_file(name),
+            _ => false,
+        }
+    }
+
+    /// Returns the name of a file that each export in this format has, and a text that such a file has and no file of
+    /// another program. Only formats that are directories have them.
+    #[must_use]
+    pub fn mark(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Ctf => Some(ctf::MARK),
+            _ => None,
+        }
+    }
+
+    /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
+    #[must_use]
+    pub fn has_only_spans(self) -> bool {
+        match self {
+            Self::Speedscope | Self::Folded => true,
+            Self::Perfetto | Self::Chrome | Self::Jsonl | Self::Ctf => false,
+        }
+    }
+}
+
+/// The tracks of a trace: threads, spans, or both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum View {
+    /// A track for each thread, with its span slices
+    #[default]
+    Thread,
+    /// A slice for each span from creation to close, whichever threads worked on it
+    Span,
+    /// Both, as two groups of tracks in one trace, with counters of events and of open spans; stacks are those of
+    /// threads
+    Both,
+}
+
+impl View {
+    fn has_threads(self) -> bool {
+        matches!(self, Self::Thread | Self::Both)
+    }
+
+    fn has_spans(self) -> bool {
+        matches!(self, Self::Span | Self::Both)
+    }
+}
+
+/// The number behind each line of folded stacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Weight {
+    /// The self time in nanoseconds
+    #[default]
+    Time,
+    /// The instructions that the program executed while a thread was in the span, and in no span inside it
+    Instructions,
+}
+
+/// The way in which an export shows a capture. A [`View`] alone is options, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ExportOptions {
+    /// The tracks of a trace.
+    pub view: View,
+    /// The names of spans in traces and stacks.
+    pub names: Names,
+    /// The numbers of folded stacks.
+    pub weight: Weight,
+}
+
+impl ExportOptions {
+    /// Sets the names of spans in traces and stacks.
+    #[must_use]
+    pub fn names(self, names: Names) -> Self {
+        Self { names, ..self }
+    }
+
+    /// Sets the numbers of folded stacks.
+    #[must_use]
+    pub fn weight(self, weight: Weight) -> Self {
+        Self { weight, ..self }
+    }
+}
+
+impl From<View> for ExportOptions {
+    fn from(view: View) -> Self {
+        Self { view, ..Self::default() }
+    }
+}
+
+/// The counts of an export.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ExportSummary {
+    /// Spans that any record names.
+    pub spans: u64,
+    /// Spans of `spans` that were open at the end.
+    pub open_spans: u64,
+    /// The number of spans among `spans` whose end was not seen and may have been lost.
+    pub lost_ends: u64,
+    /// Span slices.
+    pub slices: u64,
+    /// Log records.
+    pub events: u64,
+    /// Typed events: events of other rings than perf rings.
+    pub typed_events: u64,
+    /// Samples of counters.
+    pub counters: u64,
+    /// Markers.
+    pub markers: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// The events that have lost their payload, counted for each ring that has such events. The fields of spans and
+    /// log records are in the payload, so they are lost, too.
+    pub payload_losses: Vec<PayloadLosses>,
+    /// The problems of the capture, a line each. Everything that has no problem was exported.
+    pub problems: Vec<String>,
+}
+
+impl ExportSummary {
+    /// Returns the number of events that have lost their payload, in all rings together.
+    #[must_use]
+    pub fn lost_payloads(&self) -> u64 {
+        eventring_capture::recording::payloads::count(&self.payload_losses)
+    }
+}
+
+/// Writes a capture in another format.
+///
+/// A capture is read once for lines, OTLP and folded stacks, twice for a trace, and once or twice for a page. In memory
+/// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice; the
+/// profiles of speedscope take 24 bytes for each span slice. An export takes at most 384 MiB plus 192 bytes for each
+/// byte of the file. A capture that would take more is refused, because no program records such a capture.
+///
+/// # Errors
+/// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
+/// another version, the format has only spans and there is no perf ring, or the format is a directory.
+pub fn export(
+    capture: &CaptureFile,
+    format: Format,
+    options: impl Into<ExportOptions>,
+    out: &mut dyn Write,
+) -> Result<ExportSummary, CaptureError> {
+    let options = options.into();
+    let recording = CaptureRecording::new(capture)?;
+    if format.has_only_spans() {
+        recording.expect_spans()?;
+    }
+    let mut summary = match format {
+        Format::Perfetto | Format::Chrome | Format::Speedscope => write_trace(&recording, format, options, out)?,
+        Format::Folded => folded::write(&recording, options, out)?,
+        Format::Jsonl => jsonl::write(&recording, out)?,
+        _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
+    };
+    out.flush().map_err(pass::write_error)?;
+    summary.problems.extend_from_slice(capture.problems());
+    Ok(summary)
+}
+
+/// Writes a capture in a format that is a directory. It takes no more memory than [`export`]. It reads the capture once
+/// for the Common Trace Format, and twice for Parquet.
+///
+/// # Errors
+/// As [`export`], but the format must be a directory.
+pub fn export_files(
+    capture: &CaptureFile,
+    format: Format,
+    files: &mut dyn ExportFiles,
+) -> Result<ExportSummary, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    let mut summary = match format {
+        Format::Ctf => ctf::write(&recording, files)?,
+        _ => return Err(wrong_output(format, "a directory, expected one output: call `export`")),
+    };
+    summary.problems.extend_from_slice(capture.problems());
+    Ok(summary)
+}
+
+/// Returns the error that a format cannot be written to such an output.
+fn wrong_output(format: Format, problem: &str) -> CaptureError {
+    let message = format!("cannot write the format {format:?}: it was given {problem}");
+    CaptureError::new(CaptureErrorKind::BadOptions, message)
+}
+
+fn write_trace(
+    recording: &CaptureRecording<'_>,
+    format: Format,
+    options: ExportOptions,
+    out: &mut dyn Write,
+) -> Result<ExportSummary, CaptureError> {
+    let outline = Outline::of(recording, options.view)?;
+    let (capture, first_nanos, last_nanos) = (recording.capture, outline.first_nanos, outline.last_nanos);
+    match format {
+        Format::Speedscope => {
+            draw(recording, &outline, options, &mut speedscope::SpeedscopeWriter::new(out, first_nanos, last_nanos))?
+        }
+        Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,
+        _ => draw(recording, &outline, options, &mut perfetto::PerfettoWriter::new(out, capture, first_nanos))?,
+    }
+    Ok(outline.counts)
+}
+
+#[cfg(any(test, feature = "fixtures"))]
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for tests of other formats")]
+pub mod any_capture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The slices of the open spans of one process, for the lines of these spans. A task of an async program can have
+//! millions of slices, so most slices take 16 bytes.
+
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanStep, Thread, ThreadKey};
+use std::sync::Arc;
+
+/// The slices of all spans that are not over.
+#[derive(Default)]
+pub(super) struct LineSlices {
+    spans: IdMap<SpanId, SpanSlices>,
+    threads: Vec<Arc<Thread>>,
+    indices: IdMap<ThreadKey, u32>,
+    /// The number of all slices.
+    count: u64,
+}
+
+/// The slices of one span, in the order of entering.
+#[derive(Default)]
+pub(super) struct SpanSlices {
+    slices: Vec<SmallSlice>,
+    /// The slices without an exit: the id in the replay, and the index in `slices`.
+    open: Vec<(u64, u32)>,
+    /// The lengths in nanoseconds that do not fit into 32 bits, by the index in `slices`.
+    long: IdMap<u32, u64>,
+}
+
+#[derive(Clone, Copy)]
+struct SmallSlice {
+    /// The time of the enter, or of the exit if the enter was not seen.
+    nanos: u64,
+    /// The length in nanoseconds, or one of the constants below.
+    length: u32,
+    /// The index of the thread.
+    thread: u32,
+}
+
+/// The thread has not exited the span.
+const OPEN: u32 = u32::MAX;
+/// The enter was not seen.
+const UNSEEN: u32 = u32::MAX - 1;
+/// The length is in `long`.
+const LONG: u32 = u32::MAX - 2;
+
+/// A slice as its line shows it.
+pub(super) struct LineSlice<'t> {
+    pub(super) thread: &'t Arc<Thread>,
+    pub(super) start_nanos: Option<u64>,
+    pub(super) end_nanos: Option<u64>,
+}
+
+impl LineSlices {
+    /// Notes a record and its effect on the replay of its process.
+    pub(super) fn record(&mut self, recorder: u32, record: &RawRecord<'_>, catalog: &Catalog, step: &SpanStep) {
+        let nanos = record.epoch_nanos();
+        match step {
+            SpanStep::SliceBegun(slice) => {
+                let thread = self.thread(slice.thread, catalog);
+                let span = self.spans.entry(slice.span).or_default();
+                span.open.push((slice.id, span.slices.len() as u32));
+                span.slices.push(SmallSlice { nanos, length: OPEN, thread });
+                self.count += 1;
+            }
+            SpanStep::SliceEnded(taken) => {
+                if let Some(span) = self.spans.get_mut(&taken.slice.span)
+                    && let Some(at) = span.open.iter().rposition(|(id, _)| *id == taken.slice.id)
+                {
+                    span.end(at, nanos);
+                }
+            }
+            // The stack of the thread has no slice of this span. Perhaps the close of the span came first and ended the
+            // slice. So the exit goes to the span's last slice on this thread that has none.
+            SpanStep::Updated(id) if record.event == Some(PerfEvent::SpanExit) => {
+                let thread = self.thread(ThreadKey { recorder, thread_id: record.ext.thread_id }, catalog);
+                let span = self.spans.entry(*id).or_default();
+                let is_of_thread = |(_, index): &(u64, u32)| span.slices[*index as usize].thread == thread;
+                match span.open.iter().rposition(is_of_thread) {
+                    Some(at) => span.end(at, nanos),
+                    None => {
+                        span.slices.push(SmallSlice { nanos, length: UNSEEN, thread });
+                        self.count += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the slices of a span.
+    pub(super) fn take(&mut self, span: SpanId) -> SpanSlices {
+        let slices = self.spans.remove(&span).unwrap_or_default();
+        self.count -= slices.slices.len() as u64;
+        slices
+    }
+
+    /// Returns the slices of a span that was taken.
+    pub(super) fn iter<'s>(&'s self, span: &'s SpanSlices) -> impl Iterator<Item = LineSlice<'s>> {
+        span.slices.iter().zip(0..).map(|(slice, index)| {
+            let length = match slice.length {
+                OPEN | UNSEEN => None,
+                LONG => span.long.get(&index).copied(),
+                length => Some(length.into()),
+            };
+            let is_unseen = slice.length == UNSEEN;
+            LineSlice {
+                thread: &self.threads[slice.thread as usize],
+                start_nanos: (!is_unseen).then_some(slice.nanos),
+                end_nanos: if is_unseen {
+                    Some(slice.nanos)
+                } else {
+                    length.map(|nanos| slice.nanos.wrapping_add(nanos))
+                },
+            }
+        })
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        const SPAN_BYTES: u64 = 4 * size_of::<(SpanId, SpanSlices)>() as u64;
+        const SLICE_BYTES: u64 = 3 * size_of::<SmallSlice>() as u64;
+        (self.spans.len() as u64).saturating_mul(SPAN_BYTES).saturating_add(self.count.saturating_mul(SLICE_BYTES))
+    }
+
+    /// Returns the index of a thread.
+    fn thread(&mut self, thread: ThreadKey, catalog: &Catalog) -> u32 {
+        let threads = &mut self.threads;
+        *self.indices.entry(thread).or_insert_with(|| {
+            threads.push(catalog.thread(thread.thread_id));
+            threads.len() as u32 - 1
+        })
+    }
+}
+
+impl SpanSlices {
+    /// Ends the open slice with this index in `open`.
+    fn end(&mut self, at: usize, nanos: u64) {
+        let (_, index) = self.open.remove(at);
+        let slice = &mut self.slices[index as usize];
+        // A slice that seems to end before its begin comes from a damaged file, or from a clock that was set back.
+        let length = nanos.wrapping_sub(slice.nanos);
+        slice.length = match u32::try_from(length) {
+            Ok(length) if length < LONG => length,
+            _ => {
+                self.long.insert(index, length);
+                LONG
+            }
+        };
+    }
+}

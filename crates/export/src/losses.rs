@@ -1,0 +1,94 @@
+//! Losses as intervals of time. All losses of a ring between the same two events make one interval.
+
+use eventring::reader::GapCause;
+use eventring_capture::recording::CaptureRecording;
+
+/// All events of one ring that were lost between two events that were not lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    pub ring: u32,
+    /// The time of the ring's last event before the loss, in nanoseconds since the epoch.
+    pub from_nanos: u64,
+    /// The time of the first event after the loss.
+    pub until_nanos: u64,
+    pub(super) first_seqno: u64,
+    pub(super) count: u64,
+    /// The number of lost events for each cause. The causes are in the order of [`GapCause::ALL`].
+    pub by_cause: [u64; GapCause::ALL.len()],
+}
+
+impl Loss {
+    /// Returns the title of the loss: `12 events lost`.
+    pub fn title(&self) -> String {
+        format!("{} {} lost", self.count, if self.count == 1 { "event" } else { "events" })
+    }
+
+    /// Returns each cause of the loss, with the number of events that were lost by this cause.
+    pub(super) fn causes(&self) -> impl Iterator<Item = (GapCause, u64)> {
+        GapCause::ALL.into_iter().zip(self.by_cause).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// Collects losses from the entries of a recording.
+pub(super) struct LossCollector {
+    last_nanos: Vec<Option<u64>>,
+    pending: Vec<Option<Loss>>,
+    losses: Vec<Loss>,
+}
+
+impl LossCollector {
+    pub(super) fn new(rings: usize) -> Self {
+        Self { last_nanos: vec![None; rings], pending: vec![None; rings], losses: Vec::new() }
+    }
+
+    pub(super) fn event(&mut self, ring: u32, epoch_nanos: u64) {
+        let index = ring as usize;
+        if let Some(mut loss) = self.pending[index].take() {
+            loss.until_nanos = epoch_nanos;
+            self.losses.push(loss);
+        }
+        self.last_nanos[index] = Some(epoch_nanos);
+    }
+
+    pub(super) fn gap(&mut self, ring: u32, first_seqno: u64, count: u64, cause: GapCause) {
+        let from_nanos = self.last_nanos[ring as usize].unwrap_or(0);
+        let loss = self.pending[ring as usize].get_or_insert(Loss {
+            ring,
+            from_nanos,
+            until_nanos: 0,
+            first_seqno,
+            count: 0,
+            by_cause: [0; GapCause::ALL.len()],
+        });
+        loss.count = loss.count.saturating_add(count);
+        let by_cause = &mut loss.by_cause[cause as usize];
+        *by_cause = by_cause.saturating_add(count);
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.losses.len() as u64 * 2 * size_of::<Loss>() as u64
+    }
+
+    /// Returns all losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings
+    /// together.
+    pub(super) fn finish(mut self, recording: &CaptureRecording<'_>, first_nanos: u64, last_nanos: u64) -> Vec<Loss> {
+        for mut loss in self.pending.into_iter().flatten() {
+            loss.until_nanos = last_nanos;
+            self.losses.push(loss);
+        }
+        let length_nanos = last_nanos.saturating_sub(first_nanos);
+        for loss in &mut self.losses {
+            loss.until_nanos = loss.until_nanos.max(loss.from_nanos);
+            if loss.from_nanos == 0 {
+                // The ring lost its first events, so the loss began when the ring was made. That may be a week ago. If
+                // the loss were drawn with its full length, everything else would be far too small in a viewer. So the
+                // loss is drawn at most as long as the whole recording.
+                let created = recording.ring(loss.ring).created_epoch_nanos;
+                let earliest = loss.until_nanos.saturating_sub(length_nanos.max(1));
+                loss.from_nanos = created.clamp(earliest, loss.until_nanos);
+            }
+        }
+        self.losses.sort_by_key(|loss| (loss.ring, loss.from_nanos));
+        self.losses
+    }
+}

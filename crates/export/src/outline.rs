@@ -1,0 +1,291 @@
+//! The first pass over a capture for a trace. It finds what must be known when a slice begins, and is certain only when
+//! the slice has ended: whether the slice nests, and whether its end was lost.
+//!
+//! It keeps at most one bit for each span slice or span, and the exceptions.
+
+use super::bits::BitSet;
+use super::flows::{FlowFinder, Flows};
+use super::losses::{Loss, LossCollector};
+use super::pass::{self, Pass, PassEnd};
+use super::{ExportSummary, View};
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{CallSite, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, TakenSlice};
+use eventring_capture::CaptureError;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+
+/// The facts that the second pass needs from the beginning on.
+pub struct Outline {
+    /// The processes, in the order of [`CaptureRecording::processes`].
+    pub(super) processes: Vec<ProcessOutline>,
+    pub losses: Vec<Loss>,
+    pub counts: ExportSummary,
+    /// The times of the first and of the last event.
+    pub first_nanos: u64,
+    pub last_nanos: u64,
+    /// The last time at which each process is known to have lived.
+    pub(super) end_nanos: Vec<u64>,
+}
+
+/// The facts about one process. Span slices have the ids and spans the numbers that a replay gives them.
+#[derive(Default)]
+pub(super) struct ProcessOutline {
+    /// The span slices that overlap other slices of their thread without nesting.
+    pub(super) overlapping: BitSet,
+    /// The spans that have a parent and do not nest in it.
+    pub(super) outside_parent: BitSet,
+    /// The span slices whose thread was still in the span at the end of the recording.
+    pub(super) open_slices: HashSet<u64>,
+    /// The span slices whose end may have been lost, each with the last time at which its thread is known to have been
+    /// in the span.
+    pub(super) lost_slices: IdMap<u64, u64>,
+    /// The spans whose first record is not their creation.
+    pub(super) starts: IdMap<u64, SpanStart>,
+    /// The spans without a close.
+    pub(super) ends: IdMap<u64, SpanEnd>,
+    /// The span slices that end with the close of their span, because their exit never came.
+    pub(super) missing_exits: BitSet,
+    pub(super) flows: Flows,
+}
+
+/// The beginning of a span whose first record is not its creation.
+#[derive(Default)]
+pub(super) struct SpanStart {
+    pub(super) nanos: u64,
+    /// False if the record of the creation was lost.
+    pub(super) is_known: bool,
+    pub(super) call_site: Option<Arc<CallSite>>,
+}
+
+/// The end of a span without a close.
+pub(super) struct SpanEnd {
+    /// The last time at which the span is known to have existed, if its close may have been lost. `None` if the span
+    /// was open when the recording ended.
+    pub(super) lost_nanos: Option<u64>,
+    /// The time that threads were in the span, if it is known.
+    pub(super) busy_nanos: Option<u64>,
+}
+
+impl Outline {
+    /// Reads a recording to its end.
+    ///
+    /// # Errors
+    /// The export would take more memory than any capture of this size from a real program needs.
+    pub(super) fn of(recording: &CaptureRecording<'_>, view: View) -> Result<Self, CaptureError> {
+        let mut finder = OutlinePass::new(recording, view);
+        let end = pass::run(recording, &mut finder)?;
+        let times = finder.end(&end);
+        let take = |process: usize, span: Span| {
+            finder.take_remaining(process, span);
+            Ok(())
+        };
+        let counts = end.finish(take).map_err(pass::write_error)?;
+        Ok(finder.finish(recording, counts, times))
+    }
+}
+
+/// The pass that finds the outline.
+pub struct OutlinePass {
+    view: View,
+    processes: Vec<ProcessPass>,
+    losses: LossCollector,
+    /// The spans of each process that had not ended long before the end of the pass.
+    remaining: Vec<Vec<Span>>,
+    end_nanos: Vec<u64>,
+}
+
+impl OutlinePass {
+    pub fn new(recording: &CaptureRecording<'_>, view: View) -> Self {
+        let processes = recording.processes().iter().map(|_| ProcessPass::new(view)).collect();
+        let losses = LossCollector::new(recording.capture.rings().len());
+        let remaining = recording.processes().iter().map(|_| Vec::new()).collect();
+        Self { view, processes, losses, remaining, end_nanos: Vec::new() }
+    }
+
+    /// Takes the slices that are open at the end of the pass. Returns the times of the first and of the last event.
+    pub fn end(&mut self, end: &PassEnd) -> (u64, u64) {
+        for ((process, replay), end_nanos) in self.processes.iter_mut().zip(&end.replays).zip(&end.end_nanos) {
+            process.end_slices(replay, *end_nanos);
+        }
+        self.end_nanos.clone_from(&end.end_nanos);
+        (end.first_nanos, end.last_nanos)
+    }
+
+    /// Takes a span that [`PassEnd::finish`] returns.
+    pub fn take_remaining(&mut self, process_index: usize, span: Span) {
+        self.remaining[process_index].push(span);
+    }
+
+    pub fn finish(
+        mut self,
+        recording: &CaptureRecording<'_>,
+        counts: ExportSummary,
+        (first_nanos, last_nanos): (u64, u64),
+    ) -> Outline {
+        for (process, spans) in self.processes.iter_mut().zip(&self.remaining) {
+            process.end_spans(spans, self.view);
+        }
+        let mut flows = 0;
+        let finished = |process: ProcessPass| {
+            let finished = process.finish(flows);
+            flows += finished.flows.count();
+            finished
+        };
+        let processes = self.processes.into_iter().map(finished).collect();
+        let losses = self.losses.finish(recording, first_nanos, last_nanos);
+        Outline { processes, losses, counts, first_nanos, last_nanos, end_nanos: self.end_nanos }
+    }
+}
+
+struct ProcessPass {
+    outline: ProcessOutline,
+    flows: FlowFinder,
+    spans_seen: u64,
+}
+
+impl Pass for OutlinePass {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+        match &entry.content {
+            EntryContent::Perf { record, .. } => {
+                self.losses.event(entry.ring, record.epoch_nanos());
+                self.processes[entry.process_index].record(record, step, replay);
+            }
+            EntryContent::Typed { descriptor, .. } => self.losses.event(entry.ring, descriptor.record_epoch_nanos),
+            EntryContent::Gap { first_seqno, count, cause } => {
+                self.losses.gap(entry.ring, *first_seqno, *count, *cause);
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
+        self.processes[process_index].closed(span, replay, self.view);
+        Ok(())
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        let of_processes = self.processes.iter().map(ProcessPass::kept_bytes).fold(0, u64::saturating_add);
+        of_processes.saturating_add(self.losses.kept_bytes())
+    }
+}
+
+impl ProcessPass {
+    fn new(view: View) -> Self {
+        Self { outline: ProcessOutline::default(), flows: FlowFinder::new(view), spans_seen: 0 }
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
+        if replay.spans_seen() != self.spans_seen {
+            self.spans_seen = replay.spans_seen();
+            if record.event != Some(PerfEvent::SpanNew) {
+                self.outline.starts.insert(self.spans_seen, SpanStart::default());
+            }
+        }
+        match step {
+            SpanStep::SliceEnded(taken) => self.take_slice(taken),
+            SpanStep::Closed { cut, .. } => cut.iter().for_each(|taken| self.take_slice(taken)),
+            _ => {}
+        }
+        self.flows.record(record, step, replay);
+    }
+
+    fn take_slice(&mut self, taken: &TakenSlice) {
+        if !taken.nests {
+            self.outline.overlapping.insert(taken.slice.id);
+        }
+    }
+
+    fn closed(&mut self, span: &Span, replay: &SpanReplay, view: View) {
+        self.end(span);
+        if let (true, Some(parent)) = (view.has_spans(), span.parent) {
+            // A parent that is not in the replay any more was closed before.
+            let parent = replay.get(parent).map(SpanInterval::of);
+            self.nest(span, parent);
+        }
+    }
+
+    /// Notes what is known of the beginning of a span, and which of its slices have no exit. Forgets the span.
+    fn end(&mut self, span: &Span) {
+        self.flows.forget(span);
+        span.missing_exits().iter().for_each(|taken| self.outline.missing_exits.insert(taken.slice.id));
+        if let Some(start) = self.outline.starts.get_mut(&span.number) {
+            start.nanos = span.start_epoch_nanos();
+            start.is_known = span.created.is_some();
+            start.call_site = span.call_site.clone();
+        }
+    }
+
+    fn nest(&mut self, span: &Span, parent: Option<SpanInterval>) {
+        if !parent.is_some_and(|parent| SpanInterval::of(span).lies_in(&parent)) {
+            self.outline.outside_parent.insert(span.number);
+        }
+    }
+
+    fn end_slices(&mut self, replay: &SpanReplay, end_nanos: u64) {
+        for slice in replay.open_slices() {
+            if replay.may_have_ended(slice, end_nanos) {
+                self.outline.lost_slices.insert(slice.id, slice.last_seen_epoch_nanos);
+            } else {
+                self.outline.open_slices.insert(slice.id);
+            }
+        }
+    }
+
+    /// Takes the spans that have no close, and those that were closed last.
+    fn end_spans(&mut self, spans: &[Span], view: View) {
+        let by_id: IdMap<SpanId, SpanInterval> = spans.iter().map(|span| (span.id, SpanInterval::of(span))).collect();
+        for span in spans {
+            self.end(span);
+            if span.is_open() {
+                let lost_nanos = span.is_end_lost.then_some(span.last_seen_epoch_nanos.max(span.start_epoch_nanos()));
+                let busy_nanos = span.known_busy_nanos();
+                self.outline.ends.insert(span.number, SpanEnd { lost_nanos, busy_nanos });
+            }
+            if let (true, Some(parent)) = (view.has_spans(), span.parent) {
+                self.nest(span, by_id.get(&parent).copied());
+            }
+        }
+    }
+
+    fn finish(self, flows_before: u64) -> ProcessOutline {
+        ProcessOutline { flows: self.flows.finish(flows_before), ..self.outline }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        let outline = &self.outline;
+        let bits = [&outline.overlapping, &outline.outside_parent, &outline.missing_exits].map(BitSet::kept_bytes);
+        let bits = bits.into_iter().fold(0, u64::saturating_add);
+        (outline.starts.len() as u64 * 128).saturating_add(bits).saturating_add(self.flows.kept_bytes())
+    }
+}
+
+/// The time from which and until which a span is drawn.
+#[derive(Clone, Copy)]
+struct SpanInterval {
+    start_nanos: u64,
+    /// `None` if the span has not ended.
+    end_nanos: Option<u64>,
+}
+
+impl SpanInterval {
+    fn of(span: &Span) -> Self {
+        let start_nanos = span.start_epoch_nanos();
+        let closed = span.closed.as_ref().map(|closed| closed.epoch_nanos);
+        let end_nanos = closed.or(span.is_end_lost.then_some(span.last_seen_epoch_nanos));
+        Self { start_nanos, end_nanos: end_nanos.map(|end| end.max(start_nanos)) }
+    }
+
+    /// Returns true if the span begins after `outer` begins, and ends before `outer` ends. Spans with equal times do
+    /// not nest, because viewers may order equal times in either way.
+    fn lies_in(&self, outer: &Self) -> bool {
+        let ends_before = match (self.end_nanos, outer.end_nanos) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(end), Some(outer)) => end < outer,
+        };
+        self.start_nanos > outer.start_nanos && ends_before
+    }
+}

@@ -1,0 +1,186 @@
+//! Interned texts. A text that repeats is written to a packet sequence once, with a number, and later packets of the
+//! sequence refer to it by this number.
+
+use super::fields;
+use super::wire::{begin, bytes, end, uint};
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+/// The largest number of bytes of a text that is interned. A longer text is written each time it occurs.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// The number of interned texts at which a sequence forgets all of them and begins anew. This bounds the memory of the
+/// writer.
+const TEXTS_MAX: usize = 4096;
+/// The number of bytes of interned texts at which a sequence does the same.
+const TEXTS_BYTES_MAX: usize = 1 << 18;
+
+/// The number of texts that are remembered to have occurred once.
+const ONCE_MAX: usize = 2048;
+
+/// A kind of interned text. Each kind has numbers of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Category,
+    EventName,
+    AnnotationName,
+    AnnotationValue,
+    CorrelationId,
+    /// The file of a source location. Its number never appears in the trace.
+    File,
+}
+
+/// The interned texts of one packet sequence.
+pub(super) struct Interner {
+    /// The numbers of the texts, by kind.
+    known: [HashMap<Box<str>, u64, Seed>; 6],
+    /// The numbers of places in the source, by the number of the file and the line.
+    sources: HashMap<u64, u64, Seed>,
+    /// Hashes of texts that have occurred once.
+    once: Box<[u64]>,
+    seed: Seed,
+    texts: usize,
+    text_bytes: usize,
+    /// The `InternedData` that the next packet must have.
+    new: Vec<u8>,
+}
+
+impl Interner {
+    pub fn new() -> Self {
+        let seed = Seed(RandomState::new().hash_one(0_u8) | 1);
+        Self {
+            known: std::array::from_fn(|_| HashMap::with_hasher(seed)),
+            sources: HashMap::with_hasher(seed),
+            once: vec![0; ONCE_MAX].into(),
+            seed,
+            texts: 0,
+            text_bytes: 0,
+            new: Vec::new(),
+        }
+    }
+
+    /// Returns the number of a text. Returns `None` if the text should be written itself: it is long, or it occurs for
+    /// the first time. Most texts that occur once never occur again, such as log messages with numbers in them.
+    pub(super) fn iid(&mut self, kind: Kind, text: &str) -> Option<u64> {
+        if let Some(iid) = self.known[kind as usize].get(text) {
+            return Some(*iid);
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            return None;
+        }
+        let field = match kind {
+            Kind::Category => fields::EVENT_CATEGORIES,
+            Kind::EventName => fields::EVENT_NAMES,
+            Kind::AnnotationName => fields::DEBUG_ANNOTATION_NAMES,
+            Kind::AnnotationValue => fields::DEBUG_ANNOTATION_STRING_VALUES,
+            Kind::CorrelationId => fields::CORRELATION_IDS,
+            // Readers name the arguments of a place that is not interned in another way.
+            Kind::File => return Some(self.insert(kind, text)),
+        };
+        let hash = self.seed.hash_one(text).wrapping_add(kind as u64);
+        let once = &mut self.once[hash as usize % ONCE_MAX];
+        if *once != hash {
+            *once = hash;
+            return None;
+        }
+        let iid = self.insert(kind, text);
+        let entry = begin(&mut self.new, field);
+        uint(&mut self.new, fields::INTERNED_IID, iid);
+        bytes(&mut self.new, fields::INTERNED_TEXT, text.as_bytes());
+        end(&mut self.new, entry);
+        Some(iid)
+    }
+
+    /// Returns the number of a place in the source. Returns `None` if the name of the file is too long.
+    pub(super) fn source(&mut self, file: &str, line: u32) -> Option<u64> {
+        let file_iid = self.iid(Kind::File, file)?;
+        let place = file_iid << 32 | u64::from(line);
+        if let Some(iid) = self.sources.get(&place) {
+            return Some(*iid);
+        }
+        let iid = self.sources.len() as u64 + 1;
+        self.sources.insert(place, iid);
+        self.texts += 1;
+        let entry = begin(&mut self.new, fields::SOURCE_LOCATIONS);
+        uint(&mut self.new, fields::INTERNED_IID, iid);
+        source_location(&mut self.new, file, line);
+        end(&mut self.new, entry);
+        Some(iid)
+    }
+
+    /// Moves the `InternedData` that is new since the last packet to this packet.
+    pub(super) fn move_new_to(&mut self, out: &mut Vec<u8>) {
+        if !self.new.is_empty() {
+            bytes(out, fields::INTERNED_DATA, &self.new);
+            self.new.clear();
+        }
+    }
+
+    /// Returns true if the sequence should begin anew before the next event.
+    pub(super) fn is_full(&self) -> bool {
+        self.texts >= TEXTS_MAX || self.text_bytes >= TEXTS_BYTES_MAX
+    }
+
+    /// Forgets all texts.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    fn insert(&mut self, kind: Kind, text: &str) -> u64 {
+        let known = &mut self.known[kind as usize];
+        let iid = known.len() as u64 + 1;
+        known.insert(text.into(), iid);
+        self.texts += 1;
+        self.text_bytes += text.len();
+        iid
+    }
+}
+
+/// Appends the file and the line of a `SourceLocation`.
+pub(super) fn source_location(out: &mut Vec<u8>, file: &str, line: u32) {
+    bytes(out, fields::SOURCE_FILE_NAME, file.as_bytes());
+    if line > 0 {
+        uint(out, fields::SOURCE_LINE_NUMBER, line.into());
+    }
+}
+
+/// The seed of a fast hash of short texts. Nobody who writes a recording knows the seed.
+#[derive(Clone, Copy)]
+struct Seed(u64);
+
+struct Hasher(u64);
+
+impl std::hash::BuildHasher for Seed {
+    type Hasher = Hasher;
+
+    fn build_hasher(&self) -> Hasher {
+        Hasher(self.0)
+    }
+}
+
+impl Hasher {
+    fn add(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
+impl std::hash::Hasher for Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let length = bytes.len() as u64;
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
+        let last = rest.iter().fold(length, |last, byte| last << 8 | u64::from(*byte));
+        self.add(last);
+    }
+
+    fn write_u8(&mut self, _: u8) {}
+
+    fn write_u64(&mut self, word: u64) {
+        self.add(word);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

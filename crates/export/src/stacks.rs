@@ -1,0 +1,248 @@
+//! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
+
+use super::{Names, Weight};
+use eventring::tracing::{CallSite, IdMap, Span};
+use eventring_capture::recording::PerDescription;
+use std::collections::BTreeMap;
+
+/// The largest number of spans in a stack. From a deeper stack, only the innermost spans are written.
+const DEPTH_MAX: u32 = 256;
+
+/// The number of a stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct StackId(u32);
+
+/// The number of a name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct NameId(u32);
+
+/// All stacks, each with sums of its times and of its instructions.
+#[derive(Default)]
+pub struct Stacks {
+    shown: Names,
+    stacks: Vec<Stack>,
+    /// The stacks by the stack around them, or by the process for an outermost one, and by their name.
+    known: IdMap<(Outer, NameId), StackId>,
+    names: Vec<String>,
+    known_names: IdMap<String, NameId>,
+    of_call_sites: PerDescription<CallSite, NameId>,
+    name_bytes: u64,
+}
+
+/// The stack around a stack, or the index of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Outer {
+    Process(usize),
+    Stack(StackId),
+}
+
+struct Stack {
+    outer: Outer,
+    name: NameId,
+    depth: u32,
+    sums: StackSums,
+}
+
+/// The sums of one stack, without those of the stacks inside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StackSums {
+    pub(super) nanos: u64,
+    pub(super) instructions: u64,
+}
+
+impl StackSums {
+    pub fn get(self, weight: Weight) -> u64 {
+        match weight {
+            Weight::Time => self.nanos,
+            Weight::Instructions => self.instructions,
+        }
+    }
+}
+
+/// A stack for someone who walks over all of them.
+pub struct StackRef<'s> {
+    /// The number of the stack around it, which is smaller than its own; the index of the process if there is none.
+    pub outer: Result<usize, usize>,
+    pub name: &'s str,
+    pub sums: StackSums,
+}
+
+/// A stack with its names.
+pub struct HotStack<'s> {
+    /// The index of the process.
+    pub process: usize,
+    /// The names from the outermost span to the innermost one.
+    pub names: Vec<&'s str>,
+    pub nanos: u64,
+}
+
+impl Stacks {
+    /// Makes a tree without stacks. `shown` says which names the stacks have.
+    pub(super) fn new(shown: Names) -> Self {
+        Self { shown, ..Self::default() }
+    }
+
+    /// Returns the stack of a span in another stack, or of an outermost span of the process.
+    pub(super) fn of(&mut self, process_index: usize, outer: Option<StackId>, span: &Span) -> StackId {
+        let name = self.name_of(span);
+        let outer = outer.map(|outer| self.shortened(process_index, outer));
+        self.inside(outer.map_or(Outer::Process(process_index), Outer::Stack), name)
+    }
+
+    pub(super) fn add(&mut self, stack: StackId, more: StackSums) {
+        let sums = &mut self.stacks[stack.0 as usize].sums;
+        sums.nanos = sums.nanos.saturating_add(more.nanos);
+        sums.instructions = sums.instructions.saturating_add(more.instructions);
+    }
+
+    /// Returns all stacks in the order of their numbers.
+    pub fn all(&self) -> impl Iterator<Item = StackRef<'_>> {
+        self.stacks.iter().map(|stack| {
+            let outer = match stack.outer {
+                Outer::Process(process) => Err(process),
+                Outer::Stack(outer) => Ok(outer.0 as usize),
+            };
+            StackRef { outer, name: &self.names[stack.name.0 as usize], sums: stack.sums }
+        })
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        const STACK_BYTES: u64 = (size_of::<Stack>() + 2 * size_of::<((Outer, NameId), StackId)>()) as u64;
+        (self.stacks.len() as u64).saturating_mul(STACK_BYTES).saturating_add(self.name_bytes)
+    }
+
+    /// Returns the lines of all stacks that have a number of this kind, with their numbers. `programs` are the names of
+    /// the processes.
+    pub(super) fn lines(&self, programs: &[&str], weight: Weight) -> BTreeMap<String, u64> {
+        let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+        for stack in self.stacks.iter().filter(|stack| stack.sums.get(weight) > 0) {
+            let (process, names) = self.names(stack);
+            let program = frame(programs.get(process).copied().unwrap_or_default());
+            let sum = lines.entry(format!("{program};{}", names.join(";"))).or_default();
+            *sum = sum.saturating_add(stack.sums.get(weight));
+        }
+        lines
+    }
+
+    /// Returns the stacks with the largest times, at most so many as `max`. Also returns how many stacks have a time.
+    pub fn hottest(&self, max: usize) -> (Vec<HotStack<'_>>, usize) {
+        let mut stacks: Vec<&Stack> = self.stacks.iter().filter(|stack| stack.sums.nanos > 0).collect();
+        let all = stacks.len();
+        stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.nanos));
+        stacks.truncate(max);
+        let named = stacks.into_iter().map(|stack| {
+            let (process, names) = self.names(stack);
+            HotStack { process, names, nanos: stack.sums.nanos }
+        });
+        (named.collect(), all)
+    }
+
+    /// Returns the index of the process and the innermost names of a stack, the innermost one last.
+    fn names<'s>(&'s self, stack: &'s Stack) -> (usize, Vec<&'s str>) {
+        let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
+        let process = loop {
+            match at.outer {
+                Outer::Process(process) => break process,
+                Outer::Stack(outer) => at = &self.stacks[outer.0 as usize],
+            }
+            if names.len() < DEPTH_MAX as usize {
+                names.push(&self.names[at.name.0 as usize]);
+            }
+        };
+        names.reverse();
+        (process, names)
+    }
+
+    fn inside(&mut self, outer: Outer, name: NameId) -> StackId {
+        let stacks = &mut self.stacks;
+        *self.known.entry((outer, name)).or_insert_with(|| {
+            let depth = match outer {
+                Outer::Process(_) => 1,
+                Outer::Stack(outer) => stacks[outer.0 as usize].depth + 1,
+            };
+            stacks.push(Stack { outer, name, depth, sums: StackSums::default() });
+            StackId(stacks.len() as u32 - 1)
+        })
+    }
+
+    /// Returns the stack, or a stack that has only its innermost names. A stack that becomes twice as deep as it is
+    /// written is shortened. So spans that lie in one another without end need only so many stacks.
+    fn shortened(&mut self, process_index: usize, stack: StackId) -> StackId {
+        if self.stacks[stack.0 as usize].depth < 2 * DEPTH_MAX {
+            return stack;
+        }
+        let (mut names, mut at) = (Vec::new(), stack);
+        while names.len() < DEPTH_MAX as usize {
+            let Stack { outer, name, .. } = self.stacks[at.0 as usize];
+            names.push(name);
+            match outer {
+                Outer::Stack(outer) => at = outer,
+                Outer::Process(_) => break,
+            }
+        }
+        let mut outer = Outer::Process(process_index);
+        let mut inner = stack;
+        for name in names.into_iter().rev() {
+            inner = self.inside(outer, name);
+            outer = Outer::Stack(inner);
+        }
+        inner
+    }
+
+    fn name(&mut self, text: String) -> NameId {
+        if let Some(id) = self.known_names.get(&text) {
+            return *id;
+        }
+        let id = NameId(self.names.len() as u32);
+        self.name_bytes += 128 + 2 * text.len() as u64;
+        self.names.push(text.clone());
+        self.known_names.insert(text, id);
+        id
+    }
+
+    fn name_of(&mut self, span: &Span) -> NameId {
+        let known = span.call_site.as_ref().filter(|call_site| call_site.is_known);
+        if let Some(name) = known.and_then(|call_site| self.of_call_sites.get(call_site)) {
+            return *name;
+        }
+        let text = frame(&self.shown.of_span(span.id, span.call_site.as_deref()));
+        let id = self.name(text);
+        if let Some(call_site) = known {
+            self.of_call_sites.insert(call_site, id);
+        }
+        id
+    }
+}
+
+/// Returns the name with spaces in place of the characters that separate names and stacks.
+fn frame(name: &str) -> String {
+    if name.is_empty() {
+        return "?".into();
+    }
+    name.chars().map(|c| if c == ';' || c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_without_end_takes_few_stacks_and_is_written_with_its_innermost_names() {
+        let mut stacks = Stacks::default();
+        let mut outer = Outer::Process(0);
+        for depth in 0..100_000_u64 {
+            let name = stacks.name(format!("span {}", depth % 3));
+            let stack = stacks.inside(outer, name);
+            outer = Outer::Stack(stacks.shortened(0, stack));
+            if depth == 99_999 {
+                stacks.add(stack, StackSums { nanos: 7, instructions: 0 });
+            }
+        }
+        assert!(stacks.stacks.len() < 10_000, "{}", stacks.stacks.len());
+        assert!(stacks.lines(&["a;program"], Weight::Instructions).is_empty());
+        let lines = stacks.lines(&["a;program"], Weight::Time);
+        let [(line, 7)] = lines.iter().collect::<Vec<_>>()[..] else { panic!("{lines:?}") };
+        assert!(line.starts_with("a program;span ") && line.ends_with(";span 1;span 2;span 0"), "{line}");
+        assert_eq!(line.split(';').count(), 1 + DEPTH_MAX as usize);
+    }
+}

@@ -1,0 +1,325 @@
+//! Counts and durations of spans, by name.
+
+use super::ExportSummary;
+use super::pass::{self, Pass};
+use super::walls::Walls;
+use eventring::schema::perf::{CallSiteLevel, PerfEvent};
+use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanReplay, SpanStep};
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::PerDescription;
+use eventring_capture::recording::SelfTimes;
+use eventring_capture::recording::payloads::{self, PayloadLosses};
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::{CaptureError, CaptureFile};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io;
+
+/// The spans of a capture, by name and target.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The spans with the largest total first.
+    pub spans: Vec<SpanSummary>,
+    /// The number of events that were lost, whatever the cause.
+    pub lost: u64,
+    /// The events that have lost their payload, counted for each ring that has such events.
+    pub payload_losses: Vec<PayloadLosses>,
+    /// The number of events in files that a rotated capture removed again while it ran. These events do not count as
+    /// lost, but spans may have begun in them.
+    pub removed: u64,
+    /// The problems of the capture, a line each.
+    pub problems: Vec<String>,
+}
+
+/// The counts and times of all spans that have the same name and target. Times are nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SpanSummary {
+    /// The name.
+    pub name: String,
+    /// The target.
+    pub target: String,
+    /// The number of spans that were created and closed. All times below are those of these spans.
+    pub count: u64,
+    /// The number of further spans that were open at the end.
+    pub open: u64,
+    /// The number of spans whose end was not seen and may have been lost. They are not part of `count`.
+    pub end_lost: u64,
+    /// The number of spans that were closed, but whose creation was lost, so their duration is not known. They are not
+    /// part of `count`.
+    pub incomplete: u64,
+    /// The sum of the times from creation to close.
+    pub total_nanos: u64,
+    /// The part of the total in which no child of the span existed. A child whose close was lost counts until the
+    /// end of its parent.
+    pub self_nanos: u64,
+    /// The sum of the times that threads were in the spans.
+    pub busy_nanos: u64,
+    /// The sum of the idle times of the spans. The idle time of a span is its duration minus the times that threads
+    /// were in it, but not less than 0.
+    pub idle_nanos: u64,
+    /// The median of the durations.
+    pub p50_nanos: u64,
+    /// The duration that 90 % of the spans did not exceed.
+    pub p90_nanos: u64,
+    /// The duration that 99 % of the spans did not exceed.
+    pub p99_nanos: u64,
+    /// The duration that 99.9 % of the spans did not exceed.
+    pub p999_nanos: u64,
+    /// The longest duration.
+    pub max_nanos: u64,
+    /// The number of log records of the level ERROR in all spans of this name.
+    pub errors: u64,
+    /// The medians of 20 blocks of durations, fewer if there are fewer spans. A block has the durations of spans that
+    /// were closed one after the other. Blocks are in the order of time.
+    pub block_medians: Vec<u64>,
+    /// The instructions that the program executed in these spans; `None` if they were counted in none of them.
+    pub instructions: Option<InstructionSummary>,
+}
+
+/// The instructions that the program executed in all spans of one name and target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct InstructionSummary {
+    /// The number of spans in which they were counted.
+    pub spans: u64,
+    /// The sum over these spans.
+    pub all: u64,
+    /// The part of the sum that was executed while the thread was in no span inside these.
+    pub own: u64,
+    /// The smallest number of one span.
+    pub min: u64,
+    /// The largest number of one span.
+    pub max: u64,
+}
+
+impl InstructionSummary {
+    fn add(&mut self, span: &SpanInstructions) {
+        self.min = if self.spans == 0 { span.all } else { self.min.min(span.all) };
+        self.max = self.max.max(span.all);
+        self.spans += 1;
+        self.all = self.all.saturating_add(span.all);
+        self.own = self.own.saturating_add(span.own);
+    }
+}
+
+/// Counts the spans of a capture and measures their times. All numbers are exact, percentiles too. The capture is read
+/// once. In memory are the open spans, and four bytes for each closed span.
+///
+/// # Errors
+/// There is no perf ring, a perf ring has a schema of another version, or the capture would take too much memory.
+pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    recording.expect_spans()?;
+    let mut counter = SpanCounter::new(&recording);
+    let end = pass::run(&recording, &mut counter)?;
+    let end_nanos = end.end_nanos.clone();
+    let add = |process: usize, span: Span| {
+        counter.add(process, &span, end_nanos[process]);
+        Ok(())
+    };
+    let counts = end.finish(add).map_err(pass::write_error)?;
+    Ok(counter.finish(capture, &counts, 0).0)
+}
+
+impl Summary {
+    /// Returns the number of events that have lost their payload, in all rings together.
+    #[must_use]
+    pub fn lost_payloads(&self) -> u64 {
+        payloads::count(&self.payload_losses)
+    }
+
+    /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
+    /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost",
+    /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let spans: Vec<serde_json::Value> = self
+            .spans
+            .iter()
+            .map(|span| {
+                let mut object = json!({
+                    "name": span.name, "target": span.target, "count": span.count, "total_ns": span.total_nanos,
+                    "self_ns": span.self_nanos, "busy_ns": span.busy_nanos, "p50_ns": span.p50_nanos,
+                    "p90_ns": span.p90_nanos, "p99_ns": span.p99_nanos, "max_ns": span.max_nanos,
+                });
+                if let Some(counted) = &span.instructions {
+                    object["instructions"] = json!({
+                        "spans": counted.spans, "all": counted.all, "self": counted.own, "min": counted.min,
+                        "max": counted.max,
+                    });
+                }
+                object
+            })
+            .collect();
+        json!({
+            "spans": spans, "lost": self.lost, "lost_payloads": self.lost_payloads(),
+            "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
+        })
+        .to_string()
+    }
+}
+
+#[cfg(any(test, feature = "fixtures"))]
+impl SpanSummary {
+    /// Returns the summary of spans with these durations, in which a thread was all the time.
+    #[doc(hidden)]
+    pub fn of_durations(name: &str, durations: &[u64]) -> Self {
+        let mut group = SpanGroup::default();
+        durations.iter().for_each(|wall| _ = group.add(*wall, *wall, *wall));
+        group.finish(name.into(), "shop".into()).0
+    }
+}
+
+/// The pass that counts spans.
+pub struct SpanCounter {
+    groups: SpanGroups,
+    /// The self times of each process's spans.
+    self_times: Vec<SelfTimes>,
+}
+
+impl Pass for SpanCounter {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+        if let EntryContent::Perf { record, catalog, .. } = &entry.content {
+            self.self_times[entry.process_index].record(record, step, replay);
+            if is_error(record, catalog)
+                && let Some(span) = record.span().and_then(|span| replay.get(span))
+            {
+                self.groups.of(span).0.summary.errors += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
+        // The span is closed, so the end of the recording does not matter.
+        self.add(process_index, span, 0);
+        Ok(())
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        let of_self_times = self.self_times.iter().map(SelfTimes::kept_bytes).fold(0, u64::saturating_add);
+        self.groups.kept_bytes.saturating_add(of_self_times)
+    }
+}
+
+/// Returns true if the record is a log record of the level ERROR.
+pub fn is_error(record: &RawRecord<'_>, catalog: &Catalog) -> bool {
+    record.event == Some(PerfEvent::Event) && catalog.call_site(record.ext.call_site_id).level == CallSiteLevel::Error
+}
+
+impl SpanCounter {
+    pub fn new(recording: &CaptureRecording<'_>) -> Self {
+        let self_times = recording.processes().iter().map(|_| SelfTimes::default()).collect();
+        Self { groups: SpanGroups::default(), self_times }
+    }
+
+    /// Returns the summary. Also returns the durations of its first spans, at most so many as `durations_max`.
+    pub fn finish(self, capture: &CaptureFile, counts: &ExportSummary, durations_max: usize) -> (Summary, Vec<Walls>) {
+        let mut spans = self.groups.finish();
+        spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
+        let (spans, mut walls): (Vec<SpanSummary>, Vec<Walls>) = spans.into_iter().unzip();
+        walls.truncate(durations_max);
+        let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
+        let removed = capture.end().map_or(0, |end| end.stats.removed());
+        let payload_losses = counts.payload_losses.clone();
+        (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, walls)
+    }
+
+    /// Adds a span that was closed, or one that the recording left open.
+    pub fn add(&mut self, process_index: usize, span: &Span, end_nanos: u64) {
+        let self_nanos = self.self_times[process_index].take(span, end_nanos);
+        let busy_nanos = span.counted_busy_nanos();
+        let (group, kept_bytes) = self.groups.of(span);
+        match (span.wall_nanos(), span.is_open()) {
+            (Some(wall), _) => {
+                *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos);
+                if let Some(instructions) = &span.instructions {
+                    group.summary.instructions.get_or_insert_default().add(instructions);
+                }
+            }
+            (None, true) if span.is_end_lost => group.summary.end_lost += 1,
+            (None, true) => group.summary.open += 1,
+            (None, false) => group.summary.incomplete += 1,
+        }
+    }
+}
+
+/// The spans by name and target.
+#[derive(Default)]
+struct SpanGroups {
+    groups: Vec<SpanGroup>,
+    by_name: BTreeMap<(String, String), usize>,
+    /// The group of each known call site.
+    by_call_site: PerDescription<CallSite, usize>,
+    /// An estimate of the bytes that all groups take.
+    kept_bytes: u64,
+}
+
+/// The estimated size of a group in bytes, beside its name and its durations.
+const GROUP_BYTES: u64 = 768;
+/// The number of blocks whose medians a summary has.
+const BLOCKS: usize = 20;
+
+impl SpanGroups {
+    /// Returns the group of the span, and the counter of bytes.
+    fn of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
+        let call_site = span.call_site.as_ref().filter(|call_site| call_site.is_known);
+        let known = call_site.and_then(|call_site| self.by_call_site.get(call_site)).copied();
+        let index = known.unwrap_or_else(|| self.find(span));
+        (&mut self.groups[index], &mut self.kept_bytes)
+    }
+
+    /// Finds the group by its name. Makes it if it does not exist yet.
+    fn find(&mut self, span: &Span) -> usize {
+        let call_site = span.call_site.as_ref();
+        let key = (span.name(), call_site.map(|call_site| call_site.target.clone()).unwrap_or_default());
+        let name_bytes = (key.0.len() + key.1.len()) as u64;
+        let groups = &mut self.groups;
+        let index = *self.by_name.entry(key).or_insert_with(|| {
+            self.kept_bytes += GROUP_BYTES + name_bytes;
+            groups.push(SpanGroup::default());
+            groups.len() - 1
+        });
+        if let Some(call_site) = call_site.filter(|call_site| call_site.is_known) {
+            self.by_call_site.insert(call_site, index);
+        }
+        index
+    }
+
+    fn finish(mut self) -> Vec<(SpanSummary, Walls)> {
+        let groups = &mut self.groups;
+        let finished = |((name, target), index)| std::mem::take::<SpanGroup>(&mut groups[index]).finish(name, target);
+        self.by_name.into_iter().map(finished).collect()
+    }
+}
+
+#[derive(Default)]
+struct SpanGroup {
+    summary: SpanSummary,
+    walls: Walls,
+}
+
+impl SpanGroup {
+    /// Adds a closed span. Returns the bytes that it takes.
+    fn add(&mut self, wall: u64, self_nanos: u64, busy: u64) -> u64 {
+        let summary = &mut self.summary;
+        summary.count += 1;
+        summary.total_nanos = summary.total_nanos.saturating_add(wall);
+        summary.self_nanos = summary.self_nanos.saturating_add(self_nanos);
+        summary.busy_nanos = summary.busy_nanos.saturating_add(busy);
+        summary.idle_nanos = summary.idle_nanos.saturating_add(wall.saturating_sub(busy));
+        summary.max_nanos = summary.max_nanos.max(wall);
+        self.walls.add(wall)
+    }
+
+    fn finish(mut self, name: String, target: String) -> (SpanSummary, Walls) {
+        let block_medians = self.walls.block_medians(BLOCKS);
+        // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
+        let [p999_nanos, p99_nanos, p90_nanos, p50_nanos] =
+            [999, 990, 900, 500].map(|per_mille| self.walls.percentile(per_mille));
+        let percentiles = SpanSummary { p50_nanos, p90_nanos, p99_nanos, p999_nanos, ..self.summary };
+        (SpanSummary { name, target, block_medians, ..percentiles }, self.walls)
+    }
+}

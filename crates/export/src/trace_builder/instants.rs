@@ -1,0 +1,189 @@
+//! Instants (log records, markers, failed records and typed events), and samples of counters.
+
+use super::held::{Instant, InstantName, Origin};
+use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
+use eventring::reader::{Descriptor, PayloadRead};
+use eventring::schema::decode_event;
+use eventring::tracing::{Catalog, PerfContent, RawRecord, ThreadKey};
+use eventring_capture::recording::RecordingEntry;
+use std::io;
+
+impl TraceBuilder<'_> {
+    /// Draws a record that is not about spans.
+    pub(super) fn instant_of(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        recorder: u32,
+        record: &RawRecord<'_>,
+        catalog: &Catalog,
+    ) -> io::Result<()> {
+        let decoded = record.decode(catalog);
+        let mut args = Args::default();
+        let (span, name, call_site) = match decoded.content {
+            PerfContent::Event { span, call_site, fields } => {
+                args.0.reserve_exact(fields.values.len() + 3);
+                args.push("level", ArgValue::Text(call_site.level.name().unwrap_or_default().into()));
+                args.push("target", ArgValue::Text(call_site.target.clone().into()));
+                let message = fields.get("message").map(ToString::to_string);
+                fields.values.into_iter().for_each(|field| args.push_field(field));
+                args.push_problems(fields.missing, fields.problem);
+                (span, message.map_or(InstantName::OfCallSite, InstantName::Text), Some(call_site))
+            }
+            PerfContent::Counter { call_site, value, .. } => {
+                let key = TrackKey::Counter { process: entry.process, name: call_site.name.clone() };
+                let track = self.track(key, None)?;
+                return self.writer.counter(track, decoded.epoch_nanos, &value);
+            }
+            PerfContent::Marker { span, call_site, text } => {
+                if let Some(text) = text {
+                    args.push("text", ArgValue::Text(text.into()));
+                }
+                (span, InstantName::OfCallSite, Some(call_site))
+            }
+            PerfContent::NotRecorded { span, error } => {
+                if let Some(error) = error {
+                    args.push("why", ArgValue::Text(format!("{error:?}").into()));
+                }
+                (span, InstantName::Text("not recorded".into()), None)
+            }
+            _ => return Ok(()),
+        };
+        let thread = ThreadKey { recorder, thread_id: decoded.thread.id };
+        let instant = Instant {
+            process_index: entry.process_index,
+            origin: Origin::Thread(thread, decoded.thread),
+            span,
+            nanos: decoded.epoch_nanos,
+            name,
+            call_site,
+            args,
+        };
+        self.hold(instant, record.payload)
+    }
+
+    /// Draws a typed event.
+    pub(super) fn typed_event(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        descriptor: &Descriptor,
+        payload: PayloadRead<'_>,
+    ) -> io::Result<()> {
+        let (recording, ring) = (self.recording, entry.ring);
+        let mut args = Args::default();
+        args.push("seqno", ArgValue::Uint(descriptor.seqno));
+        for (index, word) in recording.rings().words(ring).iter_own() {
+            let number = descriptor.content_ext[index];
+            if let Some(value) = word.value(number).filter(|_| number != 0) {
+                args.push_named(&word.key(), ArgValue::Uint(value));
+            }
+        }
+        match payload {
+            PayloadRead::Valid([]) if recording.rings().model(ring).is_none() => {}
+            PayloadRead::Valid(bytes) => {
+                args.push_payload(&decode_event(recording.rings().model(ring), descriptor.event_type, bytes));
+            }
+            _ => args.push("payload", ArgValue::Text("lost".into())),
+        }
+        let instant = Instant {
+            process_index: entry.process_index,
+            origin: Origin::Ring(ring),
+            span: recording.rings().span(ring, descriptor),
+            nanos: descriptor.record_epoch_nanos,
+            name: InstantName::Text(recording.rings().event_name(ring, descriptor.event_type).into_owned()),
+            call_site: None,
+            args,
+        };
+        self.hold(instant, payload)
+    }
+
+    /// Holds an instant of a span until its slice is certain. Draws any other instant.
+    fn hold(&mut self, mut instant: Instant, payload: PayloadRead<'_>) -> io::Result<()> {
+        let Some(span) = instant.span else { return self.draw_instant(&instant) };
+        instant.args.push("span_id", ArgValue::Uint(span.get()));
+        self.held.push(instant, self.now_nanos, payload.valid().map_or(0, <[u8]>::len));
+        Ok(())
+    }
+
+    /// Draws an instant in the slice of its span at that time. If there is no such slice, the instant is drawn on the
+    /// track of its origin.
+    pub(super) fn draw_instant(&mut self, instant: &Instant) -> io::Result<()> {
+        let thread = match &instant.origin {
+            Origin::Thread(thread, _) => Some(*thread),
+            Origin::Ring(_) => None,
+        };
+        let process = &self.processes[instant.process_index];
+        let drawn = instant.span.and_then(|span| process.spans.get(&span)).and_then(|span| {
+            // With both views, the instant is drawn once, in the thread that recorded it if that was in the span.
+            let slice = span.slice_at(thread, instant.nanos).filter(|_| self.view.has_threads());
+            let whole = span.whole.as_ref().map(|whole| (whole.track, whole.drawn(instant.nanos)));
+            slice.map(|slice| (slice.track, slice.drawn(instant.nanos))).or(whole)
+        });
+        let (track, nanos) = match (drawn, &instant.origin) {
+            (Some(drawn), _) => drawn,
+            (None, Origin::Thread(thread, described)) => {
+                let process = self.recording.processes()[instant.process_index];
+                (self.thread_track(process, *thread, described)?, instant.nanos)
+            }
+            (None, Origin::Ring(ring)) => (self.track(TrackKey::Ring(*ring), None)?, instant.nanos),
+        };
+        let category = match instant.origin {
+            Origin::Thread(..) => "eventring",
+            Origin::Ring(ring) => match self.recording.ring(ring).content_name.as_str() {
+                "" => "typed events",
+                name => name,
+            },
+        };
+        let call_site = instant.call_site.as_deref();
+        let name = match &instant.name {
+            InstantName::OfCallSite => call_site.map_or("", |call_site| &call_site.name),
+            InstantName::Text(text) => text,
+        };
+        let label = match call_site {
+            Some(site) => match site.level.name() {
+                // A query for all errors, or all of a level, then needs no arguments.
+                Some(level) => {
+                    Label { category: level, alert: Some(Alert::of_level(site.level)), ..Label::new(name, call_site) }
+                }
+                None => Label::new(name, call_site),
+            },
+            None => Label { name, category, ..Label::default() },
+        };
+        self.writer.instant(track, nanos, label, &instant.args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Format, View, export};
+    use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
+    use eventring_capture::fixtures::CaptureFixture;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_log_record_has_its_level_as_category_and_a_colour() {
+        let levels = [
+            (CallSiteLevel::Error, json!("ERROR"), json!("terrible")),
+            (CallSiteLevel::Warn, json!("WARN"), json!("bad")),
+            (CallSiteLevel::Info, json!("INFO"), json!("generic_work")),
+            (CallSiteLevel::Debug, json!("DEBUG"), json!("generic_work")),
+            (CallSiteLevel::Trace, json!("TRACE"), json!("generic_work")),
+        ];
+        let mut made = CaptureFixture::new();
+        for ((level, ..), call_site_id) in levels.iter().zip(1..) {
+            made.call_site_of(900, call_site_id, (CallSiteKind::Event, *level), "said", &[]);
+            let ext = PerfExt { call_site_id, thread_id: 1, ..PerfExt::default() };
+            made.perf(PerfEvent::Event, 1000 + u64::from(call_site_id), ext, &[]);
+        }
+        let mut out = Vec::new();
+        export(&made.open(), Format::Chrome, View::Thread, &mut out).unwrap();
+        let trace: Value = serde_json::from_slice(&out).unwrap();
+        let instants = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "i");
+        let drawn: Vec<_> = instants
+            .map(|event| {
+                assert_eq!(event["args"]["target"], "shop::web");
+                (event["cat"].clone(), event["cname"].clone())
+            })
+            .collect();
+        assert_eq!(drawn, levels.map(|(_, category, colour)| (category, colour)));
+    }
+}

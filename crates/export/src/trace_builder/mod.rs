@@ -1,0 +1,250 @@
+//! The second pass over a capture. It draws tracks, slices, instants and counters for a trace viewer.
+
+mod drawn;
+mod held;
+mod instants;
+mod meters;
+mod slices;
+mod spans;
+mod tracks;
+
+use super::args::{ArgValue, Args};
+use super::flows::FlowPlace;
+use super::outline::Outline;
+use super::pass::{self, Pass};
+use super::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
+use super::track_rows::TrackRows;
+use super::{ExportOptions, Names, View};
+use drawn::DrawnSpan;
+use eventring::reader::Descriptor;
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring_capture::CaptureError;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use held::HeldInstants;
+use meters::Meters;
+use std::io;
+use tracks::TrackKey;
+
+/// Draws a recording as a trace.
+///
+/// # Errors
+/// Writing fails, or the export would take more memory than any capture of this size from a real program needs.
+pub fn draw(
+    recording: &CaptureRecording<'_>,
+    outline: &Outline,
+    ExportOptions { view, names, .. }: ExportOptions,
+    writer: &mut dyn TraceWriter,
+) -> Result<(), CaptureError> {
+    let mut builder = TraceBuilder {
+        recording,
+        outline,
+        view,
+        names,
+        writer,
+        tracks: IdMap::default(),
+        slices_drawn: 0,
+        processes: recording.processes().iter().map(|_| DrawnProcess::default()).collect(),
+        meters: (view == View::Both).then(|| Meters::new(outline.first_nanos, outline.last_nanos, recording)),
+        overlapping_rows: IdMap::default(),
+        free_from: IdMap::default(),
+        held: HeldInstants::default(),
+        now_nanos: 0,
+        field_bytes: 0,
+    };
+    pass::run(recording, &mut builder)?;
+    builder.finish().map_err(pass::write_error)
+}
+
+struct TraceBuilder<'p> {
+    recording: &'p CaptureRecording<'p>,
+    outline: &'p Outline,
+    view: View,
+    names: Names,
+    writer: &'p mut dyn TraceWriter,
+    tracks: IdMap<TrackKey, TrackId>,
+    slices_drawn: u64,
+    processes: Vec<DrawnProcess>,
+    /// Counters of events and spans, in a trace with both views.
+    meters: Option<Meters>,
+    /// The rows of each thread's slices that overlap without nesting.
+    overlapping_rows: IdMap<ThreadKey, TrackRows>,
+    /// The time from which the next slice of a thread can be drawn. Only threads that have a slice with a drawn end
+    /// after its true end are here.
+    free_from: IdMap<ThreadKey, u64>,
+    held: HeldInstants,
+    /// The latest time of an event so far.
+    now_nanos: u64,
+    /// An estimate of the size of all fields in memory.
+    field_bytes: u64,
+}
+
+/// The spans of one process.
+#[derive(Default)]
+struct DrawnProcess {
+    /// The spans that are not over, and those that were closed in the last milliseconds of the stream.
+    spans: IdMap<SpanId, DrawnSpan>,
+    /// The rows of spans in span view.
+    rows: TrackRows,
+    flows: FlowPlace,
+}
+
+impl Pass for TraceBuilder<'_> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+        let descriptor: &Descriptor = match &entry.content {
+            EntryContent::Perf { record, .. } => record.descriptor,
+            EntryContent::Typed { descriptor, .. } => descriptor,
+            EntryContent::Gap { .. } => return Ok(()),
+        };
+        self.now_nanos = self.now_nanos.max(descriptor.record_epoch_nanos);
+        self.sample_meters(self.now_nanos)?;
+        if let Some(meters) = &mut self.meters {
+            meters.count(entry, descriptor, step, replay);
+        }
+        while let Some(instant) = self.held.take(self.now_nanos) {
+            self.draw_instant(&instant)?;
+        }
+        match &entry.content {
+            EntryContent::Perf { recorder, record, catalog } => {
+                self.record(entry, *recorder, record, catalog, step, replay)
+            }
+            EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
+            EntryContent::Gap { .. } => Ok(()),
+        }
+    }
+
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
+        if let Some(drawn) = self.processes[process_index].spans.remove(&span.id) {
+            self.field_bytes = self.field_bytes.saturating_sub(drawn.field_bytes);
+        }
+        Ok(())
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        const SPAN_BYTES: u64 = 4 * size_of::<(SpanId, DrawnSpan)>() as u64;
+        const TRACK_BYTES: u64 = 512;
+        let of_process = |process: &DrawnProcess| process.spans.len() as u64 * SPAN_BYTES + process.rows.kept_bytes();
+        let rows = self.overlapping_rows.values().map(TrackRows::kept_bytes).fold(0, u64::saturating_add);
+        let processes = self.processes.iter().map(of_process).fold(0, u64::saturating_add);
+        let tracks = self.tracks.len() as u64 * TRACK_BYTES;
+        let (held, written) = (self.held.kept_bytes(), self.writer.kept_bytes());
+        [rows, processes, tracks, held, self.field_bytes, written].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+impl TraceBuilder<'_> {
+    fn record(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        recorder: u32,
+        record: &RawRecord<'_>,
+        catalog: &Catalog,
+        step: &SpanStep,
+        replay: &SpanReplay,
+    ) -> io::Result<()> {
+        let (process, nanos) = (entry.process_index, record.epoch_nanos());
+        match step {
+            SpanStep::None => self.instant_of(entry, recorder, record, catalog),
+            SpanStep::Updated(span) => self.update(process, *span, record, catalog, replay),
+            SpanStep::SliceBegun(slice) => {
+                self.show_span(process, slice.span, replay)?;
+                self.begin_slice(entry, slice, catalog, replay)
+            }
+            SpanStep::SliceEnded(taken) => {
+                self.show_span(process, taken.slice.span, replay)?;
+                let mut args = Args::default();
+                args.push_instructions(taken.instructions);
+                self.end_slice(process, &taken.slice, nanos, args)
+            }
+            SpanStep::Closed { span, cut } => {
+                self.show_span(process, *span, replay)?;
+                for taken in cut {
+                    // No thread can be in a span after the close. The exit comes later, was lost, or never comes.
+                    let mut args = Args::default();
+                    if self.outline.processes[process].missing_exits.contains(taken.slice.id) {
+                        args = match replay.may_have_ended(&taken.slice, nanos) {
+                            true => drawn::lost_end(),
+                            false => drawn::missing_exit(),
+                        };
+                    }
+                    self.end_slice(process, &taken.slice, nanos, args)?;
+                }
+                self.close(process, *span, nanos, replay)?;
+                let drawn = self.processes[process].spans.get_mut(span);
+                let forgotten = drawn.map_or(0, DrawnSpan::forget_fields);
+                self.field_bytes = self.field_bytes.saturating_sub(forgotten);
+                Ok(())
+            }
+        }
+    }
+
+    /// Draws the changes that a record makes to a span.
+    fn update(
+        &mut self,
+        process: usize,
+        id: SpanId,
+        record: &RawRecord<'_>,
+        catalog: &Catalog,
+        replay: &SpanReplay,
+    ) -> io::Result<()> {
+        let spans = &mut self.processes[process].spans;
+        match record.event {
+            Some(PerfEvent::SpanNew) => {
+                self.field_bytes += spans.entry(id).or_default().add_fields(record.named_fields(catalog));
+                self.show_span(process, id, replay)
+            }
+            Some(PerfEvent::SpanRecord) => {
+                self.show_span(process, id, replay)?;
+                let span = self.processes[process].spans.entry(id).or_default();
+                self.field_bytes += span.add_fields(record.named_fields(catalog));
+                Ok(())
+            }
+            Some(PerfEvent::SpanFollowsFrom) => {
+                if let (Some(span), Some(follows)) = (spans.get_mut(&id), record.related()) {
+                    self.field_bytes += span.add_fact("follows_from", ArgValue::Uint(follows.get()));
+                }
+                Ok(())
+            }
+            _ => self.show_span(process, id, replay),
+        }
+    }
+
+    /// Draws what is left at the end of the recording.
+    fn finish(&mut self) -> io::Result<()> {
+        while let Some(instant) = self.held.take_any() {
+            self.draw_instant(&instant)?;
+        }
+        if let Some(Meters { grain_start_nanos, .. }) = self.meters {
+            self.sample_grain(grain_start_nanos)?;
+        }
+        self.end_lost_spans()?;
+        self.end_open_slices();
+        self.losses()?;
+        self.writer.finish()
+    }
+
+    /// Draws the losses, each ring's on a track of its own.
+    fn losses(&mut self) -> io::Result<()> {
+        let outline = self.outline;
+        for loss in &outline.losses {
+            let track = self.track(TrackKey::Losses(loss.ring), None)?;
+            let slice = self.next_slice();
+            let mut args = Args::default();
+            args.push("first_seqno", ArgValue::Uint(loss.first_seqno));
+            args.push("count", ArgValue::Uint(loss.count));
+            loss.causes().for_each(|(cause, count)| args.push(cause.name(), ArgValue::Uint(count)));
+            let title = loss.title();
+            let alert = Some(Alert::Loss);
+            let label = Label { name: &title, category: "eventring", alert, ..Label::default() };
+            self.writer.begin(track, slice, loss.from_nanos, label, &args)?;
+            self.writer.end(track, slice, loss.until_nanos, &Args::default())?;
+        }
+        Ok(())
+    }
+
+    fn next_slice(&mut self) -> SliceId {
+        self.slices_drawn += 1;
+        SliceId(self.slices_drawn)
+    }
+}

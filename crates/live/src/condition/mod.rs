@@ -1,0 +1,183 @@
+//! Conditions: expressions that say when something has happened that a watcher waits for.
+//!
+//! ```text
+//! expression = all { "or" all }
+//! all        = unary { ["and"] unary }                  terms that stand side by side must all hold
+//! unary      = "not" unary | "(" expression ")" | term
+//! term       = ("span" | "event" | "target" | "thread") ("=" | "!=") pattern
+//!            | ("dur" | "open") compare time            the time of a closed span; the age of an open one
+//!            | "level" compare level                    of a log record; ERROR is the greatest
+//!            | "field." path compare value
+//!            | "rate(" of ["," time] ")" compare number "/" ("s" | "m" | "h")
+//!            | "p" number "(" of ["," time] ")" compare time
+//!            | "death" | "signal"
+//! of         = ("span" | "event") "=" pattern
+//! compare    = "=" | "!=" | "<" | "<=" | ">" | ">="
+//! pattern    = a word or a quoted text, in which * stands for any characters
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `pattern` | patterns of names |
+//! | `term` | the terms, and how they are written |
+//! | `tokens` | the words of an expression, and their columns |
+//! | `parse` | from words to an expression |
+//! | `possible` | what the parts of an expression can hold for |
+//! | `fault` | the error type |
+//! | `subject` | what a condition is tested on |
+
+mod fault;
+mod parse;
+mod pattern;
+mod possible;
+mod subject;
+mod term;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+pub use fault::ConditionError;
+pub use parse::time_nanos;
+pub use pattern::NamePattern;
+pub use subject::{Operand, RateOf, Subject};
+pub use term::Compare;
+pub use tokens::{Tokens, write_word};
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+use term::Term;
+
+/// Largest length of an expression, in bytes.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+/// Largest depth to which parentheses and `not` may nest.
+const DEPTH_MAX: usize = 64;
+/// The window of rates and percentiles that name none.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// A condition, parsed from an expression such as `span=db.* dur>50ms`. `docs/CLI.md` describes the expressions.
+///
+/// ```
+/// use eventring::live::Condition;
+///
+/// let condition: Condition = "span=db.* dur>50ms or level>=ERROR".parse()?;
+/// assert_eq!(condition.to_string(), "span=db.* dur>50ms or level>=ERROR");
+/// assert!("open>>2s".parse::<Condition>().unwrap_err().to_string().contains("column 6"));
+/// # Ok::<(), eventring::live::ConditionError>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Condition {
+    root: Node,
+}
+
+/// A part of an expression.
+#[derive(Clone, PartialEq, Debug)]
+enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    Term(Term),
+}
+
+impl Condition {
+    /// Returns true if the condition holds for `subject`. A term that says something about what the subject does not
+    /// have, such as a level for a span, does not hold.
+    #[must_use]
+    pub fn holds(&self, subject: &dyn Subject) -> bool {
+        self.root.holds(subject)
+    }
+
+    /// Returns the ages that the condition names, in ascending order: an open span may fulfil it when it reaches one of
+    /// them.
+    #[must_use]
+    pub fn open_ages(&self) -> Vec<Duration> {
+        let mut ages = Vec::new();
+        self.root.each_term(&mut |term| ages.extend(term.open_age()));
+        ages.sort_unstable();
+        ages.dedup();
+        ages
+    }
+
+    /// Returns true if all terms are rates and percentiles. Such a condition says nothing of what happens.
+    pub(super) fn has_only_rates(&self) -> bool {
+        let mut has_others = false;
+        self.root.each_term(&mut |term| has_others |= !matches!(term, Term::Rate { .. } | Term::Percentile { .. }));
+        !has_others
+    }
+
+    /// Returns the rates and percentiles that the condition needs, with their windows.
+    #[must_use]
+    pub fn rates(&self) -> Vec<(RateOf, Duration)> {
+        let mut rates = Vec::new();
+        self.root.each_term(&mut |term| {
+            if let Term::Rate { of, window, .. } | Term::Percentile { of, window, .. } = term {
+                rates.push((of.clone(), *window));
+            }
+        });
+        rates
+    }
+}
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        parse::parse(text).map(|root| Self { root })
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.root.fmt(f)
+    }
+}
+
+impl Node {
+    fn holds(&self, subject: &dyn Subject) -> bool {
+        match self {
+            Self::All(parts) => parts.iter().all(|part| part.holds(subject)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(subject)),
+            Self::Not(part) => !part.holds(subject),
+            Self::Term(term) => term.holds(subject),
+        }
+    }
+
+    fn each_term(&self, take: &mut impl FnMut(&Term)) {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.each_term(take)),
+            Self::Not(part) => part.each_term(take),
+            Self::Term(term) => take(term),
+        }
+    }
+
+    /// Returns true if the part can hold only when something happens, or a rate is reached. A part that only excludes,
+    /// such as `not span=x`, holds nearly always. With `is_negated`, answers for the opposite of the part.
+    fn names_something(&self, is_negated: bool) -> bool {
+        let names = |part: &Self| part.names_something(is_negated);
+        match (self, is_negated) {
+            (Self::All(parts), false) | (Self::Any(parts), true) => parts.iter().any(names),
+            (Self::Any(parts), false) | (Self::All(parts), true) => parts.iter().all(names),
+            (Self::Not(part), _) => part.names_something(!is_negated),
+            (Self::Term(term), false) => term.names_something(),
+            (Self::Term(_), true) => false,
+        }
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut joined = |parts: &[Self], with: &str, needs_parentheses: fn(&Self) -> bool| {
+            parts.iter().enumerate().try_for_each(|(index, part)| {
+                f.write_str(if index == 0 { "" } else { with })?;
+                if needs_parentheses(part) { write!(f, "({part})") } else { write!(f, "{part}") }
+            })
+        };
+        match self {
+            Self::All(parts) => joined(parts, " ", |part| matches!(part, Self::Any(_) | Self::All(_))),
+            Self::Any(parts) => joined(parts, " or ", |part| matches!(part, Self::Any(_))),
+            Self::Not(part) if matches!(**part, Self::All(_) | Self::Any(_)) => write!(f, "not ({part})"),
+            Self::Not(part) => write!(f, "not {part}"),
+            Self::Term(term) => term.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The terms of conditions.
+
+use super::tokens::write_quoted;
+use super::{NamePattern, Operand, RateOf, Subject};
+use eventring::schema::perf::CallSiteLevel;
+use std::cmp::Ordering;
+use std::fmt;
+use std::time::Duration;
+
+/// A term of a condition.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Term {
+    Span {
+        is: bool,
+        pattern: NamePattern,
+    },
+    Event {
+        is: bool,
+        pattern: NamePattern,
+    },
+    Target {
+        is: bool,
+        pattern: NamePattern,
+    },
+    Thread {
+        is: bool,
+        pattern: NamePattern,
+    },
+    /// The time of a closed span.
+    Duration {
+        compare: Compare,
+        nanos: u64,
+    },
+    /// The age of an open span. Its `compare` is `>` or `>=`.
+    OpenAge {
+        compare: Compare,
+        nanos: u64,
+    },
+    Level {
+        compare: Compare,
+        level: CallSiteLevel,
+    },
+    Field {
+        path: String,
+        compare: Compare,
+        value: FieldLimit,
+    },
+    Rate {
+        of: RateOf,
+        window: Duration,
+        compare: Compare,
+        count: f64,
+        unit: RateUnit,
+    },
+    /// `percent` of the spans of a window were closed after at most this time.
+    Percentile {
+        percent: f64,
+        of: RateOf,
+        window: Duration,
+        compare: Compare,
+        nanos: u64,
+    },
+    Death,
+    Signal,
+}
+
+/// The levels that conditions name.
+pub(super) const LEVELS: [CallSiteLevel; 5] =
+    [CallSiteLevel::Error, CallSiteLevel::Warn, CallSiteLevel::Info, CallSiteLevel::Debug, CallSiteLevel::Trace];
+
+/// A comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compare {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// The value with which a field is compared.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum FieldLimit {
+    Integer(i128),
+    Float(f64),
+    Bool(bool),
+    /// A pattern of texts.
+    Pattern(NamePattern),
+    /// A text that is less or greater than others. It is always written in quotation marks.
+    Text(String),
+}
+
+/// The time to which a rate refers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RateUnit {
+    Second,
+    Minute,
+    Hour,
+}
+
+impl Term {
+    pub(super) fn holds(&self, subject: &dyn Subject) -> bool {
+        match self {
+            Self::Span { is: true, pattern } => subject.any_span_name(&mut |name| pattern.fits(name)),
+            Self::Span { is: false, pattern } => {
+                let (mut has_span, mut fits) = (false, false);
+                subject.any_span_name(&mut |name| {
+                    has_span = true;
+                    fits |= pattern.fits(name);
+                    fits
+                });
+                has_span && !fits
+            }
+            Self::Event { is, pattern } => {
+                let mut holds = false;
+                subject.event_name(&mut |name| holds = pattern.fits(name) == *is);
+                holds
+            }
+            Self::Target { is, pattern } => subject.target().is_some_and(|target| pattern.fits(target) == *is),
+            Self::Thread { is, pattern } => {
+                let mut holds = false;
+                subject.thread_name(&mut |name| holds = pattern.fits(name) == *is);
+                holds
+            }
+            Self::Duration { compare, nanos } => {
+                subject.closed_after_nanos().is_some_and(|found| compare.holds(found.cmp(nanos)))
+            }
+            Self::OpenAge { compare, nanos } => {
+                subject.open_nanos().is_some_and(|found| compare.holds(found.cmp(nanos)))
+            }
+            Self::Level { compare, level } => {
+                // The most severe level has the smallest number.
+                let order = |found: CallSiteLevel| (*level as u8).cmp(&(found as u8));
+                subject.level().is_some_and(|found| found != CallSiteLevel::None && compare.holds(order(found)))
+            }
+            Self::Field { path, compare, value } => {
+                let mut holds = false;
+                subject.field(path, &mut |found| holds = value.holds(*compare, found));
+                holds
+            }
+            Self::Rate { of, window, compare, count, unit } => {
+                let limit = count / unit.seconds();
+                let order = |found: f64| found.partial_cmp(&limit);
+                subject.per_second(of, *window).and_then(order).is_some_and(|order| compare.holds(order))
+            }
+            Self::Percentile { percent, of, window, compare, nanos } => subject
+                .quantile_nanos(of, *window, percent / 100.0)
+                .is_some_and(|found| compare.holds(found.cmp(nanos))),
+            Self::Death => subject.is_death(),
+            Self::Signal => subject.is_signal(),
+        }
+    }
+
+    /// Returns the smallest age of an open span for which the term holds.
+    pub(super) fn open_age(&self) -> Option<Duration> {
+        match self {
+            Self::OpenAge { compare: Compare::Greater, nanos } => Some(Duration::from_nanos(nanos.saturating_add(1))),
+            Self::OpenAge { nanos, .. } => Some(Duration::from_nanos(*nanos)),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the term holds only for some of what happens.
+    pub(super) fn names_something(&self) -> bool {
+        !matches!(
+            self,
+            Self::Span { is: false, .. }
+                | Self::Event { is: false, .. }
+                | Self::Target { is: false, .. }
+                | Self::Thread { is: false, .. }
+        )
+    }
+}
+
+impl Compare {
+    /// The signs of the comparisons. A sign comes before the signs with which it begins.
+    pub const SIGNS: [&str; 6] = ["!=", "<=", ">=", "=", "<", ">"];
+
+    /// Returns the comparison with this index in [`Self::SIGNS`].
+    pub fn of_index(index: usize) -> Self {
+        [Self::NotEqual, Self::LessOrEqual, Self::GreaterOrEqual, Self::Equal, Self::Less, Self::Greater][index]
+    }
+
+    /// Returns true if two values in this order compare so.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+
+    /// Returns true if the comparison only asks whether two values are equal.
+    pub(super) fn is_equality(self) -> bool {
+        matches!(self, Self::Equal | Self::NotEqual)
+    }
+}
+
+impl FieldLimit {
+    /// Returns the value that a word without quotation marks means.
+    pub(super) fn unquoted(word: &str) -> Self {
+        let float = || word.parse::<f64>().ok().filter(|number| number.is_finite()).map(Self::Float);
+        let integer = word.parse().ok().map(Self::Integer);
+        let boolean = || word.parse().ok().map(Self::Bool);
+        integer.or_else(float).or_else(boolean).unwrap_or_else(|| Self::Pattern(NamePattern::new(word)))
+    }
+
+    fn holds(&self, compare: Compare, found: Operand<'_>) -> bool {
+        let order = match (self, found) {
+            (Self::Integer(wanted), Operand::Integer(found)) => Some(found.cmp(wanted)),
+            (Self::Integer(wanted), Operand::Float(found)) => found.partial_cmp(&(*wanted as f64)),
+            (Self::Float(wanted), Operand::Integer(found)) => (found as f64).partial_cmp(wanted),
+            (Self::Float(wanted), Operand::Float(found)) => found.partial_cmp(wanted),
+            (Self::Bool(wanted), Operand::Bool(found)) => Some(found.cmp(wanted)),
+            // Programs record numbers and truth values as text, too.
+            (Self::Integer(wanted), Operand::Text(text)) => text.parse().ok().map(|found: i128| found.cmp(wanted)),
+            (Self::Float(wanted), Operand::Text(text)) => text.parse().ok().and_then(|it: f64| it.partial_cmp(wanted)),
+            (Self::Bool(wanted), Operand::Text(text)) => text.parse().ok().map(|found: bool| found.cmp(wanted)),
+            (Self::Text(wanted), Operand::Text(text)) => Some(text.cmp(wanted)),
+            (Self::Pattern(pattern), Operand::Text(text)) => {
+                Some(if pattern.fits(text) { Ordering::Equal } else { Ordering::Less })
+            }
+            _ => None,
+        };
+        match order {
+            Some(order) => compare.holds(order),
+            // Values of different kinds are not equal, and neither is greater.
+            None => compare == Compare::NotEqual,
+        }
+    }
+}
+
+impl RateUnit {
+    pub(super) const NAMES: [(&str, Self); 3] = [("s", Self::Second), ("m", Self::Minute), ("h", Self::Hour)];
+
+    fn seconds(self) -> f64 {
+        match self {
+            Self::Second => 1.0,
+            Self::Minute => 60.0,
+            Self::Hour => 3600.0,
+        }
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = |is: bool| if is { "=" } else { "!=" };
+        let of_window = |of: &RateOf, window: Duration| match window == super::WINDOW {
+            true => of.to_string(),
+            false => format!("{of},{}", time(window)),
+        };
+        match self {
+            Self::Span { is, pattern } => write!(f, "span{}{pattern}", sign(*is)),
+            Self::Event { is, pattern } => write!(f, "event{}{pattern}", sign(*is)),
+            Self::Target { is, pattern } => write!(f, "target{}{pattern}", sign(*is)),
+            Self::Thread { is, pattern } => write!(f, "thread{}{pattern}", sign(*is)),
+            Self::Duration { compare, nanos } => write!(f, "dur{compare}{}", time(Duration::from_nanos(*nanos))),
+            Self::OpenAge { compare, nanos } => write!(f, "open{compare}{}", time(Duration::from_nanos(*nanos))),
+            Self::Level { compare, level } => write!(f, "level{compare}{}", level.name().unwrap_or("none")),
+            Self::Field { path, compare, value } => write!(f, "field.{path}{compare}{value}"),
+            Self::Rate { of, window, compare, count, unit } => {
+                let unit = Self::unit_name(*unit);
+                write!(f, "rate({}){compare}{count}/{unit}", of_window(of, *window))
+            }
+            Self::Percentile { percent, of, window, compare, nanos } => {
+                let limit = time(Duration::from_nanos(*nanos));
+                write!(f, "p{percent}({}){compare}{limit}", of_window(of, *window))
+            }
+            Self::Death => f.write_str("death"),
+            Self::Signal => f.write_str("signal"),
+        }
+    }
+}
+
+impl Term {
+    fn unit_name(unit: RateUnit) -> &'static str {
+        RateUnit::NAMES.iter().find(|(_, known)| *known == unit).map_or("s", |(name, _)| name)
+    }
+}
+
+impl fmt::Display for Compare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let index = (0..Self::SIGNS.len()).find(|index| Self::of_index(*index) == *self);
+        f.write_str(Self::SIGNS[index.unwrap_or(0)])
+    }
+}
+
+impl fmt::Display for FieldLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => write!(f, "{number}"),
+            // `{:?}` keeps the point, so that the number stays one that is not an integer.
+            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            // Without quotation marks, it would be another kind of value.
+            Self::Pattern(pattern) if !matches!(Self::unquoted(pattern.as_str()), Self::Pattern(_)) => {
+                write_quoted(f, pattern.as_str())
+            }
+            Self::Pattern(pattern) => write!(f, "{pattern}"),
+            Self::Text(text) => write_quoted(f, text),
+        }
+    }
+}
+
+/// Returns a time as expressions write it.
+fn time(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    let units =
+        [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
+    let unit = units.into_iter().find(|(_, unit)| nanos >= *unit && nanos.is_multiple_of(*unit));
+    let (name, unit) = unit.unwrap_or(("ns", 1));
+    format!("{}{name}", nanos / unit)
+}

@@ -1,0 +1,267 @@
+use super::*;
+use eventring::schema::perf::CallSiteLevel;
+use proptest::prelude::*;
+
+/// A span, log record or typed event of a test.
+#[derive(Default)]
+struct Happened {
+    spans: Vec<&'static str>,
+    event: Option<&'static str>,
+    level: Option<CallSiteLevel>,
+    closed_after: Option<Duration>,
+    open: Option<Duration>,
+    fields: Vec<(&'static str, Operand<'static>)>,
+    is_death: bool,
+    rate: Option<f64>,
+}
+
+impl Subject for Happened {
+    fn is_death(&self) -> bool {
+        self.is_death
+    }
+
+    fn any_span_name(&self, test: &mut dyn FnMut(&str) -> bool) -> bool {
+        self.spans.iter().any(|name| test(name))
+    }
+
+    fn event_name(&self, take: &mut dyn FnMut(&str)) {
+        self.event.into_iter().for_each(take);
+    }
+
+    fn level(&self) -> Option<CallSiteLevel> {
+        self.level
+    }
+
+    fn closed_after_nanos(&self) -> Option<u64> {
+        self.closed_after.map(|time| time.as_nanos() as u64)
+    }
+
+    fn open_nanos(&self) -> Option<u64> {
+        self.open.map(|time| time.as_nanos() as u64)
+    }
+
+    fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
+        self.fields.iter().filter(|(name, _)| *name == path).for_each(|(_, value)| take(*value));
+    }
+
+    fn per_second(&self, of: &RateOf, window: Duration) -> Option<f64> {
+        let is_asked = *of == RateOf::Spans(NamePattern::new("request")) && window == Duration::from_secs(10);
+        self.rate.filter(|_| is_asked)
+    }
+
+    fn quantile_nanos(&self, _: &RateOf, window: Duration, part: f64) -> Option<u64> {
+        Some((part * 1e9 * window.as_secs_f64()) as u64)
+    }
+}
+
+fn holds(text: &str, subject: &Happened) -> bool {
+    text.parse::<Condition>().unwrap_or_else(|error| panic!("{text}:\n{error}")).holds(subject)
+}
+
+fn millis(millis: u64) -> Option<Duration> {
+    Some(Duration::from_millis(millis))
+}
+
+#[test]
+fn a_slow_span_of_a_name_fulfils_the_condition_and_others_do_not() {
+    let span = |name, closed_after| Happened { spans: vec![name], closed_after, ..Happened::default() };
+    assert!(holds("span=db.* dur>50ms", &span("db.query", millis(51))));
+    assert!(!holds("span=db.* dur>50ms", &span("db.query", millis(50))));
+    assert!(!holds("span=db.* dur>50ms", &span("http", millis(51))));
+    assert!(!holds("span=db.* dur>50ms", &span("db.query", None)));
+    assert!(holds("span!=db.* and dur>=50ms", &span("http", millis(50))));
+    assert!(holds("not (span=db.* or span=http) and dur<1s", &span("other", millis(50))));
+    assert!(holds("open>2s", &Happened { open: millis(2001), ..span("x", None) }));
+    assert!(!holds("open>2s", &span("x", millis(3000))));
+}
+
+#[test]
+fn two_negations_are_none_and_the_negation_of_exclusions_names_something() {
+    let span = |name| Happened { spans: vec![name], closed_after: millis(1), ..Happened::default() };
+    for text in ["not not span=a", "not (not span=a)", "not (not span=a or not dur<5ms)", "not not not not span=a"] {
+        assert!(holds(text, &span("a")) && !holds(text, &span("b")), "{text}");
+    }
+    for text in ["not not not span=a", "not (not span=a and not dur>5ms) or not death", "not span!=a"] {
+        let error = text.parse::<Condition>().unwrap_err().to_string();
+        assert!(error.contains("only says what shall not be"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn records_are_found_by_level_name_field_and_any_of_their_spans() {
+    let record = |level| Happened {
+        spans: vec!["query", "request"],
+        event: Some("ORDER_REJECTED"),
+        level: Some(level),
+        fields: vec![
+            ("code", Operand::Integer(7)),
+            ("user", Operand::Text("x")),
+            ("share", Operand::Float(0.5)),
+            ("is_new", Operand::Bool(true)),
+            ("size", Operand::Text("1000")),
+        ],
+        ..Happened::default()
+    };
+    for text in [
+        "level>=ERROR",
+        "level>=warn",
+        "event=ORDER_REJECTED field.code=7",
+        "field.user=\"x\"",
+        "field.user=x",
+        "field.user=*",
+        "field.user>=\"w\"",
+        "field.share<1",
+        "field.share=0.5",
+        "field.code>6.5",
+        "field.code!=8",
+        "field.is_new=true",
+        "field.size>999",
+        "span=request level=ERROR",
+        "event!=OTHER level=ERROR",
+        "field.user!=5",
+    ] {
+        assert!(holds(text, &record(CallSiteLevel::Error)), "{text}");
+    }
+    for text in
+        ["field.other=7", "field.code=\"7\"", "field.user<\"x\"", "level<ERROR", "span!=request level=ERROR", "death"]
+    {
+        assert!(!holds(text, &record(CallSiteLevel::Error)), "{text}");
+    }
+    assert!(!holds("level>=ERROR", &record(CallSiteLevel::Warn)));
+    assert!(holds("level<ERROR", &record(CallSiteLevel::Warn)));
+}
+
+#[test]
+fn rates_and_percentiles_hold_only_if_their_window_is_known() {
+    let at = |rate| Happened { rate, ..Happened::default() };
+    assert!(holds("rate(span=request)<10/s", &at(Some(9.9))));
+    assert!(!holds("rate(span=request)<10/s", &at(Some(10.0))));
+    assert!(!holds("rate(span=request)<10/s", &at(None)));
+    assert!(holds("rate(span=request,10s)<600/m", &at(Some(9.9))));
+    assert!(!holds("rate(span=request,5s)<10/s", &at(Some(1.0))));
+    assert!(holds("p50(span=request,2s)>999ms", &at(None)) && !holds("p50(span=request,2s)>1s", &at(None)));
+    let condition: Condition = "p99.9(span=request) > 20ms and rate(event=tick,1m) > 5/h".parse().unwrap();
+    assert_eq!(condition.rates().iter().map(|(_, window)| window.as_secs()).collect::<Vec<_>>(), [10, 60]);
+}
+
+#[test]
+fn the_ages_of_open_spans_are_known() {
+    let ages = |text: &str| -> Vec<u128> {
+        text.parse::<Condition>().unwrap().open_ages().iter().map(Duration::as_nanos).collect()
+    };
+    assert_eq!(ages("open>2ms or span=x open>=500us"), [500_000, 2_000_001]);
+    assert!(ages("dur>2s").is_empty());
+}
+
+#[test]
+fn patterns_stand_for_whole_names() {
+    let fits = |pattern: &str, name: &str| NamePattern::new(pattern).fits(name);
+    assert!(fits("db.*", "db.query") && fits("*", "") && fits("a*b*c", "a1b2c") && fits("a*a", "aa") && fits("", ""));
+    assert!(!fits("a*a", "a") && !fits("db", "db.query") && !fits("a*b*c", "a1c2b") && !fits("*x", "xy"));
+}
+
+#[test]
+fn faults_point_at_their_column() {
+    let faults = [
+        "",
+        "span",
+        "span=",
+        "span=a and",
+        "span=a or or span=b",
+        "(span=a",
+        "span=a)",
+        "dur>soon",
+        "dur 5ms",
+        "dur>-5ms",
+        "open<2s",
+        "level>=LOUD",
+        "level>=3",
+        "rate(span=a)<10",
+        "rate(dur=a)<10/s",
+        "rate(span=a,10ms)<10/s",
+        "p101(span=a)>1s",
+        "p99(event=a)>1s",
+        "p99 span=a>1s",
+        "field.=7",
+        "field.a>red",
+        "user=7",
+        "dur>1s open>2s",
+        "not span=a",
+        "span!=a or level>=ERROR",
+        "span=\"a",
+        "größe=1 dur>x",
+    ];
+    let shown: Vec<String> = faults.iter().map(|text| text.parse::<Condition>().unwrap_err().to_string()).collect();
+    insta::assert_snapshot!(shown.join("\n\n"));
+    let nested = "(".repeat(100) + "span=a" + &")".repeat(100);
+    assert_eq!(nested.parse::<Condition>().unwrap_err().column(), DEPTH_MAX + 1);
+    assert!("x".repeat(TEXT_BYTES_MAX + 1).parse::<Condition>().is_err());
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z_.*]{1,6}", "[ -~äµ]{0,6}", Just("true".to_owned()), Just("-7".to_owned()), Just("1e3".to_owned())]
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn terms() -> impl Strategy<Value = String> {
+    let time = || (1_u64..100_000, prop_oneof![Just("ns"), Just("us"), Just("ms"), Just("s")]);
+    let compare = || prop_oneof![Just("="), Just("!="), Just("<"), Just("<="), Just(">"), Just(">=")];
+    prop_oneof![
+        (texts(), prop_oneof![Just("span="), Just("event!="), Just("target="), Just("thread=")])
+            .prop_map(|(text, start)| format!("{start}{}", quoted(&text))),
+        (compare(), time()).prop_map(|(compare, (number, unit))| format!("dur{compare}{number}{unit}")),
+        (compare(), "[a-z]{1,3}(\\.[a-z]{1,3})?", texts())
+            .prop_map(|(compare, path, text)| format!("field.{path} {compare} {}", quoted(&text))),
+        (compare(), any::<i64>()).prop_map(|(compare, number)| format!("field.n{compare}{number}")),
+        (compare(), any::<f32>()).prop_map(|(compare, number)| format!("field.n{compare}{}", number.clamp(-1e9, 1e9))),
+        (compare(), 0_u32..1000, 1_u64..3600)
+            .prop_map(|(compare, count, window)| format!("rate(span=x*,{window}s){compare}{count}/m")),
+        (compare(), 0_u32..1000, time()).prop_map(|(compare, tenths, (number, unit))| format!(
+            "p{}(span=x){compare}{number}{unit}",
+            f64::from(tenths) / 10.0
+        )),
+        Just("death".to_owned()),
+        Just("level>=WARN".to_owned()),
+    ]
+}
+
+fn expressions() -> impl Strategy<Value = String> {
+    terms().prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| format!("({})", parts.join(" and "))),
+            prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| format!("({})", parts.join(" or "))),
+            inner.prop_map(|part| format!("not ({part})")),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_a_condition_prints_is_the_same_condition(expression in expressions()) {
+        let text = expression;
+        // NaN is no number.
+        if text.contains("NaN") {
+            return Ok(());
+        }
+        let condition: Condition = match text.parse::<Condition>() {
+            Ok(condition) => condition,
+            Err(error) => {
+                let is_senseless = ["never hold", "so it would always hold"].iter().any(|why| error.to_string().contains(why));
+                prop_assert!(is_senseless, "{}:\n{}", text, error);
+                return Ok(());
+            }
+        };
+        let again: Condition = condition.to_string().parse().map_err(|error| TestCaseError::fail(format!("{error}")))?;
+        prop_assert_eq!(&again, &condition, "{} became {}", text, condition);
+    }
+
+    #[test]
+    fn any_text_is_a_condition_or_an_error(text in "[a-z=<>!().\"*0-9 ä/,\\\\]{0,40}") {
+        if let Ok(condition) = text.parse::<Condition>() {
+            prop_assert_eq!(&condition.to_string().parse::<Condition>().unwrap(), &condition);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The fields of a span or log record, found by name and decoded when somebody asks.
+
+use eventring::schema::perf::{RawField, RawFields};
+use eventring::tracing::CallSite;
+use eventring::tracing::Span;
+
+/// The fields of a span or of a log record as they lie in the ring. Nothing is decoded before somebody asks, and
+/// nothing is allocated.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveFields<'a> {
+    bytes: &'a [u8],
+    call_site: Option<&'a CallSite>,
+}
+
+impl<'a> LiveFields<'a> {
+    pub(super) fn new(bytes: &'a [u8], call_site: Option<&'a CallSite>) -> Self {
+        Self { bytes, call_site }
+    }
+
+    /// Makes the fields of a span that the engine follows.
+    pub fn of_span(span: &'a Span) -> Self {
+        Self::new(span.raw_fields(), span.call_site.as_deref())
+    }
+
+    /// Returns the last value of the field with this name. [`RawField::to_value`] decodes it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<RawField<'a>> {
+        let names = &self.call_site?.field_names;
+        let is_of_name =
+            |field: &RawField<'_>| names.get(usize::from(field.index)).is_some_and(|known| **known == *name);
+        self.raw().filter(is_of_name).last()
+    }
+
+    /// Returns the text of the field with this name, if it has a text: a string, an error, or what `Debug` or `Display`
+    /// wrote. The text of a log record is its field `message`.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        use eventring::schema::perf::ValueType;
+        let field = self.get(name)?;
+        std::str::from_utf8(field.value).ok().filter(|_| {
+            matches!(ValueType::from_code(field.type_code), Some(ValueType::Debug | ValueType::Error | ValueType::Str))
+        })
+    }
+
+    /// Returns the names and values, each field once, with its last value. The order is that of the last values. A
+    /// field without a known name has an empty name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, RawField<'a>)> {
+        let call_site = self.call_site;
+        let mut last_places = [0; 1 << u8::BITS];
+        self.raw().enumerate().for_each(|(at, field)| last_places[usize::from(field.index)] = at);
+        self.raw().enumerate().filter_map(move |(at, field)| {
+            let is_replaced = last_places[usize::from(field.index)] != at;
+            let name = call_site.and_then(|site| site.field_names.get(usize::from(field.index)));
+            (!is_replaced).then(|| (name.map_or("", |name| &**name), field))
+        })
+    }
+
+    fn raw(&self) -> impl Iterator<Item = RawField<'a>> + use<'a> {
+        RawFields::new(self.bytes).map_while(Result::ok)
+    }
+}

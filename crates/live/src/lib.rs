@@ -1,0 +1,100 @@
+//! The present of a program, seen from outside: its open spans, and the rates of its spans and events.
+//!
+//! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Sight`]: a span that was
+//! closed, a log record, a typed event, a loss, the end of a program, and a tick some ten times a second. Between them,
+//! [`LiveState`] tells which spans are open, and how many spans and events there were in the last seconds. The engine
+//! begins with the oldest events that the rings have, so it knows at once what was opened before.
+//!
+//! The memory that all of this takes is bounded ([`LiveOptions`]). What does not fit is counted.
+//!
+//! ```
+//! use eventring::live::{Live, LiveOptions, Sight};
+//! use eventring::reader::RingSet;
+//! use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+//! use std::time::Duration;
+//!
+//! let recorder = PerfRecorder::builder().anonymous().build()?;
+//! let mut live = Live::new(RingSet::options().from_readers(recorder.open_readers()?), &LiveOptions::new());
+//! tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+//!     let _request = tracing::info_span!("request", path = "/").entered();
+//!     tracing::info_span!("query").in_scope(|| ());
+//!
+//!     let mut closed = Vec::new();
+//!     live.read(Duration::from_millis(100), |sight, _| {
+//!         if let Sight::SpanClosed(span) = sight {
+//!             closed.push(span.name().into_owned());
+//!         }
+//!     });
+//!     assert_eq!(closed, ["query"]);
+//!     let open = live.state().open_spans().to_vec();
+//!     let open: Vec<String> = open.iter().map(|span| span.name().into_owned()).collect();
+//!     assert_eq!(open, ["request"]);
+//! });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `options` | the limits |
+//! | `rings` | reading rings without end |
+//! | `condition/` | expressions that say when something has happened that a watcher waits for |
+//! | `occurrence` | what conditions are tested on |
+//! | `conditions` | conditions that are tested on all that happens |
+//! | `ages` | the ages at which open spans are tested |
+//! | `captured` | the state at a time of a capture |
+//! | `tables` | the rings, the programs, and the names of call sites and threads |
+//! | `core` | the effect of each event on the state |
+//! | `open` | the open spans |
+//! | `threads` | the threads, and the spans that they are in |
+//! | `order` | the open spans in the order of their beginnings |
+//! | `sight` | what the engine saw |
+//! | `fields` | fields, found by name and decoded when somebody asks |
+//! | `series` | counts and durations by name |
+//! | `window` | the last seconds |
+//! | `state` | questions about the present |
+
+#![forbid(unsafe_code)]
+
+mod ages;
+#[cfg(test)]
+mod bounds_tests;
+mod captured;
+mod condition;
+mod conditions;
+mod core;
+mod fields;
+#[cfg(any(test, feature = "fixtures"))]
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for tests of the crates above")]
+pub mod fixture;
+#[cfg(all(test, target_os = "linux"))]
+mod memory_tests;
+mod occurrence;
+mod open;
+mod options;
+mod order;
+#[cfg(test)]
+mod rates_tests;
+mod rings;
+mod series;
+mod sight;
+mod state;
+mod tables;
+mod threads;
+mod window;
+
+pub use captured::LiveCapture;
+pub use condition::{Compare, Tokens, time_nanos, write_word};
+pub use condition::{Condition, ConditionError, NamePattern, Operand, RateOf, Subject};
+pub use conditions::ConditionSet;
+pub use fields::LiveFields;
+pub use occurrence::Occurrence;
+pub use open::{OpenSpan, OpenSpans};
+pub use options::LiveOptions;
+pub use rings::{Live, LiveProgress};
+pub use series::{SeriesKind, SeriesView};
+pub use sight::{ClosedSpan, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRecord, Sight};
+pub use state::LiveState;
+pub use tables::LiveProgram;
+pub use threads::LiveThread;
+pub use window::WindowStats;

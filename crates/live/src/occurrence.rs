@@ -1,0 +1,326 @@
+//! Occurrences, on which conditions are tested: what the engine saw, and what it knows besides.
+
+use super::condition::{Condition, Operand, RateOf, Subject};
+use super::fields::LiveFields;
+use super::open::OpenSpan;
+use super::series::{SeriesKind, SeriesView};
+use super::sight::{ClosedSpan, Sight, span_name};
+use super::state::LiveState;
+use super::tables::LiveProgram;
+use eventring::reader::RingEnd;
+use eventring::schema::Value;
+use eventring::schema::perf::{CallSiteLevel, FieldValue};
+use eventring::tracing::{Span, Thread};
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+/// Something that may fulfil a condition.
+#[derive(Clone, Copy, Debug)]
+pub struct Occurrence<'a> {
+    what: What<'a>,
+    state: LiveState<'a>,
+    /// True if rates and percentiles are not looked at.
+    lacks_rates: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What<'a> {
+    Seen(&'a Sight<'a>),
+    /// A span that has reached an age and is still open.
+    Open(&'a OpenSpan<'a>),
+    /// A span that reached an age while it was open, and was closed before a tick came.
+    Outgrown(&'a ClosedSpan<'a>),
+    /// A signal that the watching program got.
+    Signal,
+}
+
+impl<'a> Occurrence<'a> {
+    /// Makes the occurrence of what was seen.
+    #[must_use]
+    pub fn of(sight: &'a Sight<'a>, state: LiveState<'a>) -> Self {
+        Self { what: What::Seen(sight), state, lacks_rates: false }
+    }
+
+    /// Makes the occurrence that a span has reached an age.
+    #[must_use]
+    pub fn of_open(span: &'a OpenSpan<'a>, state: LiveState<'a>) -> Self {
+        Self { what: What::Open(span), state, lacks_rates: false }
+    }
+
+    /// Makes the occurrence that a span had reached an age before it was closed.
+    pub(super) fn of_outgrown(span: &'a ClosedSpan<'a>, state: LiveState<'a>) -> Self {
+        Self { what: What::Outgrown(span), state, lacks_rates: false }
+    }
+
+    /// Returns true if a condition holds because of what happened, and not only because of rates that last.
+    pub(super) fn fulfils(&self, condition: &Condition) -> bool {
+        let state = self.state;
+        condition.holds(self)
+            && (!condition.holds(&Occurrence::of(&Sight::Tick, state))
+                || condition.holds(&Occurrence { lacks_rates: true, ..*self }))
+    }
+
+    /// Makes the occurrence that the watching program got a signal.
+    #[must_use]
+    pub fn of_signal(state: LiveState<'a>) -> Self {
+        Self { what: What::Signal, state, lacks_rates: false }
+    }
+
+    /// Returns the time in nanoseconds since the epoch.
+    #[must_use]
+    pub fn epoch_nanos(&self) -> u64 {
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.epoch_nanos(),
+            What::Seen(Sight::LogRecord(record)) => record.epoch_nanos(),
+            What::Seen(Sight::TypedEvent(event)) => event.epoch_nanos(),
+            What::Seen(Sight::Marker(mark)) => mark.epoch_nanos(),
+            What::Seen(Sight::ProgramEnded(end)) => end.epoch_nanos,
+            _ => self.state.now_epoch_nanos(),
+        }
+    }
+
+    /// Returns a short name: that of the span or event, `death`, `signal`, or `rate`.
+    #[must_use]
+    pub fn name(&self) -> Cow<'a, str> {
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.name(),
+            What::Open(span) => span.name(),
+            What::Seen(Sight::LogRecord(record)) => match record.span() {
+                Some(span) => span_name(span),
+                None => record.call_site().map_or("record", |call_site| &call_site.name).into(),
+            },
+            What::Seen(Sight::TypedEvent(event)) => event.name(),
+            What::Seen(Sight::Marker(mark)) => mark.name().into(),
+            What::Seen(Sight::ProgramEnded(_)) => "death".into(),
+            What::Signal => "signal".into(),
+            What::Seen(_) => "rate".into(),
+        }
+    }
+
+    /// Returns the span that it is about, or in which it was recorded.
+    #[must_use]
+    pub fn span(&self) -> Option<&'a Span> {
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.span()),
+            What::Open(span) => Some(span.span()),
+            What::Seen(Sight::LogRecord(record)) => record.span(),
+            What::Seen(Sight::TypedEvent(event)) => event.span(),
+            What::Seen(Sight::Marker(mark)) => mark.span(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if it happens once, or because a user wants it: the death of a program, or a signal.
+    #[must_use]
+    pub fn is_death_or_signal(&self) -> bool {
+        self.is_death() || self.is_signal()
+    }
+
+    /// Returns the program, unless it is a signal or a rate.
+    #[must_use]
+    pub fn program(&self) -> Option<&'a LiveProgram> {
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.program()),
+            What::Open(span) => Some(span.program()),
+            What::Seen(Sight::LogRecord(record)) => Some(record.program()),
+            What::Seen(Sight::TypedEvent(event)) => Some(event.program()),
+            What::Seen(Sight::Marker(mark)) => Some(mark.program()),
+            What::Seen(Sight::ProgramEnded(end)) => Some(end.program),
+            _ => None,
+        }
+    }
+
+    /// Returns the times between which the program ended, if this is its end.
+    #[must_use]
+    pub fn program_end(&self) -> Option<RingEnd> {
+        match self.what {
+            What::Seen(Sight::ProgramEnded(end)) => end.bounds,
+            _ => None,
+        }
+    }
+
+    fn fields(&self) -> Option<LiveFields<'a>> {
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
+            What::Open(span) => Some(span.fields()),
+            What::Seen(Sight::LogRecord(record)) => Some(record.fields()),
+            _ => None,
+        }
+    }
+
+    /// Returns the parent of a span of the occurrence's program.
+    fn parent(&self, span: &Span) -> Option<&'a Span> {
+        self.state.span_of(self.state.process_of(self.program()?)?, span.parent?)
+    }
+}
+
+impl Subject for Occurrence<'_> {
+    fn is_death(&self) -> bool {
+        matches!(self.what, What::Seen(Sight::ProgramEnded(end)) if end.has_died)
+    }
+
+    fn is_signal(&self) -> bool {
+        matches!(self.what, What::Signal)
+    }
+
+    fn any_span_name(&self, test: &mut dyn FnMut(&str) -> bool) -> bool {
+        let Some(span) = self.span() else { return false };
+        if test(&span_name(span)) {
+            return true;
+        }
+        if matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Sight::SpanClosed(_))) {
+            return false;
+        }
+        // In a damaged ring a span can be its own ancestor.
+        let ancestors = std::iter::successors(self.parent(span), |span| self.parent(span)).take(1000);
+        ancestors.into_iter().any(|span| test(&span_name(span)))
+    }
+
+    fn event_name(&self, take: &mut dyn FnMut(&str)) {
+        match self.what {
+            What::Seen(Sight::LogRecord(record)) => {
+                if let Some(call_site) = record.call_site() {
+                    take(&call_site.name);
+                }
+            }
+            What::Seen(Sight::TypedEvent(event)) => take(&event.name()),
+            What::Seen(Sight::Marker(mark)) => take(mark.name()),
+            _ => {}
+        }
+    }
+
+    fn target(&self) -> Option<&str> {
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.target()),
+            What::Open(span) => Some(span.target()),
+            What::Seen(Sight::LogRecord(record)) => Some(record.target()),
+            _ => None,
+        }
+    }
+
+    fn thread_name(&self, take: &mut dyn FnMut(&str)) {
+        let mut named = |thread: &Thread| thread.name.as_deref().into_iter().for_each(&mut *take);
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.thread().into_iter().for_each(named),
+            What::Open(span) => span.thread().iter().for_each(|thread| named(thread)),
+            What::Seen(Sight::LogRecord(record)) => named(&record.thread()),
+            _ => {}
+        }
+    }
+
+    fn level(&self) -> Option<CallSiteLevel> {
+        match self.what {
+            What::Seen(Sight::LogRecord(record)) => Some(record.level()),
+            _ => None,
+        }
+    }
+
+    fn closed_after_nanos(&self) -> Option<u64> {
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) => Some(span.wall_nanos()),
+            _ => None,
+        }
+    }
+
+    fn open_nanos(&self) -> Option<u64> {
+        match self.what {
+            What::Open(span) => Some(span.age_nanos()),
+            What::Outgrown(span) => Some(span.wall_nanos()),
+            _ => None,
+        }
+    }
+
+    fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
+        if let What::Seen(Sight::TypedEvent(event)) = self.what {
+            if let Some(value) = event.decode().as_ref().and_then(|value| value.get(path)) {
+                return take_value(value, take);
+            }
+            if let Some(word) = event.word(path) {
+                take(Operand::Integer(word.into()));
+            }
+            return;
+        }
+        let of_span = || match self.what {
+            What::Seen(Sight::LogRecord(record)) => record.span_fields()?.get(path),
+            _ => None,
+        };
+        if let Some(field) = self.fields().and_then(|fields| fields.get(path)).or_else(of_span) {
+            take_field(&field.to_value(), take);
+        }
+    }
+
+    fn per_second(&self, of: &RateOf, window: Duration) -> Option<f64> {
+        let state = (!self.lacks_rates).then_some(self.state)?;
+        Some(state.stats_of(window, |series| is_meant(of, series))?.per_second())
+    }
+
+    fn quantile_nanos(&self, of: &RateOf, window: Duration, part: f64) -> Option<u64> {
+        let state = (!self.lacks_rates).then_some(self.state)?;
+        state.stats_of(window, |series| is_meant(of, series))?.quantile_nanos(part)
+    }
+}
+
+fn is_meant(of: &RateOf, series: &SeriesView<'_>) -> bool {
+    match of {
+        RateOf::Spans(pattern) => series.kind() == SeriesKind::Spans && pattern.fits(series.name()),
+        RateOf::Events(pattern) => {
+            let is_event = matches!(series.kind(), SeriesKind::Events | SeriesKind::LogRecords);
+            is_event && pattern.fits(series.name())
+        }
+    }
+}
+
+fn take_field(value: &FieldValue, take: &mut dyn FnMut(Operand<'_>)) {
+    match value {
+        FieldValue::I64(number) => take(Operand::Integer((*number).into())),
+        FieldValue::U64(number) => take(Operand::Integer((*number).into())),
+        FieldValue::I128(number) => take(Operand::Integer(*number)),
+        // A number that has no room is greater than all that a condition can name.
+        FieldValue::U128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
+        FieldValue::F64(number) => take(Operand::Float(*number)),
+        FieldValue::Bool(value) => take(Operand::Bool(*value)),
+        FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => take(Operand::Text(text)),
+        _ => take(Operand::Text(&value.to_string())),
+    }
+}
+
+fn take_value(value: &Value<'_>, take: &mut dyn FnMut(Operand<'_>)) {
+    match value {
+        Value::Uint(number) => take(Operand::Integer((*number).into())),
+        Value::Int(number) => take(Operand::Integer((*number).into())),
+        Value::Uint128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
+        Value::Int128(number) => take(Operand::Integer(*number)),
+        Value::F32(number) => take(Operand::Float((*number).into())),
+        Value::F64(number) => take(Operand::Float(*number)),
+        Value::Bool(value) => take(Operand::Bool(*value)),
+        Value::Text(text) => take(Operand::Text(text)),
+        Value::Enum { name: Some(name), .. } => take(Operand::Text(name)),
+        other => take(Operand::Text(&other.to_string())),
+    }
+}
+
+/// Says what happened: "span `query` took 63.1 ms".
+impl fmt::Display for Occurrence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = |nanos: u64| nanos as f64 / 1e6;
+        let name = self.name();
+        match self.what {
+            What::Seen(Sight::SpanClosed(span)) => write!(f, "span `{name}` took {:.1} ms", millis(span.wall_nanos())),
+            What::Open(span) => write!(f, "span `{name}` is open for {:.1} ms", millis(span.age_nanos())),
+            What::Outgrown(span) => write!(f, "span `{name}` was open for {:.1} ms", millis(span.wall_nanos())),
+            What::Seen(Sight::LogRecord(record)) => {
+                let level = record.level().name().unwrap_or("record");
+                write!(f, "{level} {}", record.message())
+            }
+            What::Seen(Sight::TypedEvent(_)) => write!(f, "event {name}"),
+            What::Seen(Sight::Marker(mark)) => write!(f, "mark {name}: {}", mark.text().unwrap_or_default()),
+            What::Seen(Sight::ProgramEnded(end)) => {
+                let how = if end.has_died { "died" } else { "ended" };
+                write!(f, "{} (process {}) {how}", end.program.name, end.program.pid)
+            }
+            What::Signal => f.write_str("a signal came"),
+            What::Seen(_) => f.write_str("a rate or percentile passed its limit"),
+        }
+    }
+}

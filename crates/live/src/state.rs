@@ -1,0 +1,206 @@
+//! Questions about the present.
+
+use super::core::LiveCore;
+use super::open::{OpenSpan, OpenSpans};
+use super::series::{SeriesKind, SeriesView};
+use super::tables::{LiveProgram, LiveTables};
+use super::threads::LiveThread;
+use super::window::WindowStats;
+use eventring::reader::RingEnd;
+use eventring::tracing::{Catalog, Span, SpanId};
+use eventring_capture::recording::RecordedRings;
+use std::time::Duration;
+
+/// The present of the programs, as far as their events show it.
+#[derive(Clone, Copy)]
+pub struct LiveState<'s> {
+    pub(super) tables: &'s LiveTables,
+    pub(super) core: &'s LiveCore,
+}
+
+impl<'s> LiveState<'s> {
+    /// Returns the time of this state in nanoseconds since the epoch: that of the last event, or a later one if the
+    /// engine knows that no event is missing until then. The ages of spans count to this time.
+    #[must_use]
+    pub fn now_epoch_nanos(&self) -> u64 {
+        self.core.now_nanos
+    }
+
+    /// Returns the time from which on all events are known, in nanoseconds since the epoch. Returns `None` if they are
+    /// known from the first one on.
+    #[must_use]
+    pub fn known_since_epoch_nanos(&self) -> Option<u64> {
+        self.core.known_since_nanos
+    }
+
+    /// Returns the programs.
+    #[must_use]
+    pub fn programs(&self) -> &'s [LiveProgram] {
+        &self.tables.programs
+    }
+
+    /// Returns the end of a program, by its index in [`Self::programs`]. Returns `None` while the program lives, and if
+    /// nothing is known of its end.
+    #[must_use]
+    pub fn end_of(&self, program_index: usize) -> Option<RingEnd> {
+        self.core.processes.get(program_index)?.end()
+    }
+
+    /// Returns the index of a program's process.
+    pub fn process_of(self, program: &LiveProgram) -> Option<usize> {
+        self.tables.programs.iter().position(|known| std::ptr::eq(known, program))
+    }
+
+    /// Returns a span of a process, if it is known.
+    pub fn span_of(self, process_index: usize, id: SpanId) -> Option<&'s Span> {
+        self.core.processes.get(process_index)?.replay.get(id)
+    }
+
+    /// Returns the rings, by index.
+    pub fn recorded_rings(self) -> &'s RecordedRings {
+        &self.tables.rings
+    }
+
+    /// Returns the name of a ring.
+    pub fn ring_name(self, ring: u32) -> &'s str {
+        self.tables.ring_name(ring)
+    }
+
+    /// Returns the time at which a ring was created, in nanoseconds since the epoch; 0 if it is not known.
+    pub fn ring_created_nanos(self, ring: u32) -> u64 {
+        self.tables.created_nanos[ring as usize]
+    }
+
+    /// Returns the open spans.
+    #[must_use]
+    pub fn open_spans(&self) -> OpenSpans<'s> {
+        OpenSpans::new(*self)
+    }
+
+    /// Returns the threads that have not ended, and the spans that they are in, in the order of the programs and of the
+    /// threads' ids.
+    #[must_use]
+    pub fn threads(&self) -> Vec<LiveThread<'s>> {
+        LiveThread::all(*self)
+    }
+
+    /// Calls `f` with each open span that has reached the age `age_nanos` after `since_epoch_nanos`, and has it now. A
+    /// watch calls this at each tick, with the time of the tick before: then it gets each span once. The call costs
+    /// little, however many spans are open.
+    pub fn each_grown_older(&self, age_nanos: u64, since_epoch_nanos: u64, mut f: impl FnMut(&OpenSpan<'s>)) {
+        let until = self.now_epoch_nanos().checked_sub(age_nanos);
+        let Some(until) = until else { return };
+        let after = since_epoch_nanos.saturating_sub(age_nanos);
+        let mut open = None;
+        for (index, process) in self.core.processes.iter().enumerate() {
+            // A program that has ended grows no older.
+            let until = process.now_nanos(self.core.now_nanos).saturating_sub(age_nanos).min(until);
+            for id in process.order.between(after, until) {
+                let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
+                if let Some(span) = open.get(index, id) {
+                    f(&span);
+                }
+            }
+        }
+    }
+
+    /// Returns how many open spans are not kept now, because there was no room for them
+    /// ([`LiveOptions::open_spans_max`](super::LiveOptions::open_spans_max)).
+    ///
+    /// Without losses, the number is exact. After a loss, spans whose close may be among the lost events are not
+    /// counted any more, so the number may be too low: a span counts again when a record shows that it is open.
+    #[must_use]
+    pub fn not_tracked(&self) -> u64 {
+        self.core.processes.iter().map(|process| process.replay.not_tracked()).fold(0, u64::saturating_add)
+    }
+
+    /// Returns how many spans have found no room since the engine began, whether they are open or not. A span that was
+    /// forgotten and seen again counts twice.
+    pub fn spans_without_room(self) -> u64 {
+        self.core.processes.iter().map(|process| process.replay.spans_without_room()).fold(0, u64::saturating_add)
+    }
+
+    /// Returns how many spans the engine has given up since it began: it does not know whether they are open, because
+    /// their close may be among lost events. It gives up spans for which it has no room ([`Self::not_tracked`]), and
+    /// others if there is little room left.
+    #[must_use]
+    pub fn spans_given_up(&self) -> u64 {
+        let forgotten = self.core.processes.iter().map(|process| process.replay.forgotten_spans());
+        forgotten.fold(self.core.counts.given_up, u64::saturating_add)
+    }
+
+    /// Returns how many descriptions of call sites and threads, and how many enters of spans, found no room since the
+    /// engine began. This happens only if a ring is damaged, or if a program has more than 65,536 threads in spans.
+    /// Spans of such call sites and threads have no names.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        let enters = self.core.processes.iter().map(|process| process.replay.refused_enters());
+        let descriptions = self.tables.catalogs.iter().map(Catalog::refused);
+        enters.chain(descriptions).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the counts and durations by name.
+    pub fn series(&self) -> impl Iterator<Item = SeriesView<'s>> + use<'s> {
+        self.core.series.iter(self.core.now_nanos)
+    }
+
+    /// Returns the counts of one name. `target` is that of spans; without it, the first spans of this name.
+    #[must_use]
+    pub fn series_of(&self, kind: SeriesKind, name: &str, target: Option<&str>) -> Option<SeriesView<'s>> {
+        let is_it =
+            |it: &SeriesView<'_>| it.kind() == kind && it.name() == name && target.is_none_or(|of| of == it.target());
+        self.series().find(is_it)
+    }
+
+    /// Returns the counts and durations of all names for which `is_meant` returns true, together. `window` is one of
+    /// [`LiveOptions::windows`](super::LiveOptions::windows). Returns `None` if it is not, if the window reaches
+    /// further back than the engine knows, or if there is no such name yet.
+    #[must_use]
+    pub fn stats_of(&self, window: Duration, is_meant: impl Fn(&SeriesView<'s>) -> bool) -> Option<WindowStats> {
+        let index = self.core.series.window(window)?;
+        let mut all: Option<WindowStats> = None;
+        for series in self.series().filter(is_meant) {
+            let stats = series.window(index);
+            match &mut all {
+                Some(all) => all.add(&stats),
+                None => all = Some(stats),
+            }
+        }
+        all.filter(|all| all.covered() >= window)
+    }
+
+    /// Returns the time that a window covers. It is shorter than the window at the beginning, and if one of the rings
+    /// holds less. `window` is its index in [`LiveOptions::windows`](super::LiveOptions::windows).
+    #[must_use]
+    pub fn covered(&self, window: usize) -> Duration {
+        self.core.series.covered(window, self.core.now_nanos)
+    }
+
+    /// Returns the events of all rings in a window, for each second. `window` is its index in
+    /// [`LiveOptions::windows`](super::LiveOptions::windows).
+    #[must_use]
+    pub fn events_per_second(&self, window: usize) -> f64 {
+        self.core.series.events_per_second(window, self.core.now_nanos, self.core.counts.events)
+    }
+
+    /// Returns the number of events that were read, of all rings.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.core.counts.events
+    }
+
+    /// Returns the number of events that were lost since the engine began.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.core.counts.lost
+    }
+}
+
+impl std::fmt::Debug for LiveState<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveState")
+            .field("now", &self.now_epoch_nanos())
+            .field("programs", &self.programs())
+            .finish_non_exhaustive()
+    }
+}

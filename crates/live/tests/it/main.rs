@@ -1,0 +1,3 @@
+//! The live engine over rings of this process.
+
+mod engine;

@@ -1,0 +1,268 @@
+//! Reading rings, and filling batches.
+
+use super::endpoint::OtlpEndpoint;
+use super::error::{OtlpError, OtlpErrorKind};
+use super::post::Post;
+use super::sender::{PresentProblem, SendPatience, send_all};
+use crate::messages::{LiveMapper, NotInSpans, OtlpRequests};
+use eventring::__internals::clock::Clock;
+use eventring::reader::{Reader, RingSet, RingState, SetRing};
+use eventring_capture::NextRing;
+use eventring_live::{Live, LiveOptions, LiveProgress};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The longest time that a message waits for others.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// The time between two looks at whether the user wants an end.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The age from which on an event is certain to have been read, and a span that was closed then to have been seen, if
+/// the stream has reached the present. In nanoseconds.
+const SETTLED_NANOS: u64 = 10_000_000;
+/// The batches that wait for the sender.
+const BATCHES: usize = 2;
+
+/// The settings of a forwarding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct OtlpOptions {
+    endpoint: OtlpEndpoint,
+    host: Option<String>,
+    patience: Duration,
+}
+
+impl OtlpOptions {
+    /// Makes settings for this collector.
+    pub fn new(endpoint: OtlpEndpoint) -> Self {
+        Self { endpoint, host: None, patience: Duration::from_secs(30) }
+    }
+
+    /// Sets the name of the host on which the programs run, which is sent as `host.name`. Default: none.
+    pub fn host(self, host: Option<String>) -> Self {
+        Self { host, ..self }
+    }
+
+    /// Sets how long the forwarding goes on trying to reach the collector when the programs have ended: since their
+    /// end, or since the collector has answered last, if that was later. Default: 30 s. While a program records, the
+    /// forwarding never gives up.
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+}
+
+/// The counts of a forwarding.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct OtlpSummary {
+    /// Spans that the collector has taken.
+    pub spans: u64,
+    /// Spans, also those that the collector did not take, that were open when their programs ended.
+    pub open_spans: u64,
+    /// Log records that the collector has taken: log records outside of spans, typed events outside of spans, losses.
+    pub log_records: u64,
+    /// Events that were lost in the rings.
+    pub lost: u64,
+    /// Spans that found no room in the engine, so that they were not sent. One of which events were lost may count
+    /// twice.
+    pub not_tracked: u64,
+    /// Links that were dropped because their spans had more than 128.
+    pub dropped_links: u64,
+    /// Events and links that were sent as log records, and that their spans neither have nor count.
+    pub apart: u64,
+    /// Requests, with repetitions.
+    pub requests: u64,
+    /// Repetitions of requests that the collector could not take at first.
+    pub retries: u64,
+    /// Spans and log records that the collector has refused.
+    pub rejected: u64,
+    /// Spans and log records that could not be sent before the patience was over.
+    pub unsent: u64,
+    /// Bytes of the bodies of all requests, compressed.
+    pub bytes: u64,
+    /// The reason why a part of a ring's file could not be read, if that happened.
+    pub unreadable: Option<String>,
+    /// The last problem with the collector.
+    pub last_error: Option<String>,
+}
+
+/// Reads rings until their programs have ended, or until `stops` returns true, and sends spans and log records to a
+/// collector.
+///
+/// `next_ring` is called several times a second, as a capture does it, and returns the rings: those that are there, and
+/// later those that come. Until it says that no other ring will come, the forwarding goes on, even if all programs have
+/// ended.
+///
+/// `stops` is called several times a second, with the present problem with the collector. When it returns true, what
+/// was recorded until then is still read and sent. If it returns true when the programs have ended already and the
+/// collector takes nothing, what was not sent is given up.
+///
+/// A batch leaves after a second, or when it has 2,000 messages or 1 MiB. At most four batches are in memory; while the
+/// collector does not take them, nothing is read from the rings.
+///
+/// # Errors
+/// The system gives no thread. Problems with the collector are no errors: they are counted in the summary.
+pub fn forward_otlp(
+    options: &OtlpOptions,
+    mut next_ring: impl FnMut() -> NextRing,
+    mut stops: impl FnMut(Option<&str>) -> bool,
+) -> Result<OtlpSummary, OtlpError> {
+    let (patience, summary) = (SendPatience::new(options.patience), Mutex::new(OtlpSummary::default()));
+    let problem = PresentProblem::default();
+    let mut stops = || stops(problem.get().as_deref());
+    let post = Post::new(options.endpoint.clone());
+    std::thread::scope(|scope| {
+        let (batches, to_send) = sync_channel(BATCHES);
+        let thread = std::thread::Builder::new().name("eventring-otlp".to_owned());
+        let sender = thread.spawn_scoped(scope, || send_all(&post, to_send, (&patience, &problem), &summary));
+        let sender = sender.map_err(|error| {
+            OtlpError::new(OtlpErrorKind::NoThread, format!("cannot start the thread that sends: {error}"))
+        })?;
+        let queue = Queue {
+            batches,
+            programs: Vec::new(),
+            may_come_more: true,
+            patience: &patience,
+            problem: &problem,
+            stops: &mut stops,
+            stopped_nanos: None,
+        };
+        let (read, was_stopped) = read_all(&mut next_ring, options.host.clone(), queue);
+        while !sender.is_finished() {
+            // Who asks for an end twice, or after the end of the programs, does not want to wait.
+            if stops() && !was_stopped {
+                patience.end();
+            }
+            std::thread::sleep(LOOK_PAUSE / 10);
+        }
+        let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+        summary.lost = read.lost;
+        summary.unreadable = read.unreadable;
+        (summary.open_spans, summary.not_tracked) = (read.open_spans, read.not_tracked);
+        (summary.dropped_links, summary.apart) = (read.not_in_spans.dropped_links, read.not_in_spans.apart);
+        Ok(())
+    })?;
+    Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The way to the sender.
+struct Queue<'q> {
+    batches: SyncSender<OtlpRequests>,
+    /// The rings that are read. When their writers have ended and no other ring may come, nothing more is recorded.
+    programs: Vec<Reader>,
+    may_come_more: bool,
+    patience: &'q SendPatience,
+    problem: &'q PresentProblem,
+    stops: &'q mut dyn FnMut() -> bool,
+    /// The time since which the user wants an end, in nanoseconds since the epoch.
+    stopped_nanos: Option<u64>,
+}
+
+impl Queue<'_> {
+    /// Hands a batch over. Waits while the sender has enough to do; meanwhile the events wait in the rings.
+    fn leave(&mut self, mut requests: OtlpRequests) {
+        loop {
+            requests = match self.batches.try_send(requests) {
+                Ok(()) | Err(TrySendError::Disconnected(_)) => return,
+                Err(TrySendError::Full(requests)) => requests,
+            };
+            self.look();
+            std::thread::sleep(LOOK_PAUSE / 10);
+        }
+    }
+
+    /// Looks whether the user wants an end, and whether the programs have ended.
+    fn look(&mut self) {
+        let have_ended =
+            || self.programs.iter().all(|ring| !matches!(ring.state(), RingState::Live | RingState::Unknown));
+        if (self.stops)() {
+            self.stopped_nanos.get_or_insert_with(|| Clock::global().now_epoch_nanos());
+            // Nothing more is recorded, and the collector does not take what was.
+            if have_ended() && self.problem.get().is_some() {
+                self.patience.end();
+            }
+        }
+        if self.stopped_nanos.is_some() || (!self.may_come_more && have_ended()) {
+            self.patience.begin();
+        }
+    }
+
+    /// Takes the rings that have come since the last call.
+    fn take_rings(&mut self, next_ring: &mut dyn FnMut() -> NextRing, live: &mut Live) {
+        while self.may_come_more {
+            match next_ring() {
+                NextRing::Ring(ring) => {
+                    self.programs.push(ring.clone());
+                    live.add(ring);
+                }
+                NextRing::NotYet => return,
+                NextRing::NoMore => self.may_come_more = false,
+            }
+        }
+    }
+}
+
+/// The counts of the reading.
+#[derive(Default)]
+struct ReadCounts {
+    lost: u64,
+    open_spans: u64,
+    not_tracked: u64,
+    not_in_spans: NotInSpans,
+    unreadable: Option<String>,
+}
+
+/// Reads the rings. Returns the counts, and whether the user has ended it.
+fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut queue: Queue<'_>) -> (ReadCounts, bool) {
+    let no_rings = RingSet::options().from_readers(Vec::new());
+    let mut live = Live::new(no_rings, &LiveOptions::new().without_self_times());
+    let (mut mapper, mut counts) = (LiveMapper::new(host), ReadCounts::default());
+    let mut has_left = Instant::now();
+    loop {
+        let stopped_nanos = queue.stopped_nanos;
+        if stopped_nanos.is_none() {
+            queue.take_rings(next_ring, &mut live);
+        }
+        let progress = live.read(LOOK_PAUSE, |sight, state| {
+            mapper.see(sight, state, |mapper| {
+                queue.leave(mapper.take());
+                has_left = Instant::now();
+            });
+        });
+        counts.lost = counts.lost.saturating_add(mapper.lost_before(&mut live));
+        queue.look();
+        let is_end = match stopped_nanos {
+            // What was recorded until the user wanted an end is read. A program that goes on cannot delay the end.
+            Some(stopped_nanos) => {
+                let now_nanos = live.state().now_epoch_nanos();
+                progress != LiveProgress::Behind || now_nanos >= stopped_nanos.saturating_add(SETTLED_NANOS)
+            }
+            None => progress == LiveProgress::Ended && !queue.may_come_more,
+        };
+        if is_end {
+            break;
+        }
+        if progress == LiveProgress::Ended {
+            // Others are awaited.
+            std::thread::sleep(LOOK_PAUSE);
+        }
+        if !mapper.batch().is_empty() && has_left.elapsed() >= WAIT_MAX {
+            queue.leave(mapper.take());
+            has_left = Instant::now();
+        }
+    }
+    // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
+    counts.open_spans = mapper.open_spans();
+    if !mapper.batch().is_empty() {
+        queue.leave(mapper.take());
+    }
+    queue.patience.begin();
+    counts.lost = counts.lost.saturating_add(live.state().lost());
+    counts.not_tracked = live.state().spans_without_room();
+    counts.not_in_spans = mapper.not_in_spans();
+    counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
+        let lost = ring.lost_pages()?;
+        Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))
+    });
+    (counts, queue.stopped_nanos.is_some())
+}

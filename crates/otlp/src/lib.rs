@@ -1,0 +1,34 @@
+//! Forwarding spans and log records to an OpenTelemetry collector, while programs run.
+//!
+//! [`forward_otlp`] reads rings with the live engine and sends what it sees in requests of OTLP over HTTP, with
+//! Protocol Buffers. The program that records never waits: while the collector is slow or away, the events wait in
+//! the rings. What is overwritten there is a loss, which the collector is told.
+//!
+//! `docs/OTLP.md` says what becomes what.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `endpoint` | where to send |
+//! | `forward` | reading rings, and filling batches |
+//! | `sender` | sending batches, and sending them again |
+//! | `post` | one request |
+//! | `tls` | certificates |
+//! | `error` | problems with the settings |
+
+#![forbid(unsafe_code)]
+
+mod endpoint;
+mod error;
+mod forward;
+#[cfg(test)]
+mod live_tests;
+pub mod messages;
+mod post;
+mod sender;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+pub use endpoint::OtlpEndpoint;
+pub use error::{OtlpError, OtlpErrorKind};
+pub use forward::{OtlpOptions, OtlpSummary, forward_otlp};

@@ -1,0 +1,248 @@
+//! Messages of OTLP, made of what is recorded.
+
+use super::attributes::Attributes;
+use super::batch::{OtlpBatch, OtlpRequests};
+use super::happenings::Happening;
+use super::held::{HeldHappenings, Holding};
+use super::ids::{ClosedRoots, ProcessKey, span_id};
+use eventring::reader::Gap;
+use eventring::tracing::{Span, SpanId};
+use eventring_export::args::Args;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind};
+use opentelemetry_proto::tonic::trace::v1::{Span as OtlpSpan, Status, status::StatusCode};
+
+/// A process whose spans are sent.
+#[derive(Default)]
+pub(super) struct OtlpProcess {
+    pub(super) key: ProcessKey,
+    /// The name of its first ring.
+    pub(super) ring: String,
+    /// The name of the host, if it is known.
+    pub(super) host: Option<String>,
+    /// True if a ring of spans is known.
+    pub(super) has_spans: bool,
+    /// The number of events that it has lost.
+    lost: u64,
+}
+
+/// Makes messages of spans, of what happens at one time, and of losses.
+#[derive(Default)]
+pub(super) struct OtlpMapper {
+    pub(super) processes: Vec<OtlpProcess>,
+    pub(super) batch: OtlpBatch,
+    held: HeldHappenings,
+    roots: ClosedRoots,
+    pub(super) counts: NotInSpans,
+}
+
+/// The numbers of what no span has, although it belongs to one.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct NotInSpans {
+    /// Links that were dropped because their spans had too many.
+    pub(crate) dropped_links: u64,
+    /// Events and links that left as log records, and that their spans do not count.
+    pub(crate) apart: u64,
+}
+
+/// The happenings and links of spans that nobody knows any more, which leave as log records.
+pub(super) struct LetGo {
+    process: usize,
+    /// The span, and the root of its tree.
+    of: (SpanId, SpanId),
+    happening: Happening,
+}
+
+impl OtlpProcess {
+    pub(super) fn new(key: ProcessKey, ring: String, host: Option<String>) -> Self {
+        Self { key, ring, host, has_spans: false, lost: 0 }
+    }
+
+    fn resource(&self) -> Resource {
+        let mut attributes = Attributes::default();
+        let program = if self.key.program.is_empty() { "unknown_service" } else { &self.key.program };
+        attributes.push_text("service.name", program);
+        attributes.push_text("service.instance.id", self.key.instance());
+        if self.key.pid != 0 {
+            attributes.push_count("process.pid", self.key.pid.into());
+        }
+        if let Some(host) = &self.host {
+            attributes.push_text("host.name", host);
+        }
+        attributes.push_text("telemetry.sdk.name", "eventring");
+        attributes.push_text("telemetry.sdk.language", "rust");
+        attributes.push_text("telemetry.sdk.version", env!("CARGO_PKG_VERSION"));
+        attributes.push_text("eventring.ring", &self.ring);
+        // Without losses, the resource stays the same, as receivers expect.
+        if self.lost > 0 {
+            attributes.push_count("eventring.lost_events", self.lost);
+        }
+        Resource { attributes: attributes.0, ..Resource::default() }
+    }
+}
+
+impl OtlpMapper {
+    /// Takes a span that is over. `attributes` are its fields. A span without an end ends at `end_nanos`.
+    pub(super) fn span(&mut self, process: usize, span: &Span, mut attributes: Attributes, end_nanos: u64) {
+        let key = &self.processes[process].key;
+        let trace_id = key.trace_id(span.root);
+        let start = span.start_epoch_nanos();
+        let end = match &span.closed {
+            Some(closed) => closed.epoch_nanos,
+            None if span.is_end_lost => span.last_seen_epoch_nanos,
+            None => end_nanos,
+        };
+        let happened = self.held.take(process, span.id);
+        let kind = match attributes.text("otel.kind").map(str::to_ascii_lowercase).as_deref() {
+            Some("server") => SpanKind::Server,
+            Some("client") => SpanKind::Client,
+            Some("producer") => SpanKind::Producer,
+            Some("consumer") => SpanKind::Consumer,
+            _ => SpanKind::Internal,
+        };
+        if let Some(call_site) = &span.call_site {
+            attributes.push_call_site(call_site);
+        }
+        if let Some(created) = &span.created {
+            attributes.push_thread(&created.thread);
+        }
+        if let Some(busy) = span.known_busy_nanos() {
+            attributes.push_count("eventring.busy_ns", busy);
+        }
+        let mut instructions = Args::default();
+        instructions.push_instructions(span.instructions);
+        attributes.push_facts(instructions);
+        attributes.push_flag("eventring.open", span.is_open() && !span.is_end_lost);
+        attributes.push_flag("eventring.end_lost", span.is_end_lost);
+        attributes.push_flag("eventring.exit_missing", !span.missing_exits().is_empty());
+        attributes.push_flag("eventring.start_lost", span.created.is_none());
+        attributes.push_flag("eventring.may_have_losses", span.may_have_losses);
+        if happened.as_logs > 0 {
+            attributes.push_count("eventring.events_as_logs", happened.as_logs);
+        }
+        let link = |(id, root)| Link { trace_id: key.trace_id(root), span_id: span_id(id), ..Link::default() };
+        let links = happened.links.into_iter().map(link).collect();
+        let status = happened.error.map(|message| Status { message, code: StatusCode::Error.into() });
+        let message = OtlpSpan {
+            trace_id,
+            span_id: span_id(span.id),
+            parent_span_id: span.parent.map(span_id).unwrap_or_default(),
+            name: span.name(),
+            kind: kind.into(),
+            start_time_unix_nano: start,
+            end_time_unix_nano: end.max(start),
+            attributes: attributes.0,
+            events: happened.events.into_iter().map(Happening::into_event).collect(),
+            links,
+            dropped_links_count: happened.links_dropped,
+            status,
+            ..OtlpSpan::default()
+        };
+        self.roots.add(process, span.id, span.root);
+        let scope = span.call_site.as_ref().map_or("", |call_site| &call_site.target);
+        self.batch.span(process, scope, message);
+    }
+
+    /// Takes the fact that a span follows from another one. `known` is the other one, if it is not over. If it was
+    /// closed long ago, nobody knows any more which tree it was in: then it counts as a root.
+    pub(super) fn link(
+        &mut self,
+        process: usize,
+        (id, span): (SpanId, Option<&Span>),
+        (to, known): (SpanId, Option<&Span>),
+        epoch_nanos: u64,
+    ) {
+        let to_root = known.map(|span| span.root).or_else(|| self.roots.get(process, to)).unwrap_or(to);
+        let held = match span {
+            Some(_) => self.held.link(process, id, (to, to_root)),
+            None => Holding::NoEntry(()),
+        };
+        match held {
+            Holding::Held => {}
+            Holding::Full(()) => self.counts.dropped_links += 1,
+            Holding::NoEntry(()) => {
+                let root = span.map(|span| span.root).or_else(|| self.roots.get(process, id)).unwrap_or(id);
+                let link = self.link_apart(process, (to, to_root), epoch_nanos);
+                self.log_record_apart(process, (root, id), link);
+            }
+        }
+    }
+
+    /// Returns a link as a happening, which leaves by itself.
+    fn link_apart(&self, process: usize, (to, root): (SpanId, SpanId), epoch_nanos: u64) -> Happening {
+        Happening::of_link(&self.processes[process].key.trace_id(root), &span_id(to), epoch_nanos)
+    }
+
+    /// Takes what happened at one time, in no span or in a span with this id. `known` is the span, if it is not over.
+    pub(super) fn happening(&mut self, process: usize, id: Option<SpanId>, known: Option<&Span>, happening: Happening) {
+        let Some(id) = id else { return self.log_record(process, None, happening) };
+        let root = known.map(|span| span.root).or_else(|| self.roots.get(process, id)).unwrap_or(id);
+        let held = match known {
+            Some(_) => self.held.add(process, id, happening),
+            None => Holding::NoEntry(happening),
+        };
+        match held {
+            Holding::Held => {}
+            Holding::Full(happening) => self.log_record(process, Some((root, id)), happening),
+            Holding::NoEntry(happening) => self.log_record_apart(process, (root, id), happening),
+        }
+    }
+
+    /// Takes a loss.
+    pub(super) fn loss(&mut self, process: usize, ring_name: &str, gap: Gap, epoch_nanos: u64) {
+        let of_process = &mut self.processes[process];
+        of_process.lost = of_process.lost.saturating_add(gap.count);
+        let loss = Happening::of_loss(ring_name, gap, epoch_nanos, of_process.lost);
+        self.log_record(process, None, loss);
+    }
+
+    /// Returns true if there is little room for what happened in open spans. Then the caller should let go of what
+    /// happened in spans that nobody knows ([`Self::take_gone`]).
+    pub(super) fn is_crowded(&self) -> bool {
+        self.held.is_crowded()
+    }
+
+    /// Takes what happened in spans that nobody knows. The caller gives each to [`Self::let_go`], and lets batches
+    /// leave in between.
+    pub(super) fn take_gone(&mut self, is_known: impl Fn(usize, SpanId) -> bool) -> Vec<LetGo> {
+        let mut gone = Vec::new();
+        for ((process, id), happened) in self.held.take_gone(is_known) {
+            let of = (self.roots.get(process, id).unwrap_or(id), id);
+            // Nobody counts those that left earlier, either.
+            self.counts.apart += happened.as_logs;
+            let links = happened.links.into_iter().map(|link| self.link_apart(process, link, 0));
+            gone.extend(happened.events.into_iter().chain(links).map(|happening| LetGo { process, of, happening }));
+        }
+        gone
+    }
+
+    /// Makes a log record of what happened in a span that nobody knows.
+    pub(super) fn let_go(&mut self, gone: LetGo) {
+        self.log_record_apart(gone.process, gone.of, gone.happening);
+    }
+
+    /// Takes the requests of everything that is ready to leave.
+    pub(super) fn take(&mut self) -> OtlpRequests {
+        self.batch.take(|process| self.processes[process].resource())
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.held.kept_bytes() + self.batch.kept_bytes()
+    }
+
+    /// Makes a log record of what its span neither has nor counts.
+    fn log_record_apart(&mut self, process: usize, of: (SpanId, SpanId), mut happening: Happening) {
+        self.counts.apart += 1;
+        happening.is_apart();
+        self.log_record(process, Some(of), happening);
+    }
+
+    fn log_record(&mut self, process: usize, of: Option<(SpanId, SpanId)>, happening: Happening) {
+        let (trace_id, span_id) = match of {
+            Some((root, id)) => (self.processes[process].key.trace_id(root), span_id(id)),
+            None => (Vec::new(), Vec::new()),
+        };
+        let scope = happening.scope.clone();
+        self.batch.log_record(process, &scope, happening.into_log_record(trace_id, span_id));
+    }
+}

@@ -1,0 +1,70 @@
+//! The tables of a capture as Arrow arrays.
+
+use super::field_types::FieldTypes;
+use super::seqno_counts::{Counted, SeqnoCounts};
+use super::table_sink::{RowGroup, TableIndex, TableSink};
+use super::tables::ParquetTables;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::{CaptureError, CaptureFile};
+use eventring_export::pass;
+use std::io;
+
+/// A consumer of tables of Arrow arrays. The tables have the names and the columns of the Parquet files.
+pub trait ArrowSink {
+    /// Begins a table. The first one has the number 0.
+    fn table(&mut self, name: &str, schema: SchemaRef);
+
+    /// Takes rows of the table with this number.
+    ///
+    /// # Errors
+    /// No more rows are wanted.
+    fn rows(&mut self, table: usize, rows: RecordBatch) -> io::Result<()>;
+}
+
+/// The counts and problems of what was given to a consumer.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ArrowSummary {
+    /// The counts of each ring, in the order of the capture's rings.
+    pub rings: Vec<SeqnoCounts>,
+    /// The problems of the capture, a line each.
+    pub problems: Vec<String>,
+}
+
+/// Gives all tables of a capture to a consumer, in several batches of rows each.
+///
+/// # Errors
+/// As [`export`](eventring_export::export), or the consumer wants no more rows.
+pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<ArrowSummary, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    let types = FieldTypes::of(&recording)?;
+    let mut out = NumberedTables { sink, count: 0 };
+    let tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
+    let mut tables = Counted::new(&recording, tables);
+    let end = pass::run(&recording, &mut tables)?;
+    let Counted { mut tables, rings } = tables;
+    let counts = end.finish(|process_index, span| tables.span(process_index, &span)).map_err(pass::write_error)?;
+    tables.finish().map_err(pass::write_error)?;
+    let problems = [counts.problems.as_slice(), &capture.left_out(), capture.problems()].concat();
+    Ok(ArrowSummary { rings, problems })
+}
+
+/// Numbers the tables of a consumer.
+pub(super) struct NumberedTables<'s> {
+    pub(super) sink: &'s mut dyn ArrowSink,
+    pub(super) count: usize,
+}
+
+impl TableSink for NumberedTables<'_> {
+    fn create(&mut self, name: &str, schema: SchemaRef, _: usize) -> io::Result<TableIndex> {
+        self.sink.table(name, schema);
+        self.count += 1;
+        Ok(TableIndex(self.count - 1))
+    }
+
+    fn send_rows(&mut self, table: TableIndex, rows: RowGroup) -> io::Result<()> {
+        self.sink.rows(table.0, rows.sorted()?)
+    }
+}

@@ -1,0 +1,110 @@
+//! Parquet files: a table of spans, of log records, of losses, and of each type of typed events.
+//!
+//! The capture is read twice. The first pass finds the names and types of fields, because a file declares its columns
+//! before its first row. In the second pass, rows wait in memory until they make a row group. Another thread sorts
+//! their row group by time, compresses and writes it.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `tables` | the second pass over a capture: which table gets which row |
+//! | `typed_tables` | the tables of typed events: which have a table of their own |
+//! | `table_names` | the names of those tables |
+//! | `table_sink` | the interface of whoever takes the rows |
+//! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
+//! | `seqno_counts` | the counts of each ring's seqnos, for whoever takes Arrow arrays |
+//! | `tail_progress` | until when all records of rings have come |
+//! | `row_groups` | the thread that writes row groups, and the files |
+//! | `table` | rows that wait to be a row group |
+//! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
+//! | `sites` | columns of call sites and of threads |
+//! | `column_names` | names of columns that every reader takes |
+//! | `field_types` | the first pass: names and types of fields |
+//! | `fields` | columns of fields |
+//! | `payload` | columns of a payload, by its schema |
+//! | `numbers` | columns of numbers |
+
+#![forbid(unsafe_code)]
+
+mod arrow;
+mod arrow_tail;
+mod column_names;
+mod field_types;
+mod fields;
+mod logs;
+mod losses;
+mod numbers;
+mod payload;
+mod rings;
+mod row_groups;
+mod samples;
+mod seqno_counts;
+mod sites;
+mod spans;
+mod table;
+mod table_names;
+mod table_sink;
+mod tables;
+mod tail_progress;
+mod typed_events;
+mod typed_tables;
+
+use eventring_capture::CaptureError;
+use eventring_capture::CaptureFile;
+use eventring_capture::recording::CaptureRecording;
+use eventring_export::ExportSummary;
+use eventring_export::files::ExportFiles;
+use eventring_export::pass;
+use field_types::FieldTypes;
+use row_groups::{CREATED_BY, RowGroups};
+use std::io;
+use std::thread;
+use table_sink::TableSink;
+use tables::ParquetTables;
+
+pub use arrow::{ArrowSink, ArrowSummary, tables_of_capture};
+pub use arrow_tail::ArrowTail;
+pub use seqno_counts::SeqnoCounts;
+
+/// A file that each export has, and a text in it that says who wrote the file.
+pub const MARK: (&str, &str) = ("rings.parquet", CREATED_BY);
+
+/// Returns true if an export has a file with this name, or may have one.
+pub fn may_have_file(name: &str) -> bool {
+    name.ends_with(".parquet")
+}
+
+/// Writes the files.
+///
+/// # Errors
+/// The capture would take too much memory, writing fails, or a perf ring has a schema of another version.
+pub fn write(capture: &CaptureFile, files: &mut dyn ExportFiles) -> Result<ExportSummary, CaptureError> {
+    let recording = &CaptureRecording::new(capture)?;
+    let types = FieldTypes::of(recording)?;
+    let mut summary = thread::scope(|scope| {
+        let (mut row_groups, rows) = RowGroups::to(files);
+        let writer = scope.spawn(move || row_groups::write(rows));
+        // The tables end here, and with them the channel. Then the writer ends, too.
+        let written = write_rows(recording, &types, &mut row_groups);
+        drop(row_groups);
+        let result = writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has panicked")));
+        // If the writer has failed, the tables could not pass rows to it. Its own error says why.
+        result.map_err(pass::write_error)?;
+        written
+    })?;
+    summary.problems.extend_from_slice(capture.problems());
+    Ok(summary)
+}
+
+fn write_rows(
+    recording: &CaptureRecording<'_>,
+    types: &FieldTypes,
+    out: &mut dyn TableSink,
+) -> Result<ExportSummary, CaptureError> {
+    let mut tables = ParquetTables::new(recording, types, out).map_err(pass::write_error)?;
+    let end = pass::run(recording, &mut tables)?;
+    let counts = end.finish(|process_index, span| tables.span(process_index, &span));
+    counts.and_then(|counts| tables.finish().map(|()| counts)).map_err(pass::write_error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! The second pass over a capture: each span, record, event and loss becomes a row of its table.
+
+use super::field_types::FieldTypes;
+use super::logs::LogColumns;
+use super::losses::{self, LossColumns};
+use super::rings::{self, RingColumns};
+use super::samples::SampleColumns;
+use super::spans::{self, SpanColumns};
+use super::table::{ParquetTable, RowColumns as _, create_empty};
+use super::table_sink::TableSink;
+use super::typed_tables::{KnownTypes, TypedTables};
+use arrow_schema::Schema;
+use eventring::reader::{Descriptor, PayloadRead};
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{Catalog, PerfContent, RawRecord, Span, SpanReplay, SpanStep};
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_export::pass::Pass;
+use eventring_export::ring_blocks::RingBlocks;
+use std::io;
+use std::sync::Arc;
+
+/// The largest size of the rows that wait in all tables together, in bytes.
+const WAITING_BYTES_MAX: u64 = 64 << 20;
+/// The column with the time by which events and records are sorted.
+pub(super) const TIME: &str = "time_ns";
+/// An estimate of the bytes that a column takes beside its values.
+const COLUMN_BYTES: u64 = 2048;
+
+/// The tables of an export.
+pub(super) struct ParquetTables<'o, 'f> {
+    recording: &'o CaptureRecording<'o>,
+    out: &'f mut dyn TableSink,
+    spans: ParquetTable<SpanColumns>,
+    logs: ParquetTable<LogColumns>,
+    losses: ParquetTable<LossColumns>,
+    /// The tables of [`SAMPLES`], as far as the capture has such records.
+    samples: [Option<ParquetTable<SampleColumns>>; SAMPLES.len()],
+    typed: TypedTables<'o>,
+    blocks: RingBlocks<'o>,
+    /// The time of the last event; `None` before the first one.
+    last_nanos: Option<u64>,
+    waiting_bytes: u64,
+    column_bytes: u64,
+}
+
+/// The state that the tables of a batch leave to those of the next batch of the same recording.
+#[derive(Default)]
+pub(super) struct TailState {
+    known: KnownTypes,
+    /// The time of the last event so far.
+    last_nanos: Option<u64>,
+}
+
+/// The names of the tables of other records.
+const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
+
+impl<'o, 'f> ParquetTables<'o, 'f> {
+    pub(super) fn new(
+        recording: &'o CaptureRecording<'o>,
+        types: &FieldTypes,
+        out: &'f mut dyn TableSink,
+    ) -> io::Result<Self> {
+        Self::with(recording, types, (TailState::default(), false), out)
+    }
+
+    /// Makes the tables of the next batch of a recording. Each table has the same name in all batches.
+    pub(super) fn of_batch(
+        recording: &'o CaptureRecording<'o>,
+        types: &FieldTypes,
+        state: TailState,
+        out: &'f mut dyn TableSink,
+    ) -> io::Result<Self> {
+        Self::with(recording, types, (state, true), out)
+    }
+
+    fn with(
+        recording: &'o CaptureRecording<'o>,
+        types: &FieldTypes,
+        (state, is_tail): (TailState, bool),
+        out: &'f mut dyn TableSink,
+    ) -> io::Result<Self> {
+        let mut rings = ParquetTable::create(RingColumns::default(), "rings", rings::TIME, out)?;
+        for ring in recording.capture.rings() {
+            rings.columns.push(ring);
+            rings.end_row(ring.created_epoch_nanos, 0, out)?;
+        }
+        rings.flush(out)?;
+        Ok(Self {
+            recording,
+            spans: ParquetTable::create(SpanColumns::new(&types.spans), "spans", spans::TIME, out)?,
+            logs: ParquetTable::create(LogColumns::new(&types.logs), "logs", TIME, out)?,
+            losses: ParquetTable::create(LossColumns::default(), "losses", losses::TIME, out)?,
+            samples: [const { None }; SAMPLES.len()],
+            typed: TypedTables::new(recording, state.known, is_tail),
+            blocks: RingBlocks::of(recording),
+            last_nanos: state.last_nanos,
+            waiting_bytes: 0,
+            column_bytes: 0,
+            out,
+        })
+    }
+
+    /// Writes the row of a span.
+    pub(super) fn span(&mut self, process_index: usize, span: &Span) -> io::Result<()> {
+        let bytes = self.spans.columns.push(self.recording.processes()[process_index], span)?;
+        // A span without a beginning is null in the column, and comes first.
+        let nanos = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
+        self.spans.end_row(nanos, bytes, self.out)?;
+        self.limit(bytes)
+    }
+
+    /// Passes all waiting rows on.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.flush()
+    }
+
+    /// Passes all waiting rows on, and creates the tables that other batches of the recording have or may have.
+    pub(super) fn finish_batch(mut self) -> io::Result<TailState> {
+        self.flush()?;
+        let schema = Arc::new(Schema::new(SampleColumns::default().fields()));
+        for (name, _) in SAMPLES.iter().zip(&self.samples).filter(|(_, table)| table.is_none()) {
+            create_empty(name, &schema, TIME, self.out)?;
+        }
+        Ok(TailState { known: self.typed.hand_on(self.out)?, last_nanos: self.last_nanos })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flush_untyped()?;
+        self.typed.iter_mut().try_for_each(|table| table.flush(self.out))
+    }
+
+    /// Passes the rows of all tables on but those of typed events.
+    fn flush_untyped(&mut self) -> io::Result<()> {
+        let out = &mut *self.out;
+        self.spans.flush(out)?;
+        self.logs.flush(out)?;
+        self.losses.flush(out)?;
+        self.samples.iter_mut().flatten().try_for_each(|table| table.flush(out))
+    }
+
+    fn record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
+        let sample = match record.event {
+            Some(PerfEvent::Event) => return self.log_record(process, record, catalog),
+            Some(PerfEvent::Counter) => 0,
+            Some(PerfEvent::Marker) => 1,
+            Some(PerfEvent::RecordError) => 2,
+            None => 3,
+            Some(_) => return Ok(()),
+        };
+        let table = match &mut self.samples[sample] {
+            Some(table) => table,
+            empty => empty.insert(ParquetTable::create(SampleColumns::default(), SAMPLES[sample], TIME, self.out)?),
+        };
+        let decoded = record.decode(catalog);
+        let bytes = table.columns.push(process, record, &decoded.thread, &decoded.content);
+        table.end_row(record.epoch_nanos(), bytes, self.out)?;
+        self.limit(bytes)
+    }
+
+    fn log_record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
+        let decoded = record.decode(catalog);
+        let PerfContent::Event { call_site, fields, .. } = &decoded.content else { return Ok(()) };
+        let bytes = self.logs.columns.push(process, record, &decoded.thread, (call_site, fields))?;
+        self.logs.end_row(record.epoch_nanos(), bytes, self.out)?;
+        self.limit(bytes)
+    }
+
+    fn typed_event(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        descriptor: &Descriptor,
+        payload: PayloadRead<'_>,
+    ) -> io::Result<()> {
+        let block_number = self.blocks.number_of(entry.ring, descriptor, payload);
+        let (table, new_columns) = self.typed.of_event(entry.ring, descriptor.event_type, self.out)?;
+        self.column_bytes += new_columns as u64 * COLUMN_BYTES;
+        let bytes = table.columns.push(entry, descriptor, payload, block_number)?;
+        table.end_row(descriptor.record_epoch_nanos, bytes, self.out)?;
+        self.limit(bytes)
+    }
+
+    /// Notes that rows of this size wait, too. If too many rows wait, passes on those of the largest table.
+    fn limit(&mut self, bytes: u64) -> io::Result<()> {
+        self.waiting_bytes += bytes;
+        if self.waiting_bytes < WAITING_BYTES_MAX {
+            return Ok(());
+        }
+        // Since the last sum, tables may have passed on their rows.
+        self.waiting_bytes = self.sum();
+        if self.waiting_bytes < WAITING_BYTES_MAX {
+            return Ok(());
+        }
+        let of_others = [self.spans.waiting_bytes(), self.logs.waiting_bytes(), self.losses.waiting_bytes()];
+        let of_others = of_others.into_iter().max().unwrap_or_default();
+        match self.typed.iter_mut().max_by_key(|table| table.waiting_bytes()) {
+            Some(table) if of_others <= table.waiting_bytes() => table.flush(self.out)?,
+            _ => self.flush_untyped()?,
+        }
+        self.waiting_bytes = self.sum();
+        Ok(())
+    }
+
+    fn sum(&self) -> u64 {
+        let of_samples = self.samples.iter().flatten().map(ParquetTable::waiting_bytes);
+        let of_typed = self.typed.iter().map(ParquetTable::waiting_bytes);
+        let others = [self.spans.waiting_bytes(), self.logs.waiting_bytes(), self.losses.waiting_bytes()];
+        of_samples.chain(of_typed).chain(others).fold(0, u64::saturating_add)
+    }
+}
+
+impl Pass for ParquetTables<'_, '_> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: &SpanReplay) -> io::Result<()> {
+        match &entry.content {
+            EntryContent::Perf { record, catalog, .. } => {
+                self.last_nanos = Some(record.epoch_nanos());
+                self.record(entry.process, record, catalog)
+            }
+            EntryContent::Typed { descriptor, payload } => {
+                self.last_nanos = Some(descriptor.record_epoch_nanos);
+                self.typed_event(entry, descriptor, *payload)
+            }
+            EntryContent::Gap { first_seqno, count, cause } => {
+                let ring = (entry.ring, self.recording.ring(entry.ring).name.as_str());
+                let loss = (*first_seqno, *count, *cause);
+                let bytes = self.losses.columns.push(entry.process, ring, loss, self.last_nanos);
+                // A loss before the first event has no time, and comes first.
+                self.losses.end_row(self.last_nanos.unwrap_or_default(), bytes, self.out)?;
+                self.limit(bytes)
+            }
+        }
+    }
+
+    fn replay(&self) -> SpanReplay {
+        SpanReplay::new().without_slices()
+    }
+
+    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
+        self.span(process_index, span)
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        let of_typed = self.typed.iter().map(ParquetTable::described_bytes);
+        let others = [self.spans.described_bytes(), self.logs.described_bytes(), self.losses.described_bytes()];
+        let of_samples = self.samples.iter().flatten().map(ParquetTable::described_bytes);
+        let described = of_typed.chain(others).chain(of_samples).fold(0, u64::saturating_add);
+        described.saturating_add(self.column_bytes).saturating_add(self.blocks.kept_bytes())
+    }
+}

@@ -1,0 +1,80 @@
+//! The page about two captures: both side by side, what has changed from A to B, and the difference of their flame
+//! graphs.
+//!
+//! The page has its parts from `export/html/`, the page about one capture, and its figures from `compare/`.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `basis` | the number by which the sums of a side are divided, so that captures of different length compare |
+//! | `table` | the table of the changes |
+//! | `page` | the page around it |
+
+mod basis;
+mod page;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use basis::{Basis, BasisError};
+
+use crate::compare::Comparison;
+use crate::page::CaptureFigures;
+use eventring_capture::{CaptureError, CaptureFile};
+use eventring_export::numbers::grouped;
+use eventring_export::{ExportOptions, Summary};
+
+/// One side of a report: a capture that was read.
+pub struct ReportSide<'c> {
+    name: String,
+    figures: CaptureFigures<'c>,
+}
+
+/// A report about two captures.
+pub struct ComparisonReport<'c> {
+    sides: [ReportSide<'c>; 2],
+    comparison: Comparison,
+    basis: Basis,
+    /// The number by which the sums of each side are divided.
+    divisors: [f64; 2],
+}
+
+impl<'c> ReportSide<'c> {
+    /// Reads a capture to its end, once. `name` is the name under which the page shows it.
+    ///
+    /// # Errors
+    /// The capture has no spans, a perf ring has a schema of another version, or the capture would take too much
+    /// memory.
+    pub fn read(name: String, capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
+        Ok(Self { name, figures: CaptureFigures::of(capture, options)? })
+    }
+
+    /// Says what the capture has lost: `7 of 88 events and 2 payloads`. Returns `None` if that is nothing.
+    fn lost(&self) -> Option<String> {
+        let Summary { lost, .. } = self.figures.summary;
+        let all = self.figures.events().saturating_add(lost);
+        let events = (lost > 0).then(|| format!("{} of {} events", grouped(lost), grouped(all)));
+        let payloads = self.summary().lost_payloads();
+        let payloads = (payloads > 0).then(|| format!("the payloads of {} events", grouped(payloads)));
+        let lost: Vec<String> = events.into_iter().chain(payloads).collect();
+        (!lost.is_empty()).then(|| lost.join(" and "))
+    }
+
+    /// Returns the counts and durations of the spans.
+    #[must_use]
+    pub fn summary(&self) -> &Summary {
+        &self.figures.summary
+    }
+}
+
+impl<'c> ComparisonReport<'c> {
+    /// Compares two sides. `alpha` is the rate of false alarms.
+    ///
+    /// # Errors
+    /// The basis is a call of a span that a side does not have.
+    pub fn new(sides: [ReportSide<'c>; 2], alpha: f64, basis: Basis) -> Result<Self, BasisError> {
+        let divisors = [basis.divisor('A', &sides[0].figures)?, basis.divisor('B', &sides[1].figures)?];
+        let [a, b] = sides.each_ref().map(|side| std::slice::from_ref(&side.figures.summary));
+        let comparison = Comparison::new(a, b, alpha);
+        Ok(Self { sides, comparison, basis, divisors })
+    }
+}

@@ -1,0 +1,133 @@
+//! The page about two captures.
+
+use super::{ComparisonReport, ReportSide};
+use crate::compare::{ComparedSpan, Measure};
+use crate::page::document::{CHARTS, document};
+use crate::page::flame::FlameGraph;
+use crate::page::percentiles::{self, ChartedCurve};
+use crate::page::text::{escape, fill, shortened};
+use crate::page::{frame, tables};
+use eventring_export::Weight;
+use std::fmt::Write as _;
+
+impl ComparisonReport<'_> {
+    /// Returns the page.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let [a, b] = self.sides.each_ref().map(|side| shortened(&side.name));
+        let title = format!("{a} and {b}");
+        let main = fill(include_str!("comparison.html"), |name| match name {
+            "title" => escape(&title),
+            "basis" => self.basis_note(),
+            "unit" => escape(&self.basis.unit()),
+            "heads" => self.each_side("sides", |side| {
+                let figures = &side.figures;
+                let (title, when) = (escape(&figures.title()), figures.when());
+                let (tiles, problems) = (figures.tiles(), figures.problems());
+                format!("<p>{title}</p><p class=\"note\">{when}</p><div class=\"tiles\">{tiles}</div>{problems}")
+            }),
+            "order" => self.changes_order(),
+            "limits" => self.changes_limits(),
+            "changes" => self.changes(),
+            "alpha" => ((self.comparison.alpha * 1e6).round() / 1e4).to_string(),
+            "percentiles" => self.percentiles(),
+            "flames" => self.flames(),
+            "weight" => self.sides[0].figures.time_by_stack().into(),
+            "events" => self.events(),
+            "rings" => {
+                self.each_side("sides", |side| format!("<div class=\"wide\">{}</div>", tables::rings(&side.figures)))
+            }
+            _ => String::new(),
+        });
+        document(&title, &frame::scripts(), main, "<p>Written by eventring.</p>")
+    }
+
+    /// Returns the charts of the events a second, with one scale.
+    fn events(&self) -> String {
+        let rate_max = self.sides.iter().map(|side| side.figures.rate_max()).fold(0.0, f64::max);
+        self.each_side("stacked", |side| format!("<div class=\"wide\">{}</div>", side.figures.events_chart(rate_max)))
+    }
+
+    /// Returns what `show` makes of both sides, in an element of this class.
+    fn each_side(&self, class: &str, show: impl Fn(&ReportSide<'_>) -> String) -> String {
+        let mut out = format!("<div class=\"{class}\">");
+        for (side, letter) in self.sides.iter().zip(["A", "B"]) {
+            let name = escape(&shortened(&side.name));
+            _ = write!(out, "<div><h3><span class=\"side\">{letter}</span> {name}</h3>{}</div>", show(side));
+        }
+        out.push_str("</div>");
+        out
+    }
+
+    /// Says which amount of work the sums belong to, and whether losses make them too small.
+    fn basis_note(&self) -> String {
+        let [a, b] = self.sides.each_ref().map(|side| self.basis.amount(&side.figures));
+        let unit = self.basis.unit();
+        let mut out = format!(
+            "<p>Self times, instructions and flame graphs are <b>{}</b>, so that captures of different length compare: \
+             A {}, B {}.</p>",
+            escape(&unit),
+            escape(&a),
+            escape(&b)
+        );
+        if self.sides[0].name == self.sides[1].name {
+            let name = escape(&shortened(&self.sides[0].name));
+            _ = write!(out, "<p class=\"cut\">A and B are both {name}.</p>");
+        }
+        let sides = self.sides.iter().zip(["A", "B"]);
+        let lost: Vec<(&str, String)> = sides.filter_map(|(side, letter)| Some((letter, side.lost()?))).collect();
+        if !lost.is_empty() {
+            let what: Vec<String> = lost.iter().map(|(letter, what)| format!("{letter} lost {what}")).collect();
+            let letters: Vec<&str> = lost.iter().map(|(letter, _)| *letter).collect();
+            let (what, letters) = (what.join(", and "), letters.join(" and "));
+            _ = write!(out, "<p class=\"cut\">{what}, so the numbers of {letters} are too small.</p>");
+        }
+        out
+    }
+
+    /// Returns a chart for each of the hottest spans, with the curves of both sides.
+    fn percentiles(&self) -> String {
+        let mut spans: Vec<&ComparedSpan> = self.comparison.spans.iter().collect();
+        let total = |span: &ComparedSpan| {
+            let of = |figures: Option<_>, divisor: f64| {
+                let total = figures.and_then(|figures: crate::compare::SpanFigures| figures.get(Measure::Total));
+                total.unwrap_or(0) as f64 / divisor
+            };
+            of(span.a, self.divisors[0]) + of(span.b, self.divisors[1])
+        };
+        spans.sort_by(|x, y| total(y).total_cmp(&total(x)));
+        let mut out = String::new();
+        for span in spans.into_iter().take(CHARTS) {
+            let curve = |side: usize, class: &str| {
+                let curve = self.sides[side].figures.curve(&span.name, &span.target)?;
+                Some(ChartedCurve { name: ["A", "B"][side], class: class.into(), curve })
+            };
+            let curves: Vec<ChartedCurve<'_>> = curve(0, "a").into_iter().chain(curve(1, "b")).collect();
+            if !curves.is_empty() {
+                let (legend, chart) = (percentiles::legend(&curves), percentiles::chart(&curves, 480.0, 230.0));
+                let name = tables::name(&span.target, &span.name);
+                _ = write!(out, "<figure><figcaption><b>{name}</b>{legend}</figcaption>{chart}</figure>");
+            }
+        }
+        out
+    }
+
+    /// Returns the differences of the flame graphs of time and of instructions.
+    fn flames(&self) -> String {
+        // The programs of the sides may have different names, like those of two builds. Their stacks are the same.
+        let have_programs = self.sides.iter().any(|side| side.figures.programs().len() > 1);
+        let mut out = String::new();
+        for (weight, what) in [(Weight::Time, "Time"), (Weight::Instructions, "Instructions")] {
+            if weight == Weight::Instructions && !self.comparison.has_instructions {
+                continue;
+            }
+            let sides: [_; 2] =
+                std::array::from_fn(|side| self.sides[side].figures.flame_side(self.divisors[side], have_programs));
+            let label = format!("{what} by stack, {}", self.basis.unit());
+            if let Some(graph) = FlameGraph::of(sides, weight).svg(&label) {
+                _ = write!(out, "<h3>{}</h3>{graph}", escape(&label));
+            }
+        }
+        if out.is_empty() { "<p class=\"note\">No thread was in a span.</p>".into() } else { out }
+    }
+}

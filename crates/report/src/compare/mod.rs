@@ -1,0 +1,31 @@
+//! Comparisons of captures by their spans.
+//!
+//! [`Comparison::new`] takes the summaries of the captures of both sides. It has no numbers of its own: the figures of
+//! spans are those of [`summarize`](eventring_export::summarize). [`ChangeLimit`]s say which changes are too large.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `measure` | the measures of a span, and their values |
+//! | `side` | one side: the figures of each span over the captures of the side |
+//! | `rank_test` | the test whether the durations of two sides differ |
+//! | `significance` | the tests of all spans together, with one rate of false alarms |
+//! | `comparison` | both sides, span by span |
+//! | `limit` | expressions that say which changes are too large |
+//! | `exceeded` | the changes that are too large |
+//! | `json` | the comparison for programs |
+
+mod comparison;
+mod exceeded;
+mod json;
+mod limit;
+mod measure;
+mod rank_test;
+mod side;
+mod significance;
+#[cfg(test)]
+mod tests;
+
+pub use comparison::{ComparedSpan, Comparison};
+pub use exceeded::{ExceededLimit, LimitError};
+pub use limit::{ChangeAmount, ChangeLimit};
+pub use measure::{Measure, SpanFigures, full_name};

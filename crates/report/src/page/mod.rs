@@ -1,0 +1,54 @@
+//! A page about a capture, in one file that needs no network: the loss account, a table of the spans, charts, and
+//! speedscope with the profile.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `figures` | the pass that counts what a page shows |
+//! | `activity` | counts of events over the time |
+//! | `durations` | histograms of durations, and curves of percentiles |
+//! | `header` | what was captured, and the loss account |
+//! | `tables` | tables of the spans and of the rings |
+//! | `charts`, `percentiles` | charts as SVG |
+//! | `flame` | flame graphs as SVG |
+//! | `profile` | the profile that speedscope shows, cut to what a browser can take |
+//! | `frame` | the scripts of a page; speedscope with its profile, as a document inside the page |
+//! | `document` | the page around them |
+//! | `text` | text in HTML, templates |
+
+mod activity;
+mod charts;
+pub(crate) mod document;
+mod durations;
+mod figures;
+pub(crate) mod flame;
+pub(crate) mod frame;
+mod header;
+pub(crate) mod percentiles;
+mod profile;
+pub(crate) mod tables;
+pub mod text;
+
+use document::CapturePage;
+use eventring_capture::{CaptureError, CaptureFile};
+use eventring_export::{ExportOptions, ExportSummary, pass};
+pub(crate) use figures::CaptureFigures;
+use profile::EmbeddedProfile;
+use std::io::Write;
+
+/// Writes the page.
+pub fn write(
+    capture: &CaptureFile,
+    options: ExportOptions,
+    out: &mut dyn Write,
+) -> Result<ExportSummary, CaptureError> {
+    let figures = CaptureFigures::of(capture, options)?;
+    let profile = EmbeddedProfile::of(&figures, options)?;
+    out.write_all(CapturePage { figures: &figures, profile: &profile }.html().as_bytes()).map_err(pass::write_error)?;
+    out.flush().map_err(pass::write_error)?;
+    let mut counts = figures.counts().clone();
+    counts.problems.extend_from_slice(capture.problems());
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! Helpers that the tests of several crates share. Nobody installs this crate.
+#![allow(missing_docs, reason = "helpers of tests")]
+
+pub mod child;
+pub mod forked;
+pub mod market;
+pub mod mounted;
+pub mod real_data;
+pub mod reference;
+pub mod users;

@@ -1,0 +1,353 @@
+//! While a ring is written and read, its processes are stopped, die, fork or execute another program.
+
+use crate::stall::ring::{judge, record};
+use crate::stall::seal::{Verdict, fill};
+use eventring::reader::{Cursor, Followed, Follower, Next, Reader, RingState, Seek, WaitStrategy};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
+use eventring_stress::{alone, test_name};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::time::Duration;
+
+fn recorder(path: &Path) -> Recorder {
+    let description = ContentDescription::new(300, "DEATH");
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
+}
+
+fn record_some(recorder: &Recorder, writer: u64, counts: std::ops::Range<u64>) {
+    let mut payload = Vec::new();
+    for count in counts {
+        let words = fill(writer, count, &mut payload);
+        assert_ne!(record(recorder, count, words, &payload), 0);
+    }
+}
+
+fn from_the_start(reader: &Reader) -> Cursor {
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Seqno(1));
+    cursor
+}
+
+/// Reads and judges the events that are in the ring now.
+fn read_on(cursor: &mut Cursor, verdict: &mut Verdict) {
+    let mut buffer = Vec::new();
+    loop {
+        match cursor.next() {
+            Next::Event(event) => judge(cursor, &event, &mut buffer, verdict),
+            Next::Gap(gap) => verdict.lost += gap.count,
+            Next::NotReady => return,
+        }
+    }
+}
+
+fn signal(talk: &Talk, signal: rustix::process::Signal) {
+    let pid = i32::try_from(talk.child.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
+    const TEST: &str = test_name!("readers_that_are_killed_leave_writer_and_other_readers_alone");
+    if part().is_some() {
+        let mut cursor = from_the_start(&Reader::open(place()).unwrap());
+        say("reading");
+        let mut verdict = Verdict::default();
+        loop {
+            read_on(&mut cursor, &mut verdict);
+        }
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let recorder = recorder(&path);
+    let mut mine = from_the_start(&Reader::open(&path).unwrap());
+    let mut verdict = Verdict::default();
+    let (mut count, mut kills) = (0, 0);
+    for _ in 0..5 {
+        let mut readers: Vec<_> = (0..4).map(|_| Talk::with(play(TEST, "reader", &path))).collect();
+        readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "reading"));
+        for mut reader in readers {
+            record_some(&recorder, 0, count..count + 500);
+            count += 500;
+            reader.child.kill().unwrap();
+            reader.child.wait().unwrap();
+            kills += 1;
+            record_some(&recorder, 0, count..count + 500);
+            count += 500;
+            read_on(&mut mine, &mut verdict);
+        }
+    }
+    println!("{kills} readers killed: {verdict}");
+    assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (20_000, 0, 0), "{verdict}");
+    drop(recorder);
+    // A new recorder can take the ring's name immediately. Neither a living reader nor a killed one keeps the name in
+    // use.
+    self::recorder(&path);
+}
+
+#[test]
+fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
+    const TEST: &str = test_name!("a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count");
+    if part().is_some() {
+        let mut follower = Follower::new(from_the_start(&Reader::open(place()).unwrap()), WaitStrategy::default());
+        let (mut verdict, mut buffer) = (Verdict::default(), Vec::new());
+        let mut reported = false;
+        loop {
+            match follower.next_timeout(Duration::from_secs(60)) {
+                Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
+                Followed::Gap(gap) => verdict.lost += gap.count,
+                Followed::Ended => break,
+                Followed::TimedOut => panic!("the reader hangs"),
+            }
+            if !reported {
+                say("reading");
+                reported = true;
+            }
+        }
+        say(format!("{} {} {}", verdict.read, verdict.lost, verdict.wrong()));
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let recorder = recorder(&path);
+    record_some(&recorder, 0, 0..100);
+    let mut reader = Talk::with(play(TEST, "reader", &path));
+    assert_eq!(reader.hear(), "reading");
+    signal(&reader, rustix::process::Signal::STOP);
+    record_some(&recorder, 0, 100..100_000);
+    signal(&reader, rustix::process::Signal::CONT);
+    record_some(&recorder, 0, 100_000..101_000);
+    drop(recorder);
+    let printed = reader.hear();
+    let numbers: Vec<u64> = printed.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("a reader stopped for some laps: read, lost, wrong: {printed}");
+    assert_eq!((numbers[0] + numbers[1], numbers[2]), (101_000, 0), "{printed}");
+    assert!(numbers[1] > 100_000 - (1 << 15) - 1000, "it was stopped for three laps: {printed}");
+    assert!(reader.end().success());
+}
+
+#[test]
+fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
+    const TEST: &str = test_name!("a_writer_that_was_stopped_counts_as_live_and_goes_on");
+    if part().is_some() {
+        let recorder = recorder(&place());
+        std::thread::scope(|scope| {
+            for writer in 0..3 {
+                let recorder = &recorder;
+                scope.spawn(move || record_some(recorder, writer, 0..20_000));
+            }
+            say("recording");
+        });
+        wait_for_parent();
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut writer = Talk::with(play(TEST, "writer", &path));
+    assert_eq!(writer.hear(), "recording");
+    let reader = Reader::open(&path).unwrap();
+    let mut cursor = from_the_start(&reader);
+    let mut verdict = Verdict::default();
+    let mut stops = 0;
+    for _ in 0..50 {
+        signal(&writer, rustix::process::Signal::STOP);
+        stops += 1;
+        read_on(&mut cursor, &mut verdict);
+        assert_eq!(reader.state(), RingState::Live, "stopped is not dead");
+        signal(&writer, rustix::process::Signal::CONT);
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let given_up = || reader.info().extension.map(|ext| ext.refused_claims + ext.lapped_claims).unwrap();
+    while cursor.next_seqno() <= 60_000 + given_up() {
+        read_on(&mut cursor, &mut verdict);
+    }
+    let given_up = given_up();
+    println!("a writer stopped {stops} times: {verdict}");
+    assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");
+    assert_eq!(reader.info().last_seqno, 60_000 + given_up);
+    assert!(writer.end().success());
+    // The recorder has removed the file when it ended. The reader still has the file open, and sees the state
+    // "ended".
+    assert_eq!(reader.state(), RingState::Ended);
+}
+
+#[test]
+fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoils_nothing() {
+    const TEST: &str =
+        test_name!("a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoils_nothing");
+    if part().is_some() {
+        let recorder = recorder(&place());
+        std::thread::scope(|scope| {
+            for writer in 0..3 {
+                let recorder = &recorder;
+                scope.spawn(move || record_some(recorder, writer, 0..8000));
+            }
+            let mut forks = 0;
+            for _ in 0..20 {
+                // SAFETY: the child only calls functions that take no lock and allocate nothing, and then leaves by
+                // `_exit`.
+                let pid = unsafe { libc::fork() };
+                if pid == 0 {
+                    let seqno = recorder.record(2, [0; 4], b"of the child");
+                    let reserved = recorder.reserve(2, [0; 4], 8).is_some();
+                    // SAFETY: the call ends the child.
+                    unsafe { libc::_exit(i32::from(seqno != 0 || reserved || recorder.is_enabled())) };
+                }
+                let mut status = 0;
+                // SAFETY: `status` is writable.
+                assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+                assert_eq!(status, 0, "the child could record");
+                forks += 1;
+            }
+            say(format!("{forks} forks"));
+        });
+        say("recorded");
+        wait_for_parent();
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut writer = Talk::with(play(TEST, "writer", &path));
+    let forks = writer.hear();
+    assert_eq!(writer.hear(), "recorded");
+    let reader = Reader::open(&path).unwrap();
+    let mut verdict = Verdict::default();
+    read_on(&mut from_the_start(&reader), &mut verdict);
+    println!("{forks}: {verdict}");
+    let given_up = reader.info().extension.map(|ext| ext.refused_claims + ext.lapped_claims).unwrap();
+    assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (24_000, given_up, 0), "{verdict}");
+    assert_eq!(reader.state(), RingState::Live, "the children's ends did not end the ring");
+    assert!(writer.end().success());
+    assert_eq!(reader.state(), RingState::Ended);
+}
+
+#[test]
+fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives() {
+    const TEST: &str = test_name!("a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives");
+    if part().is_some() {
+        let recorder = recorder(&place());
+        for writer in 0..3 {
+            let recorder = recorder.clone();
+            std::thread::spawn(move || record_some(&recorder, writer, 0..u64::MAX));
+        }
+        while recorder.stats().last_seqno < 1000 {
+            std::thread::yield_now();
+        }
+        say("recording");
+        let error = std::process::Command::new("cat").exec();
+        panic!("{error}");
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut writer = Talk::with(play(TEST, "writer", &path));
+    assert_eq!(writer.hear(), "recording");
+    let mut follower = Follower::new(from_the_start(&Reader::open(&path).unwrap()), WaitStrategy::default());
+    let (mut verdict, mut buffer) = (Verdict::default(), Vec::new());
+    loop {
+        match follower.next_timeout(Duration::from_secs(60)) {
+            Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
+            Followed::Gap(gap) => verdict.lost += gap.count,
+            Followed::Ended => break,
+            Followed::TimedOut => panic!("the reader takes another program for the writer"),
+        }
+    }
+    let reader = follower.cursor().reader();
+    println!("a writer that became another program: {verdict}");
+    assert_eq!(reader.state(), RingState::WriterDied);
+    assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");
+    assert_eq!(writer.child.try_wait().unwrap(), None, "the process lives");
+    // The name is free for the next recorder.
+    recorder(&path);
+    assert!(writer.end().success());
+}
+
+#[test]
+fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
+    alone!();
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let recorder = recorder(&path);
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut panics = 0;
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let recorder = &recorder;
+            scope.spawn(move || record_some(recorder, writer, 0..2500));
+        }
+        for _ in 0..60 {
+            let recorder = &recorder;
+            let panicked = scope.spawn(move || {
+                let mut outer = recorder.reserve(9, [7; 4], 3000).unwrap();
+                outer.append(b"half of it");
+                let _inner = recorder.reserve(9, [7; 4], 100).unwrap();
+                panic!("in the middle");
+            });
+            assert!(panicked.join().is_err());
+            panics += 1;
+        }
+    });
+    let _ = std::panic::take_hook();
+    let mut cursor = from_the_start(&Reader::open(&path).unwrap());
+    let (mut errors, mut verdict, mut buffer) = (0, Verdict::default(), Vec::new());
+    loop {
+        match cursor.next() {
+            Next::Event(event) if event.event_type == 1 => {
+                let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
+                // The payload of a RECORD_ERROR begins with three numbers: the reason (3: the event is missing), the
+                // type of the event (9), and how many bytes of its payload follow (0).
+                assert_eq!((payload.len(), &payload[..8]), (16, &[3, 0, 9, 0, 0, 0, 0, 0][..]));
+                errors += 1;
+            }
+            Next::Event(event) => judge(&cursor, &event, &mut buffer, &mut verdict),
+            Next::Gap(gap) => panic!("{gap:?}"),
+            Next::NotReady => break,
+        }
+    }
+    println!("{panics} panics in {errors} reservations: {verdict}");
+    assert_eq!((errors, verdict.read, verdict.wrong()), (120, 5000, 0), "{verdict}");
+    assert_eq!(recorder.stats().record_errors, 120);
+}
+
+/// A value that records an event when it is dropped at the end of its thread.
+struct Last(Recorder);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        assert_ne!(self.0.record(2, [1; 4], b"while the thread ends"), 0);
+    }
+}
+
+#[test]
+fn threads_that_record_until_their_last_breath_are_all_read() {
+    alone!();
+    thread_local! {
+        static FIRST: std::cell::RefCell<Option<Last>> = const { std::cell::RefCell::new(None) };
+        static LAST: std::cell::RefCell<Option<Last>> = const { std::cell::RefCell::new(None) };
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let recorder = recorder(&path);
+    // Each thread drops its two `Last` values when it ends, and it gives its payload cursor back between the two drops.
+    // The second drop records without a payload cursor, so its event takes a whole chunk of payload memory. The payload
+    // buffer has room for the chunks of 120 threads, so no payload is overwritten.
+    for _ in 0..120 {
+        let recorder = recorder.clone();
+        let thread = std::thread::spawn(move || {
+            FIRST.with(|first| *first.borrow_mut() = Some(Last(recorder.clone())));
+            recorder.record(2, [0; 4], b"alive");
+            LAST.with(|last| *last.borrow_mut() = Some(Last(recorder.clone())));
+        });
+        thread.join().unwrap();
+    }
+    let mut cursor = from_the_start(&Reader::open(&path).unwrap());
+    let (mut alive, mut ending, mut buffer) = (0, 0, Vec::new());
+    while let Next::Event(event) = cursor.next() {
+        match cursor.payload(&event, &mut buffer).valid() {
+            Some(b"alive") => alive += 1,
+            Some(b"while the thread ends") => ending += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    println!("{alive} threads, {ending} events at their ends");
+    assert_eq!((alive, ending), (120, 240));
+}

@@ -1,0 +1,89 @@
+//! A forked child has the same process id as its parent if each of them is the first process of a pid namespace. The
+//! child still owns none of its parent's rings.
+
+use eventring::reader::{Reader, RingState};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring_stress::child::{Talk, part, place, play, say};
+use eventring_stress::test_name;
+use std::path::Path;
+use std::sync::OnceLock;
+
+const TEST: &str = test_name!("a_child_with_its_parents_pid_leaves_its_parents_rings_alone");
+
+/// A ring that is never dropped.
+static RING: OnceLock<Recorder> = OnceLock::new();
+
+fn recorder(path: &Path) -> Recorder {
+    let description = ContentDescription::new(300, "FORKED");
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
+}
+
+/// Forks, runs `child` in the forked child, and waits until it ends. The child exits through the exit handlers, which
+/// must not remove the parent's rings.
+fn fork(child: impl FnOnce()) {
+    // SAFETY: this is the only active thread of the process (the harness's main thread waits).
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        child();
+        // SAFETY: this is the call that `std::process::exit` makes, and this process has no other thread.
+        unsafe { libc::exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert_eq!(status, 0);
+}
+
+/// Arranges that the next child process is process 1 of a new pid namespace. Returns false if that is not permitted.
+fn begin_namespace() -> bool {
+    // SAFETY: the call only changes the namespace of the next child.
+    unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
+}
+
+fn parent() {
+    assert_eq!(std::process::id(), 1);
+    let dropped = recorder(&place().with_extension("dropped"));
+    let ring = RING.get_or_init(|| recorder(&place()));
+    assert_eq!(ring.record(2, [0; 4], b"of the parent"), 1);
+    assert!(begin_namespace());
+    let mut dropped = Some(dropped);
+    fork(|| {
+        assert_eq!(std::process::id(), 1);
+        let is_quiet = !ring.belongs_to_this_process() && ring.record(2, [0; 4], b"of the child") == 0;
+        drop(dropped.take());
+        say(if is_quiet { "it records nothing" } else { "it records" });
+    });
+    let stay = [place(), place().with_extension("dropped")].map(|path| {
+        let has_writer = path.exists() && Reader::open(&path).unwrap().state() == RingState::Live;
+        (path.exists(), has_writer)
+    });
+    say(format!("{stay:?} {}", ring.record(2, [0; 4], b"of the parent")));
+    drop(dropped);
+    // This is the control: if the process that made the ring drops the recorder, the file is removed.
+    say(format!("{:?}", place().with_extension("dropped").exists()));
+}
+
+#[test]
+fn a_child_with_its_parents_pid_leaves_its_parents_rings_alone() {
+    if part().is_some() {
+        if begin_namespace() {
+            say("ready");
+            fork(parent);
+        } else {
+            say("not permitted");
+        }
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut talk = Talk::with(play(TEST, "grandparent", &path));
+    if talk.hear() == "not permitted" {
+        return eprintln!("SKIPPED: a pid namespace may not be made here");
+    }
+    assert_eq!(talk.hear(), "it records nothing");
+    assert_eq!(talk.hear(), "[(true, true), (true, true)] 2");
+    assert_eq!(talk.hear(), "false");
+    assert!(talk.end().success());
+    assert!(!path.exists());
+}

@@ -1,0 +1,32 @@
+//! Tests that change or count what a whole process has: each runs in a process of its own.
+
+mod allocator;
+mod clock_agrees_between_processes;
+mod clock_stays_with_realtime;
+mod death;
+mod death_others;
+mod death_writer;
+mod domains_after_a_fork;
+mod domains_are_switched_while_recording;
+mod fork_child_makes_its_own_ring;
+mod fork_child_records_nothing;
+mod fork_with_the_parents_pid;
+mod global_off_evaluates_nothing;
+mod global_override;
+mod record_within_the_allocator;
+mod shm_modes;
+mod stall;
+mod stall_published;
+mod stall_ring;
+mod tracing_filter_is_asked_once;
+mod tracing_fork;
+mod tracing_global_and_scoped;
+mod tracing_in_the_binary;
+mod tracing_levels;
+mod tracing_many_threads;
+mod tracing_memory;
+mod tracing_panicking_children;
+mod tracing_switching;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;

@@ -1,0 +1,2 @@
+mod falls_back_to_realtime;
+mod never_falls_within_a_thread;

@@ -1,0 +1,4 @@
+mod fork;
+mod hostile;
+mod hostile_wishes;
+mod imports;

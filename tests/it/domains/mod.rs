@@ -1,0 +1,3 @@
+mod from_environment;
+mod of_schemas;
+mod that_are_off;

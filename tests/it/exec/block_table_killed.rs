@@ -1,0 +1,88 @@
+//! A writer that is killed at any instruction leaves a block table in which every record is whole.
+
+use eventring::reader::{BlockInfo, Next, Reader, RingState, Seek};
+use eventring::record;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::EventType as _;
+use eventring::schema::exec::{BlockStart, Bytes32, ExecEvent, ExecPayload};
+use eventring_stress::child::{Talk, part, place, play, say};
+use eventring_stress::test_name;
+use std::time::Duration;
+
+const TEST: &str = test_name!("a_writer_that_is_killed_leaves_only_whole_records");
+const KILLS: u64 = 25;
+/// The number of threads that start blocks.
+const THREADS: u64 = 2;
+
+/// Makes a start whose fields all follow from `number`.
+fn start(number: u64) -> BlockStart {
+    let mut start = BlockStart::default();
+    (start.block_tag.block_number, start.block_tag.id) = (number, Bytes32([number as u8; 32]));
+    (start.round, start.epoch, start.eth_block_input.number) = (number * 3, !number, number);
+    start.monad_block_input.base_fee_moment = (number ^ 0x55).into();
+    start
+}
+
+/// Starts blocks until the process is killed.
+fn write() {
+    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(place()).compact(true);
+    let recorder = builder.shifts(15, 24).block_table(true).build().unwrap();
+    say("ring");
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let recorder = &recorder;
+            scope.spawn(move || {
+                for index in 0.. {
+                    record!(recorder => ExecEvent::BlockStart, &start(thread << 32 | index));
+                }
+            });
+        }
+    });
+}
+
+fn assert_whole(block: &BlockInfo) {
+    match ExecPayload::decode(ExecEvent::BlockStart.code(), block.start_payload()).unwrap() {
+        ExecPayload::BlockStart(decoded) => assert_eq!(decoded, start(block.number())),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_writer_that_is_killed_leaves_only_whole_records() {
+    if part().is_some() {
+        return write();
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    for round in 0..KILLS {
+        let mut writer = Talk::with(play(TEST, "writer", &path));
+        assert_eq!(writer.hear(), "ring");
+        std::thread::sleep(Duration::from_micros(round * 700));
+        writer.child.kill().unwrap();
+        writer.child.wait().unwrap();
+        let reader = Reader::open(&path).unwrap();
+        assert_eq!(reader.state(), RingState::WriterDied);
+        let blocks = reader.blocks().unwrap();
+        blocks.iter().for_each(assert_whole);
+        // Every committed BLOCK_START is described, up to the size of the table. A thread that stalls for as many
+        // blocks as the table has may find its entry taken; this is counted.
+        let mut cursor = reader.cursor();
+        cursor.seek(Seek::Last(4096 - 2 * THREADS));
+        let mut missing = 0;
+        while cursor.lag() > 0 {
+            match cursor.next() {
+                Next::Event(event) => match reader.block_of(&event) {
+                    Some(block) => assert_eq!(
+                        (block.start_seqno(), block.start_epoch_nanos()),
+                        (Some(event.seqno), event.record_epoch_nanos)
+                    ),
+                    None => missing += 1,
+                },
+                Next::Gap(_) => {}
+                Next::NotReady => drop(cursor.pass_unready(reader.info().last_seqno)),
+            }
+        }
+        assert!(missing <= reader.info().extension.unwrap().table_overflows, "{missing} of {}", blocks.len());
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,66 @@
+//! An environment variable turns on the recording of a service. The service is not compiled again.
+
+use eventring::global::EXEC;
+use eventring::reader::{Next, Reader, RingState, Seek};
+use eventring::record;
+use eventring::schema::exec::ExecEvent;
+use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
+use eventring_stress::test_name;
+
+const VARIABLE: &str = "MY_SERVICE_RING";
+
+#[test]
+fn the_variable_names_the_ring_and_without_it_nothing_happens() {
+    let test = test_name!("the_variable_names_the_ring_and_without_it_nothing_happens");
+    if part().is_some() {
+        let recorder = EXEC.try_init_from_env::<ExecEvent>(VARIABLE);
+        say(match &recorder {
+            Ok(None) => "off".to_owned(),
+            Ok(Some(recorder)) => recorder.path().unwrap().display().to_string(),
+            Err(error) => error.to_string(),
+        });
+        say(record!(ExecEvent::TxnEnd; txn = 5));
+        return wait_for_parent();
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("service");
+    let serve = |value: Option<String>| {
+        let mut command = play(test, "service", directory.path());
+        command.env_remove(VARIABLE).env("EVENTRING_DIR", directory.path());
+        if let Some(value) = value {
+            command.env(VARIABLE, value);
+        }
+        Talk::with(command)
+    };
+    for value in [None, Some(String::new())] {
+        let mut service = serve(value);
+        assert_eq!((service.hear().as_str(), service.hear().as_str()), ("off", "0"));
+        assert!(service.end().success());
+    }
+
+    // The variable holds a bare name with sizes.
+    let mut service = serve(Some("service:16:27".into()));
+    assert_eq!(service.hear(), path.display().to_string());
+    assert_eq!(service.hear(), "1");
+    let reader = Reader::open_typed::<ExecEvent>(&path).unwrap();
+    assert_eq!((reader.info().geometry.descriptor_capacity(), reader.state()), (1 << 16, RingState::Live));
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    let Next::Event(event) = cursor.next() else { panic!() };
+    assert_eq!((event.event_type, event.content_ext[1]), (ExecEvent::TxnEnd as u16, 5));
+    assert!(service.end().success());
+    // The program has exited normally. Nothing drops a recorder in a static, but the ring was ended and its file was
+    // removed.
+    assert!(!path.exists());
+    // The reader still has the ring open, and sees that the program ended normally. It does not report that the
+    // writer died.
+    assert_eq!(reader.state(), RingState::Ended);
+
+    let mut service = serve(Some("service:3:27".into()));
+    let error = service.hear();
+    assert!(
+        error.starts_with("initialise the global recorder `exec`: cannot use ring configuration: \"service:3:27\""),
+        "{error}"
+    );
+    assert_eq!(service.hear(), "0");
+}

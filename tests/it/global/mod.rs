@@ -1,0 +1,2 @@
+mod declared;
+mod from_environment;

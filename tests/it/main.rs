@@ -1,0 +1,19 @@
+//! What users of the crate may rely on, by area. `alone` has the tests that need a process of their own.
+
+mod all_events;
+mod clock;
+mod control;
+mod domains;
+mod exec;
+mod global;
+mod mapped;
+mod package;
+mod reader;
+mod record_again;
+mod recorder;
+mod schema;
+mod served;
+mod shm;
+mod snapshot;
+mod span_stress;
+mod tracing;

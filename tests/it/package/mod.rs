@@ -1,0 +1,3 @@
+mod embedding;
+mod examples_run;
+mod public_surface;

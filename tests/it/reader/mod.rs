@@ -1,0 +1,10 @@
+mod a_restarted_writer_is_followed;
+mod copied_batches;
+mod events_gone_before_the_start;
+mod follower_keeps_its_timeout;
+mod independent_reader;
+mod locks_of_readers;
+mod merge_order;
+mod reading_a_cut_ring;
+mod reading_many_at_once;
+mod ring_set;

@@ -1,0 +1,228 @@
+//! A ring set waits for rings that do not exist yet. When a ring has ended, the set goes on with the next ring of the
+//! same name. Events that were overwritten before the set began to read are counted apart. The writers are other
+//! processes.
+
+use eventring::reader::{GapCause, Reader, ReaderErrorKind, RingItem, RingSet, RingState, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::test::TestEvent;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
+use eventring_stress::test_name;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A timeout that is never reached.
+const LONG: Duration = Duration::from_secs(60);
+
+fn recorder_at(path: &Path) -> Recorder {
+    Recorder::builder(ContentDescription::new(300, "THINGS")).config(path).compact(true).shifts(15, 21).build().unwrap()
+}
+
+/// Records `count` events whose first extension word is `mark`. The tests recognise the events by it.
+fn record(recorder: &Recorder, mark: u64, count: u64) {
+    (0..count).for_each(|_| assert_ne!(recorder.record(2, [mark, 0, 0, 0], b"x"), 0));
+}
+
+/// Records as many events as the ring has slots, and `more` in addition. Returns the number of these events. Only the
+/// process that writes the ring calls this function.
+fn record_ringful(recorder: &Recorder, more: u64) -> u64 {
+    let count = recorder.geometry().descriptor_capacity() + more;
+    record(recorder, 7, count);
+    count
+}
+
+/// Returns the index of the ring from which the set returns its next event, and the mark of that event.
+fn mark(rings: &mut RingSet) -> (usize, u64) {
+    match rings.next_timeout(LONG) {
+        Some(RingItem::Event { ring, event }) => {
+            assert_eq!(rings.payload().valid(), Some(&b"x"[..]));
+            (ring, event.content_ext[0])
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads until all rings have ended.
+fn read_to_the_end(rings: &mut RingSet) {
+    while rings.next_timeout(LONG).is_some() {}
+    assert!(rings.has_ended());
+}
+
+#[test]
+fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event_on() {
+    let test = test_name!("a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event_on");
+    if part().is_some() {
+        say("started");
+        wait_for_parent();
+        let recorder = recorder_at(&place());
+        recorder.keep(true);
+        record_ringful(&recorder, 100);
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let impatient = Reader::options().wait(Duration::from_millis(20));
+    let begun = Instant::now();
+    assert_eq!(impatient.open(&path).unwrap_err().kind(), ReaderErrorKind::NotFound);
+    assert!(begun.elapsed() >= Duration::from_millis(20));
+
+    let mut writer = Talk::with(play(test, "writer", &path));
+    assert_eq!(writer.hear(), "started");
+    let opened = std::thread::spawn({
+        let options = RingSet::options().reader(Reader::options().wait(LONG));
+        let path = path.clone();
+        move || options.open([path])
+    });
+    // After this sleep, the other thread is most likely waiting for the ring. The writer makes the ring when `end`
+    // closes the writer's stdin.
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!opened.is_finished());
+    assert!(writer.end().success());
+    let mut rings = opened.join().unwrap().unwrap();
+    read_to_the_end(&mut rings);
+    let ring = &rings.rings()[0];
+    let handed_out = ring.reader().unwrap().info().last_seqno;
+    let stats = ring.stats();
+    // The set waited for the ring before the ring existed. So events that were overwritten before the set could open
+    // it count as lost.
+    assert_eq!((stats.read + stats.lost, stats.overwritten_before, stats.given_up), (handed_out, 0, 0));
+    // If the ring of this name holds other events, opening it fails immediately. The reader does not wait for another
+    // ring.
+    let other = Reader::options().expect_events::<TestEvent>().wait(LONG);
+    assert!(matches!(other.open(&path).unwrap_err().kind(), ReaderErrorKind::WrongContentType { .. }));
+}
+
+#[test]
+fn events_that_were_gone_before_the_start_are_counted_apart_from_losses() {
+    let test = test_name!("events_that_were_gone_before_the_start_are_counted_apart_from_losses");
+    if part().is_some() {
+        let recorder = recorder_at(&place());
+        say(record_ringful(&recorder, 1000));
+        wait_for_parent();
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut writer = Talk::with(play(test, "writer", &path));
+    let handed_out: u64 = writer.hear().parse().unwrap();
+    // A ring that is named twice counts as two rings of the set, so each of its events comes twice.
+    for names in [vec![&path], vec![&path, &path]] {
+        let mut rings = RingSet::open(&names).unwrap();
+        let Some(RingItem::Gap { ring: 0, gap }) = rings.next_timeout(LONG) else { panic!() };
+        assert_eq!((gap.first_seqno, gap.count, gap.cause), (1, 1000, GapCause::OverwrittenBefore));
+        for _ in 1..names.len() {
+            assert!(matches!(rings.next_timeout(LONG), Some(RingItem::Gap { ring: 1, .. })));
+        }
+        (0..10).for_each(|_| assert_eq!(mark(&mut rings).1, 7));
+        let stats: Vec<_> = rings.rings().iter().map(|ring| ring.stats()).collect();
+        assert_eq!(stats.iter().map(|stats| stats.read).sum::<u64>(), 10);
+        assert!(stats.iter().all(|stats| (stats.overwritten_before, stats.lost) == (1000, 0)), "{stats:?}");
+        rings.seek(Seek::Newest);
+        assert_eq!(rings.next_timeout(Duration::from_millis(20)), None);
+        assert!(!rings.has_ended());
+    }
+    assert!(writer.end().success());
+    let cursor = RingSet::open([&path]).unwrap_err();
+    assert_eq!((cursor.kind(), handed_out > 1000), (ReaderErrorKind::NotFound, true));
+}
+
+#[test]
+fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_stay() {
+    let test = test_name!("the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_stay");
+    if let Some(part) = part() {
+        let recorder = recorder_at(&place());
+        record(&recorder, part.parse().unwrap(), 2);
+        say("recorded");
+        wait_for_parent();
+        record(&recorder, part.parse().unwrap(), 1);
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let [path, other_path] = ["ring", "other"].map(|name| directory.path().join(name));
+    let start = |part: &str, path: &Path| {
+        let mut writer = Talk::with(play(test, part, path));
+        assert_eq!(writer.hear(), "recorded");
+        writer
+    };
+    let mut first = start("10", &path);
+    let mut other = start("50", &other_path);
+    let mut rings = RingSet::open([&path, &other_path]).unwrap();
+    let mut marks: Vec<_> = (0..4).map(|_| mark(&mut rings)).collect();
+    marks.sort_unstable();
+    assert_eq!(marks, [(0, 10), (0, 10), (1, 50), (1, 50)]);
+    // The set looks for a next ring only when a writer has ended. Here all writers live.
+    assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    assert_eq!(rings.reopen(Duration::from_millis(30)).unwrap(), None);
+
+    let mut second = start("20", &path);
+    assert_eq!(rings.reopen(LONG).unwrap(), Some(1));
+    let names: Vec<_> = rings.rings().iter().map(|ring| ring.reader().unwrap().name().unwrap()).collect();
+    assert_eq!(names, [&other_path, &path]);
+    assert_eq!([mark(&mut rings), mark(&mut rings)], [(1, 20), (1, 20)]);
+    // The second ring has ended, but the set has not read all of its events. It reads them before it opens the third
+    // ring.
+    assert!(second.end().success());
+    let mut third = start("30", &path);
+    assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
+    assert_eq!(mark(&mut rings), (1, 20));
+    assert_eq!(rings.reopen(LONG).unwrap(), Some(1));
+    assert_eq!(mark(&mut rings), (1, 30));
+    assert!(third.end().success() && other.end().success());
+    read_to_the_end(&mut rings);
+    assert_eq!([0, 1].map(|ring| rings.rings()[ring].stats().read), [3, 3]);
+    assert_eq!(rings.reopen(Duration::from_millis(30)).unwrap(), None);
+}
+
+#[test]
+fn the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one() {
+    let test = test_name!("the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one");
+    if let Some(part) = part() {
+        let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(4).prefault(false);
+        let recorder = builder.build().unwrap();
+        let log = || {
+            let subscriber = RecorderSubscriber::new(recorder.clone());
+            tracing::subscriber::with_default(subscriber, || tracing::info!("something"));
+        };
+        std::thread::scope(|scope| {
+            log();
+            (0..part.parse::<usize>().unwrap()).for_each(|_| scope.spawn(log).join().unwrap());
+            say(recorder.shard_count());
+            wait_for_parent();
+        });
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("spans");
+    let other = recorder_at(&directory.path().join("other"));
+    record(&other, 1, 3);
+    let mut rings = RingSet::options().from_readers([]);
+    for (round, threads) in ["1", "0"].into_iter().enumerate() {
+        let mut writer = Talk::with(play(test, threads, &path));
+        let shards: usize = writer.hear().parse().unwrap();
+        if round == 0 {
+            rings.add(Reader::open(&path).unwrap(), Seek::Oldest);
+            rings.add(Reader::open(directory.path().join("other")).unwrap(), Seek::Oldest);
+            rings.find_shards();
+        } else {
+            assert_eq!(rings.reopen(LONG).unwrap(), Some(1));
+        }
+        assert_eq!(rings.rings().len(), shards + 1, "{rings:?}");
+        assert!(writer.end().success());
+        let recorder = if round == 0 { 0 } else { 1 };
+        while rings.rings()[recorder].reader().unwrap().state() == RingState::Live || !has_read_all(&rings, recorder) {
+            let _ = rings.next_timeout(Duration::from_millis(5));
+        }
+        for ring in rings.rings().iter().filter(|ring| ring.recorder() == Some(recorder)) {
+            assert!(ring.shard() > 0 && ring.stats().read > 0, "{ring:?}");
+        }
+    }
+}
+
+/// Returns true if the set has read all events of this recorder: those of its ring, and those of its other shards.
+fn has_read_all(rings: &RingSet, recorder: usize) -> bool {
+    let its = rings.rings().iter().enumerate();
+    let mut its = its.filter(|(index, ring)| *index == recorder || ring.recorder() == Some(recorder));
+    its.all(|(_, ring)| ring.stats().read == ring.reader().unwrap().info().last_seqno)
+}

@@ -1,0 +1,10 @@
+mod a_panic_leaves_the_ring;
+mod debug_is_readable;
+mod fits_a_small_container;
+mod independent_writer;
+mod macros_keep_out_of_the_way;
+mod numbers_that_were_given_up;
+mod payloads_stay_readable;
+mod record_at_thread_exit;
+mod record_within_recording;
+mod what_is_recorded_is_read;

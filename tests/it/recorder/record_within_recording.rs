@@ -1,0 +1,81 @@
+//! Recording within recording: code that computes a payload records an event itself, in every place where such code
+//! can run.
+
+use eventring::global::EXEC;
+use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::{BlockVerified, ExecEvent, TxnReject};
+use eventring::{record, recordv};
+
+fn events(recorder: &Recorder) -> Vec<(u16, Vec<u8>)> {
+    let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
+    cursor.seek(Seek::Oldest);
+    let mut buffer = Vec::new();
+    std::iter::from_fn(|| match cursor.next() {
+        Next::Event(event) => Some((event.event_type, cursor.payload(&event, &mut buffer).valid().unwrap().to_vec())),
+        _ => None,
+    })
+    .collect()
+}
+
+fn noted(recorder: &Recorder, number: u64) -> BlockVerified {
+    record!(recorder => ExecEvent::TxnReject, TxnReject { reason: number as u32 });
+    BlockVerified { block_number: number }
+}
+
+#[test]
+fn arguments_panics_and_open_reservations_record_too() {
+    let recorder =
+        Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();
+    let _guard = EXEC.override_with(recorder.clone());
+
+    // The code runs in the arguments, which are evaluated first.
+    record!(ExecEvent::BlockVerified, noted(&recorder, 1); txn = record!(ExecEvent::TxnEnd));
+    // This macro names its recorder. Its payload argument calls `noted`, which itself records an event with
+    // `record!`.
+    recordv!(recorder => raw(18), [&noted(&recorder, 2).block_number.to_le_bytes()]);
+
+    // `noted` records while one reservation is open, and a second one within it.
+    let mut outer = recorder.reserve(19, [0; 4], 10).unwrap();
+    outer.append(b"outer");
+    let mut inner = recorder.reserve(22, [0; 4], 10).unwrap();
+    noted(&recorder, 3);
+    inner.append(b"inner");
+    inner.commit_written();
+    outer.commit_written();
+
+    // `noted` records in a destructor, while a panic unwinds and a reservation is open.
+    struct Notes<'r>(&'r Recorder);
+    impl Drop for Notes<'_> {
+        fn drop(&mut self) {
+            noted(self.0, 4);
+        }
+    }
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _open = recorder.reserve(23, [0; 4], 4);
+        let _notes = Notes(&recorder);
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+
+    let reject = |number: u8| (14, vec![number, 0, 0, 0]);
+    let eight = |number: u8| vec![number, 0, 0, 0, 0, 0, 0, 0];
+    let found = events(&recorder);
+    let missing = found[8].1.clone();
+    assert_eq!(
+        found,
+        [
+            (20, vec![]),
+            reject(1),
+            (9, eight(1)),
+            reject(2),
+            (18, eight(2)),
+            (19, b"outer".to_vec()),
+            (22, b"inner".to_vec()),
+            reject(3),
+            (1, missing.clone()),
+            reject(4),
+        ]
+    );
+    assert_eq!(missing[2..4], 23u16.to_le_bytes());
+}

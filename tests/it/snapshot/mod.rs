@@ -1,0 +1,2 @@
+mod bad;
+mod write;

@@ -1,0 +1,11 @@
+mod any_sequence;
+mod dispatchers;
+mod fields;
+mod filter;
+mod init;
+mod panicking_values;
+mod reentrancy;
+mod short_lived_shards;
+mod spans_are_read_back;
+mod stress;
+mod switched_off;
