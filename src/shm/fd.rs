@@ -1,5 +1,5 @@
-//! Types of file descriptors. On systems without file descriptors, these types exist, too, but have no values. So
-//! functions that take a descriptor have the same signatures on every system.
+//! Types of file descriptors. On systems without file descriptors, an open file takes their place. So functions that
+//! take a descriptor have the same signatures on every system.
 
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub use std::os::fd::OwnedFd;
@@ -11,26 +11,27 @@ pub use absent::{AsFd, BorrowedFd};
 
 #[cfg(not(unix))]
 mod absent {
-    use std::convert::Infallible;
-    use std::marker::PhantomData;
+    use std::fs::File;
 
-    /// A file descriptor that somebody else owns. No value of this type exists, because this system has no file
-    /// descriptors.
+    /// A file that somebody else owns.
     #[derive(Clone, Copy, Debug)]
-    pub struct BorrowedFd<'fd> {
-        never: Infallible,
-        owner: PhantomData<&'fd ()>,
+    pub struct BorrowedFd<'fd>(pub(in super::super) &'fd File);
+
+    /// Owners of an open file.
+    pub trait AsFd {
+        /// Borrows the file.
+        fn as_fd(&self) -> BorrowedFd<'_>;
     }
 
-    /// Owners of a file descriptor. No such owner exists, because this system has no file descriptors.
-    pub trait AsFd {
-        /// Borrows the file descriptor.
-        fn as_fd(&self) -> BorrowedFd<'_>;
+    impl AsFd for File {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            BorrowedFd(self)
+        }
     }
 
     impl AsFd for BorrowedFd<'_> {
         fn as_fd(&self) -> BorrowedFd<'_> {
-            match self.never {}
+            *self
         }
     }
 

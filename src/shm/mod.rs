@@ -5,7 +5,7 @@
 //!
 //! Ring files work on Linux only. `linux/` has the implementation. On other systems, and with `--cfg
 //! eventring_unsupported`, `unsupported.rs` takes its place. It has the same items, so the layers above compile
-//! unchanged. Its functions that would make, open or map a ring file fail with [`ShmErrorKind::Unsupported`].
+//! unchanged. It reads files that were copied there. What would make a ring fails with [`ShmErrorKind::Unsupported`].
 //!
 //! | file | idea |
 //! |---|---|
@@ -16,9 +16,9 @@
 //! | `sections` | the sizes of a ring file's sections |
 //! | `answers` | types for what the operating system answers about files and processes |
 //! | `error` | errors of this layer |
-//! | `fd` | types of file descriptors, also for systems that have none |
+//! | `fd` | types of file descriptors, or what takes their place |
 //! | `linux/` | the implementation for Linux |
-//! | `unsupported` | the stand-in for other systems |
+//! | `unsupported` | what other systems can do: read copies |
 
 mod answers;
 mod byte_count;

@@ -1,15 +1,16 @@
-//! The stand-in for the Linux implementation on other systems. On these systems, ring files cannot be made, opened or
-//! mapped.
-//!
-//! Values of some types, such as [`Mapping`], come only from calls that fail here. So these types have no values.
-//! Their methods are never called, and need no implementation.
+//! The implementation for other systems than Linux, by the standard library alone. Nothing can be recorded there. Ring
+//! files and snapshots that were copied there can be read: as pictures, for no writer on this system changes them.
+
+#![allow(missing_docs, reason = "the items are those of `linux`, which describes them")]
 
 use std::convert::Infallible;
 use std::fs::File;
-use std::io;
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::answers::{FileId, Liveness, LockState, LostPages, ProcessIdentity};
@@ -25,63 +26,53 @@ fn unsupported(operation: &'static str) -> ShmError {
     ShmError::new(ShmErrorKind::Unsupported, operation, found).mend("run it on Linux, or go on without recording")
 }
 
-fn unsupported_io() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "event rings and captures need Linux")
+fn failed(operation: &'static str, error: io::Error) -> ShmError {
+    let (kind, found) = match error.kind() {
+        io::ErrorKind::NotFound => (ShmErrorKind::NotFound, "it does not exist"),
+        io::ErrorKind::PermissionDenied => (ShmErrorKind::PermissionDenied, "permission denied"),
+        _ => (ShmErrorKind::Io, "the system reported an error"),
+    };
+    ShmError::new(kind, operation, found).caused_by(error)
 }
 
-/// The guard that notices a fork. On this system it has nothing to do, because no process can record events.
+/// It has nothing to notice, because no process records.
 #[derive(Debug)]
 pub struct ForkGuard;
 
 impl ForkGuard {
-    /// Makes a guard.
-    ///
-    /// # Errors
-    /// None.
     pub fn new() -> Result<Self, ShmError> {
         Ok(Self)
     }
 
-    /// Returns true.
-    #[must_use]
     pub fn is_original_process(&self) -> bool {
         true
     }
 
-    /// Returns true.
-    #[must_use]
     pub fn is_surely_original_process(&self) -> bool {
         true
     }
 }
 
-/// A new ring file that no other process can see yet. No value of this type exists on this system.
+/// No file is made, so no value of this type exists, nor of the next.
 #[derive(Debug)]
-pub struct UnpublishedFile<'a> {
-    never: Infallible,
-    owner: PhantomData<&'a ()>,
-}
+pub struct UnpublishedFile<'a>(Infallible, PhantomData<&'a ()>);
 
 impl UnpublishedFile<'_> {
-    /// Returns true if the owner holds the second lock, which no reader can hold.
-    #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
-        match self.never {}
+        match self.0 {}
     }
 }
 
 impl AsFd for UnpublishedFile<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self.never {}
+        match self.0 {}
     }
 }
 
-/// A ring file that this process owns. No value of this type exists on this system.
 #[derive(Debug)]
 pub struct OwnedRingFile(Infallible);
 
 impl OwnedRingFile {
-    /// Sets whether the file stays when its owner ends.
     pub fn keep(&self, _: bool) {
         match self.0 {}
     }
@@ -90,29 +81,19 @@ impl OwnedRingFile {
         match self.0 {}
     }
 
-    /// Returns the path of the file.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self.0 {}
     }
 
-    /// Returns the reason why the ring does not use huge pages.
-    #[must_use]
     pub fn warning(&self) -> Option<&HugePageWarning> {
         match self.0 {}
     }
 
-    /// Returns the descriptor.
-    #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         match self.0 {}
     }
 }
 
-/// Fails on this system.
-///
-/// # Errors
-/// Always [`Unsupported`](ShmErrorKind::Unsupported).
 pub fn create<T, E: From<ShmError>>(
     location: &RingLocation,
     _: u64,
@@ -122,10 +103,6 @@ pub fn create<T, E: From<ShmError>>(
     Err(unsupported("create ring file").at(&location.path).into())
 }
 
-/// Fails on this system.
-///
-/// # Errors
-/// Always [`Unsupported`](ShmErrorKind::Unsupported).
 pub fn create_memfd<T, E: From<ShmError>>(
     _: &str,
     _: u64,
@@ -135,235 +112,231 @@ pub fn create_memfd<T, E: From<ShmError>>(
     Err(unsupported("create anonymous ring").into())
 }
 
-/// The directories in which rings would be.
+/// The directory that the environment names. No ring is made in it.
 #[derive(Clone, Debug)]
-pub struct RingDirectories {
-    only: PathBuf,
-}
+pub struct RingDirectories(PathBuf);
 
 impl RingDirectories {
-    /// Returns the directory that the environment names.
-    #[must_use]
     pub fn from_environment() -> Self {
         Self::only(std::env::var_os(DIRECTORY_VARIABLE).unwrap_or_default())
     }
 
-    /// Returns one given directory.
-    #[must_use]
     pub fn only(directory: impl Into<PathBuf>) -> Self {
-        Self { only: directory.into() }
+        Self(directory.into())
     }
 
-    /// Returns the directory.
-    #[must_use]
     pub fn for_reading(&self) -> Vec<PathBuf> {
-        vec![self.only.clone()]
+        vec![self.0.clone()]
     }
 
-    /// Returns the place at which a writer would make the ring `name`, if rings could be made.
-    #[must_use]
     pub fn location_for_writing(&self, name: &RingName) -> RingLocation {
-        RingLocation {
-            path: self.only.join(name.as_os_str()),
-            in_ring_directory: false,
-            remove_empty_directory: false,
-            warning: None,
-        }
+        let path = self.0.join(name.as_os_str());
+        RingLocation { path, in_ring_directory: false, remove_empty_directory: false, warning: None }
     }
 }
 
-/// A ring file that is open for reading. No value of this type exists on this system.
+/// A file that is open for reading.
 #[derive(Debug)]
-pub struct RingFile(Infallible);
+pub struct RingFile {
+    file: File,
+    path: Option<PathBuf>,
+    bytes: u64,
+}
 
 impl RingFile {
-    /// Fails on this system.
-    ///
-    /// # Errors
-    /// Always [`Unsupported`](ShmErrorKind::Unsupported).
-    pub fn open(name: &RingName, _: &RingDirectories, _: &OpenOptions) -> Result<Self, ShmError> {
-        Err(unsupported("open ring file").at(name.as_os_str().as_ref()))
+    /// Opens a path as written, and a bare name in the current directory.
+    pub fn open(name: &RingName, _: &RingDirectories, options: &OpenOptions) -> Result<Self, ShmError> {
+        let path = Path::new(name.as_os_str());
+        if !matches!(name, RingName::Path(_)) && !path.is_file() {
+            return Err(unsupported("open ring file").at(path));
+        }
+        Self::open_path(path, options)
     }
 
-    /// Fails on this system.
-    ///
-    /// # Errors
-    /// Always [`Unsupported`](ShmErrorKind::Unsupported).
     pub fn open_path(path: impl AsRef<Path>, _: &OpenOptions) -> Result<Self, ShmError> {
-        Err(unsupported("open ring file").at(path.as_ref()))
+        let path = path.as_ref();
+        let failed = |error| failed("open ring file", error).at(path);
+        // Opening a pipe may wait, and some systems open no directory.
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            let found = "it is no regular file";
+            return Err(ShmError::new(ShmErrorKind::NotARegularFile, "open ring file", found).at(path));
+        }
+        let file = Self::from_descriptor(File::open(path).map_err(failed)?)?;
+        Ok(Self { path: Some(path.to_path_buf()), ..file })
     }
 
-    /// Fails on this system.
-    ///
-    /// # Errors
-    /// Always [`Unsupported`](ShmErrorKind::Unsupported).
-    pub fn from_descriptor(_: File) -> Result<Self, ShmError> {
-        Err(unsupported("open ring file"))
+    pub fn from_descriptor(file: File) -> Result<Self, ShmError> {
+        let bytes = file.metadata().map_err(|error| failed("open ring file", error))?.len();
+        Ok(Self { file, path: None, bytes })
     }
 
-    /// Reads bytes of the file.
-    ///
-    /// # Errors
-    /// None.
-    pub fn read_at(&self, _: &mut [u8], _: u64) -> Result<usize, ShmError> {
-        match self.0 {}
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, ShmError> {
+        let bytes = self.bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let read = read_exact_at(&self.file, &mut buffer[..bytes], offset);
+        read.map(|()| bytes).map_err(|error| failed("read ring file", error))
     }
 
-    /// Returns the path by which the file was opened.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        match self.0 {}
+        self.path.as_deref()
     }
 
-    /// Returns the length of the file.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
-        match self.0 {}
+        self.bytes
     }
 
-    /// Returns the identity of the file.
-    #[must_use]
+    /// Returns a number that follows from the path.
     pub fn id(&self) -> FileId {
-        match self.0 {}
+        let mut hasher = DefaultHasher::new();
+        self.path.as_deref().and_then(|path| path.canonicalize().ok()).hash(&mut hasher);
+        FileId { device: 0, inode: hasher.finish() }
     }
 
-    /// Returns the user who owns the file.
-    #[must_use]
     pub fn owner(&self) -> u32 {
-        match self.0 {}
+        0
     }
 
-    /// Returns whether the path leads to the file.
-    #[must_use]
     pub fn is_still_at_its_path(&self) -> bool {
-        match self.0 {}
+        true
     }
 
-    /// Returns whether the file was cut.
-    #[must_use]
     pub fn was_truncated(&self) -> bool {
-        match self.0 {}
+        false
     }
 
-    /// Returns whether the writer lives.
-    #[must_use]
+    /// Returns [`Liveness::Dead`]: nothing more comes into a copy.
     pub fn writer_liveness(&self, _: Option<&ProcessIdentity>) -> Liveness {
-        match self.0 {}
+        Liveness::Dead
     }
 
-    /// Returns the descriptor.
-    #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        match self.0 {}
+        self.file.as_fd()
     }
 }
 
-/// A mapping of a ring file. No value of this type exists on this system.
+/// A line of memory, aligned as a descriptor must be.
 #[derive(Debug)]
-pub struct Mapping(Infallible);
+#[repr(align(64))]
+struct Line([AtomicU64; LINE_BYTES / 8]);
+
+const LINE_BYTES: usize = 64;
+
+/// The bytes of a file, which were read into memory.
+#[derive(Debug)]
+pub struct Mapping {
+    header: Vec<Line>,
+    descriptors: Vec<Line>,
+    /// The payload buffer, twice in a row.
+    payload: Vec<Line>,
+    context: Vec<Line>,
+    sections: Sections,
+}
 
 impl Mapping {
-    /// Fails on this system.
-    ///
-    /// # Errors
-    /// Always [`Unsupported`](ShmErrorKind::Unsupported).
-    pub fn map(_: impl AsFd, _: Sections, _: MapOptions) -> Result<Self, ShmError> {
-        Err(unsupported("map ring file"))
+    pub fn map(file: impl AsFd, sections: Sections, options: MapOptions) -> Result<Self, ShmError> {
+        // A mapping may reach to the end of the page in which the file ends.
+        const PAGE_BYTES: u64 = 4096;
+        if options.access != Access::ReadOnly {
+            return Err(unsupported("map ring file"));
+        }
+        let failed = |error| failed("read ring file", error);
+        let mut file = duplicate(file).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        if sections.file_bytes().is_none_or(|needed| needed > bytes.next_multiple_of(PAGE_BYTES)) {
+            let found = format!("the file has only {bytes} bytes: its end is missing");
+            return Err(ShmError::new(ShmErrorKind::Truncated, "read ring file", found).mend("copy it again, whole"));
+        }
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let mut file = BufReader::with_capacity(1 << 20, file).chain(io::repeat(0));
+        let mut section = |bytes: u64| lines(&mut file, bytes as usize).map_err(failed);
+        let header = section(sections.header_bytes)?;
+        let descriptors = section(sections.descriptor_bytes)?;
+        let mut payload = section(sections.payload_bytes)?;
+        for index in 0..payload.len() {
+            let again = payload[index].0.each_ref().map(|word| AtomicU64::new(word.load(Ordering::Relaxed)));
+            payload.push(Line(again));
+        }
+        Ok(Self { header, descriptors, payload, context: section(sections.context_bytes)?, sections })
     }
 
-    /// Returns whether the file has holes.
-    #[must_use]
     pub fn is_sparse(&self) -> bool {
-        match self.0 {}
+        false
     }
 
-    /// Maps new parts of a sparse file.
     pub fn reach(&self, _: u64, _: u64) -> Option<bool> {
-        match self.0 {}
+        Some(false)
     }
 
-    /// Does nothing: no value of this type exists.
-    pub fn release_pages(&self) {
-        match self.0 {}
+    pub fn release_pages(&self) {}
+
+    pub fn next_data(&self, offset: u64) -> Option<u64> {
+        Some(offset)
     }
 
-    /// Returns the start of the next part of a sparse file.
-    #[must_use]
-    pub fn next_data(&self, _: u64) -> Option<u64> {
-        match self.0 {}
-    }
-
-    /// Returns the first byte of the header section.
-    #[must_use]
     pub fn header(&self) -> NonNull<u8> {
-        match self.0 {}
+        start(&self.header)
     }
 
-    /// Returns the first byte of the descriptor array.
-    #[must_use]
     pub fn descriptors(&self) -> NonNull<u8> {
-        match self.0 {}
+        start(&self.descriptors)
     }
 
-    /// Returns the first byte of the payload buffer.
-    #[must_use]
     pub fn payload(&self) -> NonNull<u8> {
-        match self.0 {}
+        start(&self.payload)
     }
 
-    /// Returns the first byte of the context area.
-    #[must_use]
     pub fn context(&self) -> NonNull<u8> {
-        match self.0 {}
+        start(&self.context)
     }
 
-    /// Returns the length of the header section.
-    #[must_use]
     pub fn header_bytes(&self) -> usize {
-        match self.0 {}
+        self.sections.header_bytes as usize
     }
 
-    /// Returns the length of the descriptor array.
-    #[must_use]
     pub fn descriptor_bytes(&self) -> usize {
-        match self.0 {}
+        self.sections.descriptor_bytes as usize
     }
 
-    /// Returns the length of the payload buffer.
-    #[must_use]
     pub fn payload_bytes(&self) -> usize {
-        match self.0 {}
+        self.sections.payload_bytes as usize
     }
 
-    /// Returns the length of the context area.
-    #[must_use]
     pub fn context_bytes(&self) -> usize {
-        match self.0 {}
+        self.sections.context_bytes as usize
     }
 
-    /// Returns the size of the pages.
-    #[must_use]
     pub fn page_bytes(&self) -> usize {
-        match self.0 {}
+        4096
     }
 
-    /// Returns whether stores are allowed.
-    #[must_use]
     pub fn access(&self) -> Access {
-        match self.0 {}
+        Access::ReadOnly
     }
 
-    /// Returns whether an access found no page.
-    #[must_use]
     pub fn was_truncated(&self) -> bool {
-        match self.0 {}
+        false
     }
 
-    /// Returns the reason why an access found no page.
-    #[must_use]
     pub fn lost_pages(&self, _: impl AsFd) -> Option<LostPages> {
-        match self.0 {}
+        None
     }
+}
+
+/// Reads the lines of a section.
+fn lines(file: &mut impl Read, bytes: usize) -> io::Result<Vec<Line>> {
+    let mut lines = Vec::with_capacity(bytes.div_ceil(LINE_BYTES));
+    let mut left = bytes;
+    while left > 0 {
+        let mut line = [[0; 8]; LINE_BYTES / 8];
+        let part = left.min(LINE_BYTES);
+        file.read_exact(&mut line.as_flattened_mut()[..part])?;
+        lines.push(Line(line.map(|word| AtomicU64::new(u64::from_ne_bytes(word)))));
+        left -= part;
+    }
+    Ok(lines)
+}
+
+fn start(lines: &[Line]) -> NonNull<u8> {
+    NonNull::from(lines).cast()
 }
 
 impl ProcessIdentity {
@@ -380,8 +353,6 @@ impl ProcessIdentity {
     }
 }
 
-/// Returns [`LockState::Unknown`].
-#[must_use]
 pub fn lock_state(_: impl AsFd) -> LockState {
     LockState::Unknown
 }
@@ -397,7 +368,6 @@ pub(crate) fn current_thread_name(_: bool) -> String {
     String::new()
 }
 
-/// Does nothing.
 #[cfg(feature = "tracing")]
 pub(crate) fn leave_note(_: Option<&str>) {}
 
@@ -406,7 +376,7 @@ pub(crate) fn current_thread_id() -> u32 {
     0
 }
 
-/// A counter of instructions. On this system there is none.
+/// There is no counter of instructions.
 #[cfg(feature = "tracing")]
 #[derive(Debug)]
 pub(crate) enum InstructionCounter {}
@@ -435,68 +405,78 @@ pub(crate) fn is_of_another_user(_: &Path) -> bool {
     false
 }
 
-/// Returns `None`: this system does not say what is free.
-#[must_use]
 pub fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }
 
-/// Does nothing: nothing keeps an address of this code.
 pub fn keep_loaded() {}
 
-/// Returns 0: there is nothing whose age is asked.
+// Nothing is recorded, so nobody asks for the age of an event.
 pub fn boottime_nanos() -> u64 {
     0
 }
 
-/// Returns an empty name.
-pub fn host_name() -> String {
-    String::new()
-}
-
-/// Returns 0: there is nothing whose age is asked.
 pub fn monotonic_nanos() -> u64 {
     0
 }
 
-/// Fails: there are no rings.
-///
-/// # Errors
-/// Always.
-pub fn open_for_reading(_: &Path) -> io::Result<File> {
-    Err(unsupported_io())
+pub fn host_name() -> String {
+    String::new()
 }
 
-/// Fails: there are no rings.
-///
-/// # Errors
-/// Always.
-pub fn read_exact_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
-    Err(unsupported_io())
+pub fn open_for_reading(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
-pub(crate) fn duplicate(_: impl AsFd) -> io::Result<File> {
-    Err(unsupported_io())
+#[cfg(unix)]
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => (buffer, offset) = (&mut buffer[read..], offset + read as u64),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+pub(crate) fn duplicate(file: impl AsFd) -> io::Result<File> {
+    file.as_fd().try_clone_to_owned().map(File::from)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn duplicate(file: impl AsFd) -> io::Result<File> {
+    file.as_fd().0.try_clone()
 }
 
 #[cfg(feature = "snapshot")]
 pub(crate) fn memory_file(_: &str) -> io::Result<File> {
-    Err(unsupported_io())
+    nameless_file(&std::env::temp_dir())
 }
 
-/// Fails: files without a name are made only where rings are.
-///
-/// # Errors
-/// Always.
-#[cfg(feature = "snapshot")]
-pub fn nameless_file(_: &std::path::Path) -> io::Result<File> {
-    Err(unsupported_io())
-}
-
-/// Fails: memory without a name is made only where rings are.
-///
-/// # Errors
-/// Always.
 pub fn nameless_memory(_: &str) -> io::Result<File> {
-    Err(unsupported_io())
+    nameless_file(&std::env::temp_dir())
+}
+
+/// Makes a file that is gone when it is closed.
+pub fn nameless_file(directory: &Path) -> io::Result<File> {
+    let path = directory.join(format!(".eventring.{:016x}", RandomState::new().build_hasher().finish()));
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    #[cfg(windows)]
+    {
+        const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+        std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, DELETE_ON_CLOSE);
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(&path)?;
+    #[cfg(unix)]
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }

@@ -327,7 +327,6 @@ impl CaptureFile {
     }
 
     /// Returns the files of the capture.
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn files(&self) -> impl Iterator<Item = &File> {
         self.all_files().map(|file| &*file.file)
     }

@@ -136,7 +136,6 @@ impl Args {
     /// Removes the file if a dead program has left it. Returns the file's entry in the report, or `None` if the report
     /// does not mention the file.
     fn clean_file(&self, path: &Path) -> Option<CleanedFile> {
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if super::servers::is_dead_socket(path) {
             if !self.dry_run {
                 std::fs::remove_file(path).ok()?;

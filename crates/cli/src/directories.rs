@@ -5,7 +5,6 @@ use super::paint::WARNING;
 use eventring::__internals::shm::RingDirectories;
 use eventring::reader::{Reader, RingInfo, RingState};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The sticky bit of a file's mode. A ring has this bit while it is being created.
@@ -47,10 +46,12 @@ pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<Path
 
 /// Returns true if the file is a ring that is still being created. Such a file is called `<name>.~<pid>` and has the
 /// sticky bit. The bit alone proves nothing: a finished ring still has it for an instant after it got its final name.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(super) fn is_unfinished(path: &Path, metadata: &std::fs::Metadata) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let has_pid = |(_, pid): (&str, &str)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
-    metadata.permissions().mode() & STICKY != 0 && name.rsplit_once(".~").is_some_and(has_pid)
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & STICKY != 0
+        && name.rsplit_once(".~").is_some_and(has_pid)
 }
 
 /// Place of a ring in its recorder.
@@ -94,9 +95,12 @@ pub(super) fn orphans_of(path: &Path) -> Vec<PathBuf> {
 /// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards, and otherwise `None`. The
 /// library's readers use the same criteria.
 fn state_of_shard0(shard0: &Path, shard: &Path, info: &RingInfo) -> Option<RingState> {
-    let owner = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.uid());
-    if owner(shard0)? != owner(shard)? {
-        return None;
+    #[cfg(unix)]
+    {
+        let owner = |path: &Path| std::fs::metadata(path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+        if owner(shard0)? != owner(shard)? {
+            return None;
+        }
     }
     let reader = Reader::options().header_only().open(shard0).ok()?;
     let first = reader.info();

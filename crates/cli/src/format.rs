@@ -5,8 +5,11 @@ use eventring::reader::RingInfo;
 pub(super) use eventring_export::numbers::grouped;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+use std::io::IsTerminal as AsTerminal;
 use std::io::IsTerminal;
-use std::os::fd::AsFd;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use std::os::fd::AsFd as AsTerminal;
 use std::time::Duration;
 
 /// Shows a size: `96 B`, `1.5 KiB`, `128 MiB`.
@@ -130,10 +133,18 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Returns the width in columns if `out` is a terminal.
-pub(super) fn columns(out: &(impl IsTerminal + AsFd)) -> Option<usize> {
+pub(super) fn columns(out: &(impl IsTerminal + AsTerminal)) -> Option<usize> {
     if !out.is_terminal() {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(out).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    terminal_size(out).map(|(columns, _)| columns).filter(|columns| *columns > 0)
+}
+
+/// Returns the columns and the rows of the terminal `out`.
+pub(super) fn terminal_size(out: &impl AsTerminal) -> Option<(usize, usize)> {
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    let (columns, rows) = rustix::termios::tcgetwinsize(out).map(|size| (size.ws_col, size.ws_row)).ok()?;
+    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+    let (columns, rows) = out.is_terminal().then(ratatui::crossterm::terminal::size)?.ok()?;
+    Some((columns.into(), rows.into()))
 }

@@ -3,11 +3,9 @@
 use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
 use super::format::{bytes, content_name, duration, grouped, one_line};
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 use super::held;
 use super::history::History;
 use super::paint::{DIM, WARNING};
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 use super::servers::{self, ListedServer, SilentServer};
 use super::state::{add_end, json_name, short_word, writer};
 use eventring::reader::{Reader, ReaderErrorKind, RingEnd, RingState, shard_path};
@@ -88,20 +86,13 @@ impl ListedRing {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let directories = directories::named_or_usual(&args.directories);
     let files = directories::files(&directories, !args.directories.is_empty())?;
-    #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), allow(unused_mut))]
     let mut found: Vec<ListedRing> = files.iter().filter_map(|path| list_ring(path)).collect();
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    {
-        let (answering, silent) = servers::in_directories(&directories);
-        add_servers(&mut found, &answering);
-        add_silent(&mut found, &silent);
-        add_removed(&mut found, &directories);
-    }
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    let (answering, silent) = servers::in_directories(&directories);
+    add_servers(&mut found, &answering);
+    add_silent(&mut found, &silent);
+    add_removed(&mut found, &directories);
     // Notes are of no directory.
     let notes = if args.directories.is_empty() { held::notes() } else { Vec::new() };
-    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-    let notes: Vec<(u32, String)> = Vec::new();
     let is_closed = |directory: &PathBuf| {
         std::fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
@@ -120,7 +111,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &found)?;
     }
     out.flush()?;
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     if !args.json && found.iter().any(|ring| ring.removed_from.is_some()) {
         anstream::eprintln!(
             "{WARNING}warning:{WARNING:#} files of rings were removed while their programs run ({}); after a crash nothing \
@@ -201,7 +191,6 @@ fn recorded(reader: &Reader) -> u64 {
 }
 
 /// Adds the servers to the rings that they serve, and the rings in anonymous memory.
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
     for server in servers {
         let shown = Some((server.object(), server.in_words()));
@@ -226,7 +215,6 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
 }
 
 /// Adds the rings whose files were removed from these directories while their programs run.
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
     let is_meant = |path: &Path| path.parent().is_some_and(|parent| directories.iter().any(|it| it == parent));
     for held::RemovedRing { name, was_at, reader } in held::removed_rings(None, is_meant) {
@@ -235,7 +223,6 @@ fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
 }
 
 /// Shows at the rings of servers that do not answer that they do not, and warns of them: they may have more rings.
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
     for server in silent {
         anstream::eprintln!(

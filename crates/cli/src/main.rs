@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
-    not(all(feature = "forward", feature = "view")),
+    not(all(feature = "forward", feature = "view", target_os = "linux", not(eventring_unsupported))),
     allow(dead_code, reason = "only the verbs that are left out need it")
 )]
 
@@ -13,12 +13,15 @@ mod advice;
 #[cfg(test)]
 mod bombs;
 mod budget;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod capture;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod clean;
 mod completions;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod control;
 mod decoder;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod demo;
 mod diff;
 mod directories;
@@ -26,7 +29,7 @@ mod exit;
 mod export;
 mod format;
 mod formats;
-#[cfg(feature = "forward")]
+#[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
 mod forward;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod held;
@@ -34,17 +37,22 @@ mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod icount;
 mod info;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod interrupt;
 mod left_out;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod list;
+mod losses;
 mod measured;
 mod open;
 mod open_spans;
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+mod other_systems;
 mod output;
 mod output_directory;
 mod paint;
 mod patterns;
-#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "processes_unsupported.rs")]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod processes;
 mod reading;
 mod report;
@@ -53,7 +61,9 @@ mod selection;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod servers;
 mod silence;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod snapshot;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod soak;
 mod state;
 mod summary;
@@ -63,9 +73,14 @@ mod top;
 mod view;
 mod watch;
 
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+use other_systems::{interrupt, processes};
+
 use clap::{CommandFactory as _, Parser, Subcommand};
 use eventring_capture::secret::without_secrets_of;
 use exit::Exit;
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Shows event rings: shared-memory files that programs record events into.
@@ -81,21 +96,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     List(list::Args),
     Info(info::Args),
     Watch(watch::Args),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Snapshot(snapshot::Args),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Capture(capture::Args),
-    #[cfg(feature = "forward")]
+    #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
     Forward(forward::ForwardArgs),
     /// Left out of this program
-    #[cfg(not(feature = "forward"))]
+    #[cfg(all(not(feature = "forward"), target_os = "linux", not(eventring_unsupported)))]
     #[command(disable_help_flag = true)]
     Forward(left_out::LeftOut),
-    #[cfg(feature = "forward")]
+    #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
     Receive(forward::ReceiveArgs),
     /// Left out of this program
-    #[cfg(not(feature = "forward"))]
+    #[cfg(all(not(feature = "forward"), target_os = "linux", not(eventring_unsupported)))]
     #[command(disable_help_flag = true)]
     Receive(left_out::LeftOut),
     Export(export::Args),
@@ -121,14 +139,23 @@ enum Verb {
     Levels(control::levels::LevelsArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Serve(control::serve::ServeArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Clean(clean::Args),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Demo(demo::Args),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Soak(soak::Args),
     Completions(completions::Args),
+    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     #[command(hide = true)]
     DemoWriter(demo::DemoWriterArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     #[command(hide = true)]
     DemoReader(demo::ReaderArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     #[command(hide = true)]
     SoakWriter(soak::SoakWriterArgs),
 }
@@ -155,16 +182,19 @@ fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| report_usage(&error));
     paint::choose(cli.color);
     let done = match &cli.verb {
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::List(args) => list::run(args),
         Verb::Info(args) => info::run(args),
         Verb::Watch(args) => watch::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Snapshot(args) => snapshot::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Capture(args) => capture::run(args),
-        #[cfg(feature = "forward")]
+        #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
         Verb::Forward(args) => forward::run(args),
-        #[cfg(feature = "forward")]
+        #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
         Verb::Receive(args) => forward::run_receive(args),
-        #[cfg(not(feature = "forward"))]
+        #[cfg(all(not(feature = "forward"), target_os = "linux", not(eventring_unsupported)))]
         Verb::Forward(_) | Verb::Receive(_) => {
             Err(left_out::failure("the verbs `forward` and `receive`", "forward").into())
         }
@@ -189,12 +219,20 @@ fn main() -> ExitCode {
         Verb::Levels(args) => control::levels::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Serve(args) => control::serve::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Clean(args) => clean::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Demo(args) => demo::run(args),
+        #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+        Verb::Other(words) => Err(other_systems::failure(words).into()),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Soak(args) => soak::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::SoakWriter(args) => soak::run_writer(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::DemoWriter(args) => demo::run_writer(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::DemoReader(args) => demo::run_reader(args),
     };
     let exit = done.map_err(advice::on).unwrap_or_else(|error| {

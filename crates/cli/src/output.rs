@@ -3,8 +3,6 @@
 use super::exit::{Exit, Failure};
 use eventring_capture::{CaptureError, CaptureErrorKind, OutputEntry, OutputKind, ReadFiles};
 use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
 use std::path::Path;
 
 /// Returns true if `output` means this process's stdout: it is `-`, or a path that leads to file descriptor 1.
@@ -28,13 +26,15 @@ pub(super) fn look_at_row(output: &Path, force: bool) -> anyhow::Result<OutputKi
 
 /// Checks that bytes can be written to `target`, and leaves nothing there. If it is `None`, the output is stdout. So a
 /// read-only or full file system is noticed before the work that leads to the output.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(super) fn try_to_write(output: &Path, target: Option<&OutputKind>) -> anyhow::Result<()> {
+    use std::io::{self, Write as _};
     const BYTES: usize = 4096;
     let cannot = |error: io::Error| Failure::writing(output, &error);
     match target {
         // A write of no bytes changes nothing, but fails if the device is full or read-only.
         None => {
-            let stdout = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?);
+            let stdout = File::from(std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned().map_err(cannot)?);
             (&stdout).write(&[]).map_err(|error| Failure::io("cannot write to stdout", &error))?;
         }
         Some(OutputKind::Stream(stream)) => {

@@ -6,12 +6,14 @@ use super::output;
 use crate::formats::Format;
 use eventring_capture::{OutputEntry, ReadFiles};
 use eventring_export::ExportFiles;
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+use crate::other_systems::directory::{exchange, lock, open_plain, remove};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use linux::{exchange, lock, open_plain, remove};
 
 /// The beginning of the name of an export that is not complete.
 const UNFINISHED: &str = ".eventring.";
@@ -26,7 +28,9 @@ pub(super) struct OutputDirectory<'d>(&'d Path);
 impl ExportFiles for OutputDirectory<'_> {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Write + Send>> {
         let mut options = File::options();
-        Ok(Box::new(options.write(true).create_new(true).mode(FILE_MODE).open(self.0.join(name))?))
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
+        Ok(Box::new(options.write(true).create_new(true).open(self.0.join(name))?))
     }
 }
 
@@ -111,7 +115,9 @@ fn write_beside<T>(
     let cannot = |error: io::Error| Failure::writing(output, &error);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let mut unnamed = tempfile::Builder::new();
-    unnamed.prefix(UNFINISHED).permissions(Permissions::from_mode(MODE));
+    unnamed.prefix(UNFINISHED);
+    #[cfg(unix)]
+    unnamed.permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE));
     let make = || unnamed.tempdir_in(parent);
     let unfinished =
         removed.as_ref().map_or_else(make, |removed| removed.make(make)).map_err(|error| cannot(io_error(&error)))?;
@@ -125,10 +131,9 @@ fn write_beside<T>(
     if fs::symlink_metadata(output).is_ok() {
         // The earlier export gets the temporary name, and is removed. It is looked at once more, because something else
         // may have got its name in between.
-        let exchange = || renameat_with(CWD, unfinished.path(), CWD, output, RenameFlags::EXCHANGE);
-        exchange().map_err(|errno| cannot(errno.into()))?;
+        exchange(unfinished.path(), output).map_err(cannot)?;
         if let Err(error) = look(unfinished.path(), format, force, read) {
-            exchange().map_err(|errno| cannot(errno.into()))?;
+            exchange(unfinished.path(), output).map_err(cannot)?;
             return Err(error);
         }
         remove(&unfinished.keep(), format).map_err(cannot)?;
@@ -154,14 +159,6 @@ pub(super) fn remove_abandoned(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks a directory, unless another process has locked it.
-fn lock(directory: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
-    rustix::fs::flock(&opened, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-    Ok(opened)
-}
-
 /// Returns the operating system's own error. The message of a temporary directory's error names the temporary path.
 fn io_error(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
@@ -170,11 +167,9 @@ fn io_error(error: &io::Error) -> io::Error {
 /// Returns true if there is a file with this path, and the text is in it.
 fn has_text(path: &Path, text: &str) -> bool {
     const BYTES_MAX: u64 = 64 << 20;
-    // A link or a pipe is no file of an export.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+    let Some(file) = open_plain(path) else { return false };
     let mut bytes = Vec::new();
-    let read = File::from(file).take(BYTES_MAX).read_to_end(&mut bytes);
+    let read = file.take(BYTES_MAX).read_to_end(&mut bytes);
     read.is_ok() && bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
@@ -186,22 +181,53 @@ fn sync(directory: &Path) -> io::Result<()> {
     for path in entries(directory)? {
         File::open(path)?.sync_all()?;
     }
-    File::open(directory)?.sync_all()
-}
-
-/// Removes the files of an export, and its directory. If the name of the directory is a link, nothing is removed.
-fn remove(directory: &Path, format: Format) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
-    for entry in Dir::read_from(&opened)? {
-        let name = entry?.file_name().to_owned();
-        if name.to_str().is_ok_and(|name| format.may_have_file(name)) {
-            unlinkat(&opened, name, AtFlags::empty())?;
-        }
-    }
-    fs::remove_dir(directory)
+    // Windows opens no directory.
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
 fn refused(output: &Path, problem: &str) -> anyhow::Error {
     Failure::new(Exit::Exists, format!("cannot write {}: {problem}", output.display())).into()
+}
+
+/// What needs the calls of Linux.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod linux {
+    use crate::formats::Format;
+    use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    /// Locks a directory, unless another process has locked it.
+    pub(super) fn lock(directory: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty())?;
+        rustix::fs::flock(&opened, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+        Ok(opened)
+    }
+
+    /// Exchanges the names of two directories.
+    pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+        Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+    }
+
+    /// Opens a file. A link or a pipe is no file of an export.
+    pub(super) fn open_plain(path: &Path) -> Option<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).ok().map(File::from)
+    }
+
+    /// Removes the files of an export, and its directory. If the name of the directory is a link, nothing is removed.
+    pub(super) fn remove(directory: &Path, format: Format) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty())?;
+        for entry in Dir::read_from(&opened)? {
+            let name = entry?.file_name().to_owned();
+            if name.to_str().is_ok_and(|name| format.may_have_file(name)) {
+                unlinkat(&opened, name, AtFlags::empty())?;
+            }
+        }
+        std::fs::remove_dir(directory)
+    }
 }

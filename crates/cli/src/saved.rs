@@ -1,8 +1,8 @@
 //! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
 
 use super::advice;
-use super::capture::{report_payload_losses, report_problem, report_table_losses};
 use super::exit::{Exit, Failure};
+use super::losses::{report_payload_losses, report_problem, report_table_losses};
 use super::processes;
 use super::reading::ReadingBar;
 use super::selection::{SelectionArgs, SpanArgs};

@@ -23,7 +23,6 @@ use eventring_report::compare::{Comparison, Measure, SpanFigures, full_name};
 use file::BudgetFile;
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Keep what spans may cost in a file of numbers, and check captures against it
@@ -183,7 +182,13 @@ fn write_file(path: &Path, text: &str, measured: &Measured) -> anyhow::Result<()
 
 impl BudgetInput {
     fn read(&self, is_quiet: bool) -> anyhow::Result<(Measured, CapturedFigures)> {
-        let place = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        #[cfg(unix)]
+        let place = |path: &Path| {
+            use std::os::unix::fs::MetadataExt as _;
+            path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+        };
+        #[cfg(not(unix))]
+        let place = |path: &Path| path.canonicalize().ok();
         if let Some(path) = &self.bmf
             && (*path == self.budgets || place(path).is_some_and(|of_bmf| place(&self.budgets) == Some(of_bmf)))
         {

@@ -2,11 +2,11 @@
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
 use super::program::Program;
-use super::report::report_problem;
 use crate::advice;
 use crate::exit::{Exit, Failure};
 use crate::format::{counted, duration};
 use crate::interrupt::Interrupt;
+use crate::losses::report_problem;
 use crate::open::LOOK_PAUSE;
 use crate::processes::{FollowedPrograms, is_of_process};
 use crate::silence::Silence;

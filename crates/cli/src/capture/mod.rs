@@ -7,7 +7,6 @@ mod triggers;
 
 pub(super) use awaited::AwaitedRings;
 pub(super) use program::Program;
-pub(super) use report::{report_payload_losses, report_problem, report_table_losses};
 
 use crate::advice;
 use crate::control::enable::Enabled;

@@ -2,10 +2,11 @@
 
 use super::ForwardArgs;
 use super::report::{report_filtered, spinner};
-use crate::capture::{AwaitedRings, report, report_problem};
+use crate::capture::{AwaitedRings, report};
 use crate::exit::{Exit, Failure};
 use crate::formats::{Format, export_files};
 use crate::interrupt::Interrupt;
+use crate::losses::report_problem;
 use crate::output_directory;
 use crate::saved::{parse_file_bytes, parse_file_time};
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};

@@ -1,8 +1,9 @@
 //! The options that choose which events leave the host.
 
-use crate::capture::{AwaitedRings, report_problem};
+use crate::capture::AwaitedRings;
 use crate::decoder::{Decoder, no_such_event};
 use crate::exit::{Exit, Failure};
+use crate::losses::report_problem;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;

@@ -3,9 +3,10 @@
 use super::ForwardArgs;
 use super::broker::connect;
 use super::report::Reports;
-use crate::capture::{AwaitedRings, report_problem};
+use crate::capture::AwaitedRings;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::losses::report_problem;
 use crate::open::LOOK_PAUSE;
 use eventring::reader::Reader;
 use eventring_capture::{EndReason, NextRing};

@@ -3,10 +3,11 @@
 use super::ForwardArgs;
 use super::report::{Problems, spinner};
 use crate::advice;
-use crate::capture::{AwaitedRings, report_problem};
+use crate::capture::AwaitedRings;
 use crate::exit::{Exit, Failure};
 use crate::format::{grouped, one_line};
 use crate::interrupt::Interrupt;
+use crate::losses::report_problem;
 use crate::paint::WARNING;
 use crate::saved::parse_duration;
 use eventring::reader::Reader;

@@ -3,11 +3,11 @@
 use super::broker::{BrokerArgs, connect, is_broker};
 use super::report::{Problems, spinner};
 use super::rings::LiveRings;
-use crate::capture::report_problem;
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, counted, events, one_line};
 use crate::formats::{Format, export_files};
 use crate::interrupt::Interrupt;
+use crate::losses::report_problem;
 use crate::output;
 use crate::output_directory;
 use crate::paint::WARNING;

@@ -1,7 +1,7 @@
 //! The report to people and scripts about forwarding: a line of progress, problems, the counts at the end.
 
-use crate::capture::report_problem;
 use crate::format::{bytes, events, grouped};
+use crate::losses::report_problem;
 use crate::paint::{DIM, WARNING};
 use eventring_forward::{ForwardProgress, ForwardSummary};
 use indicatif::{ProgressBar, ProgressStyle};

@@ -6,10 +6,10 @@ mod text;
 mod tree;
 
 use super::advice;
-use super::capture::report_problem;
 use super::exit::{Exit, Failure};
-use super::format::{TimeFormat, columns};
+use super::format::{TimeFormat, columns, terminal_size};
 use super::interrupt::Interrupt;
+use super::losses::report_problem;
 use super::processes::ProcessArgs;
 use super::saved::{self, parse_duration};
 use super::selection::Time;
@@ -215,6 +215,5 @@ impl<'a> OpenOutput<'a> {
 
 /// Returns the height of the terminal.
 pub(super) fn rows() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+    terminal_size(&io::stdout()).map(|(_, rows)| rows).filter(|rows| *rows > 0)
 }

@@ -3,10 +3,10 @@
 use super::conversion::{Conversion, Sign};
 use super::session::{OpenAnswer, OpenPage};
 use axum::body::Bytes;
+use eventring::__internals::shm::read_exact_at;
 use http_body::{Body, Frame, SizeHint};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -42,7 +42,7 @@ impl Body for FileBody {
             return Poll::Ready(None);
         }
         let mut piece = vec![0; usize::try_from(PIECE_BYTES.min(self.bytes - self.at)).unwrap_or(0)];
-        if let Err(error) = self.file.read_exact_at(&mut piece, self.at) {
+        if let Err(error) = read_exact_at(&self.file, &mut piece, self.at) {
             return Poll::Ready(Some(Err(error)));
         }
         self.at += piece.len() as u64;

@@ -2,10 +2,8 @@
 
 use crate::exit::Failure;
 use crate::paint::WARNING;
-use std::fs::{OpenOptions, Permissions};
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -26,11 +24,16 @@ impl Redirect {
             |error: io::Error| Failure::io("cannot write the file that leads the browser to the trace", &error);
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
         let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix("eventring-view-").permissions(Permissions::from_mode(0o700));
+        builder.prefix("eventring-view-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let made = runtime.and_then(|runtime| builder.tempdir_in(runtime).ok()).map_or_else(|| builder.tempdir(), Ok);
         let directory = made.map_err(cannot)?;
         let page = directory.path().join("open.html");
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&page).map_err(cannot)?;
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.write(true).create_new(true).open(&page).map_err(cannot)?;
         // The address has no character that HTML knows.
         let html = format!(
             "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
@@ -45,7 +48,8 @@ impl Redirect {
         let mut command = command(std::env::var("BROWSER").ok().as_deref(), &self.page);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C in this terminal does not end a browser that was started from here.
-        command.process_group(0);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
         std::thread::spawn(move || {
             if child.wait().is_ok_and(|status| !status.success()) {
@@ -58,16 +62,26 @@ impl Redirect {
     }
 }
 
+/// The program that opens a page with the user's browser.
+const OPENER: &str = match () {
+    () if cfg!(target_os = "macos") => "open",
+    () if cfg!(windows) => "explorer",
+    () => "xdg-open",
+};
+
 /// Returns true if this user sits at a screen, or has said which browser to use.
 pub(super) fn is_to_be_had() -> bool {
-    ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|it| !it.is_empty()))
+    OPENER != "xdg-open"
+        || ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|it| !it.is_empty()))
 }
 
-/// Makes the command: the first one of `BROWSER`, in which `%s` stands for the page, or `xdg-open`.
+/// Makes the command: the first one of `BROWSER`, in which `%s` stands for the page, or [`OPENER`].
 fn command(browser: Option<&str>, page: &Path) -> Command {
     let first = browser.unwrap_or_default().split(':').next().unwrap_or_default();
     let mut words = first.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or("xdg-open"));
+    let mut command = Command::new(words.next().unwrap_or(OPENER));
     let mut has_page = false;
     for word in words {
         if word == "%s" {
@@ -94,8 +108,8 @@ mod tests {
             let words = std::iter::once(command.get_program()).chain(command.get_args());
             words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(words(None), ["xdg-open", "/page"]);
-        assert_eq!(words(Some("")), ["xdg-open", "/page"]);
+        assert_eq!(words(None), [OPENER, "/page"]);
+        assert_eq!(words(Some("")), [OPENER, "/page"]);
         assert_eq!(words(Some("firefox:lynx")), ["firefox", "/page"]);
         assert_eq!(words(Some("firefox -P %s --new-window")), ["firefox", "-P", "/page", "--new-window"]);
     }

@@ -23,10 +23,7 @@ impl RequestGuard {
     /// Makes the guard of a port, with a new token.
     pub(super) fn new(port: u16) -> std::io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
-        let mut filled = 0;
-        while filled < TOKEN_BYTES {
-            filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
-        }
+        getrandom::fill(&mut bytes)?;
         let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { token, hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")] })
     }

@@ -3,7 +3,6 @@
 use crate::exit::{Exit, Failure};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The online UI.
@@ -86,8 +85,10 @@ impl UiFolder {
     pub(super) fn file(&self, name: &str) -> Option<File> {
         let path = self.files.get(name)?;
         // The file may have become a link, or a pipe, since the folder was listed.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        let mut options = OpenOptions::new();
+        #[cfg(target_os = "linux")]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = options.read(true).open(path).ok()?;
         file.metadata().ok()?.is_file().then_some(file)
     }
 }

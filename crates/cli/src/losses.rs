@@ -1,0 +1,66 @@
+//! Problems and losses of rings and captures, as all verbs report them.
+
+use super::format::{events, grouped, one_line};
+use super::paint::{ERROR, WARNING};
+use eventring_capture::{CaptureStats, RingStats};
+
+/// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
+pub(crate) fn report_problem(is_error: bool, problem: &str) {
+    anstream::eprintln!("{}", problem_line(is_error, problem));
+}
+
+/// Returns the line that [`report_problem`] prints.
+pub(crate) fn problem_line(is_error: bool, problem: &str) -> String {
+    let (style, kind) = if is_error { (ERROR, "error:") } else { (WARNING, "warning:") };
+    format!("{style}{kind}{style:#} {}", one_line(&crate::without_secrets(problem)))
+}
+
+/// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
+/// large.
+pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
+    for (kind, what) in [
+        "have lost their payload, which was overwritten before it could be copied",
+        "name a payload that their ring cannot have, which is left out",
+        "have a payload that is too large (more than 64 MiB, or half of a batch), which is left out",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let counts = rings.clone().map(|(name, counts)| (name, counts[kind])).filter(|(_, count)| *count > 0);
+        let by_ring: Vec<String> =
+            counts.clone().map(|(name, count)| format!("{} in {}", grouped(count), one_line(name))).collect();
+        let remedy = [": larger rings hold more", ": the ring is damaged", ""][kind];
+        if !by_ring.is_empty() {
+            let count = events(counts.map(|(_, count)| count).fold(0, u64::saturating_add));
+            anstream::eprintln!("{WARNING}{count} {what} ({}){remedy}{WARNING:#}", by_ring.join(", "));
+        }
+    }
+}
+
+/// Prints on stderr the losses of the perf recorders: the numbers of call sites, threads, shards and spans for which
+/// there was no room.
+pub(crate) fn report_table_losses(stats: &CaptureStats) {
+    for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
+        let count = sum(stats, |ring| ring.table_losses[kind]);
+        if count > 0 {
+            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
+        }
+    }
+}
+
+/// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
+/// people.
+pub(crate) const TABLE_LOSSES: [(&str, &str); 4] = [
+    (
+        "call_sites",
+        "call sites found no room in the table: if their events are overwritten, they have a number and no name",
+    ),
+    ("threads", "threads found no room in the table: if their events are overwritten, they have a number and no name"),
+    ("shards", "shards could not be made: threads shared the others"),
+    ("spans", "spans were not recorded because too many were open"),
+];
+
+/// Sums a count over all rings.
+pub(crate) fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
+    stats.rings.iter().map(count).fold(0, u64::saturating_add)
+}

@@ -1,0 +1,142 @@
+//! What other systems than Linux have in place of rings: nothing to follow, nothing to switch, no signals.
+
+use super::exit::{Exit, Failure};
+use std::ffi::OsString;
+
+/// The verbs that need rings.
+const OF_RINGS: [&str; 11] =
+    ["capture", "clean", "disable", "enable", "forward", "icount", "levels", "list", "receive", "serve", "snapshot"];
+
+/// Returns the error of a verb that this program does not have.
+pub(super) fn failure(words: &[OsString]) -> Failure {
+    let verb = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+    if OF_RINGS.contains(&&*verb) {
+        let message =
+            format!("`{verb}` is about event rings, which need Linux; captures and snapshots can be read here");
+        return Failure::new(Exit::Unsupported, message);
+    }
+    Failure::new(Exit::Usage, format!("there is no verb `{verb}`; `eventring --help` shows all"))
+}
+
+pub(super) mod interrupt {
+    use std::io;
+    use tempfile::TempDir;
+
+    /// Ctrl-C ends the process by itself.
+    pub(crate) struct Interrupt;
+
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "they are called like the others")]
+    impl Interrupt {
+        pub(crate) fn listen() -> anyhow::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(crate) fn came(&self) -> bool {
+            false
+        }
+    }
+
+    pub(crate) struct RemovedBySignal;
+
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "they are called like the others")]
+    impl RemovedBySignal {
+        pub(crate) fn listen() -> anyhow::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(crate) fn make(&self, make: impl FnOnce() -> io::Result<TempDir>) -> io::Result<TempDir> {
+            make()
+        }
+    }
+}
+
+pub(super) mod processes {
+    use super::{Exit, Failure};
+    use crate::interrupt::Interrupt;
+    use std::path::{Path, PathBuf};
+
+    /// No options: there are no programs whose rings could be read.
+    #[derive(clap::Args)]
+    pub(crate) struct ProcessArgs {}
+
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "they are called like the others")]
+    impl ProcessArgs {
+        pub(crate) fn rings(&self, names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+            if names.is_empty() {
+                return Err(Failure::new(Exit::Usage, "nothing to read: name a capture or a snapshot").into());
+            }
+            expand(names)
+        }
+
+        pub(crate) fn rings_or_wait(
+            &self,
+            names: &[PathBuf],
+            _: bool,
+            _: &Interrupt,
+        ) -> anyhow::Result<Option<Vec<PathBuf>>> {
+            self.rings(names).map(Some)
+        }
+
+        pub(crate) fn check_directive(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        pub(crate) fn refuse_enable(&self, _: &str) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        pub(crate) fn check_lasting(_: &[PathBuf]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        pub(crate) fn enable(&self, _: &[PathBuf]) -> anyhow::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "it is called like the other one")]
+    pub(crate) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+        Ok(names.to_vec())
+    }
+
+    pub(crate) fn is_of_process(_: &Path) -> bool {
+        false
+    }
+}
+
+/// What `output_directory` does without the calls of Linux.
+pub(super) mod directory {
+    use crate::formats::Format;
+    use std::fs::{self, File};
+    use std::io;
+    use std::path::Path;
+
+    /// No lock: nobody but its owner removes an unfinished directory.
+    #[expect(clippy::unnecessary_wraps, reason = "it is called like the other one")]
+    pub(crate) fn lock(_: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Moves `b` out of the way, and `a` to its place. The earlier one then has the name of `a`.
+    pub(crate) fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+        let aside = a.with_extension("earlier");
+        fs::rename(b, &aside)?;
+        fs::rename(a, b)?;
+        fs::rename(aside, a)
+    }
+
+    pub(crate) fn open_plain(path: &Path) -> Option<File> {
+        let is_plain = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+        if is_plain { File::open(path).ok() } else { None }
+    }
+
+    pub(crate) fn remove(directory: &Path, format: Format) -> io::Result<()> {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            if format.may_have_file(&entry.file_name().to_string_lossy()) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        fs::remove_dir(directory)
+    }
+}
