@@ -392,26 +392,21 @@ pub(crate) fn process_number() -> u64 {
     std::process::id().into()
 }
 
-#[cfg(feature = "tracing")]
 pub(crate) fn current_thread_name(_: bool) -> String {
     String::new()
 }
 
 /// Does nothing.
-#[cfg(feature = "tracing")]
 pub(crate) fn leave_note(_: Option<&str>) {}
 
-#[cfg(feature = "tracing")]
 pub(crate) fn current_thread_id() -> u32 {
     0
 }
 
 /// A counter of instructions. On this system there is none.
-#[cfg(feature = "tracing")]
 #[derive(Debug)]
 pub(crate) enum InstructionCounter {}
 
-#[cfg(feature = "tracing")]
 impl InstructionCounter {
     pub(crate) fn of_plugin() -> Option<Self> {
         None
@@ -479,7 +474,6 @@ pub(crate) fn duplicate(_: impl AsFd) -> io::Result<File> {
     Err(unsupported_io())
 }
 
-#[cfg(feature = "snapshot")]
 pub(crate) fn memory_file(_: &str) -> io::Result<File> {
     Err(unsupported_io())
 }
@@ -488,7 +482,6 @@ pub(crate) fn memory_file(_: &str) -> io::Result<File> {
 ///
 /// # Errors
 /// Always.
-#[cfg(feature = "snapshot")]
 pub fn nameless_file(_: &std::path::Path) -> io::Result<File> {
     Err(unsupported_io())
 }

@@ -105,7 +105,6 @@ impl EffectiveFilter {
 
     /// Returns one filter that accepts the same, for people to read. A filter that has a lower level for events with
     /// certain fields than for others cannot be expressed exactly.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only a server asks for it"))]
     pub(super) fn union(&self) -> TargetFilter {
         let mut directives = Vec::new();
         for directive in self.all().flat_map(TargetFilter::directives) {
@@ -125,7 +124,6 @@ impl EffectiveFilter {
         self.span_directives.iter().any(SpanDirective::has_values)
     }
 
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only a server asks for it"))]
     fn level_of_target(&self, target: &str) -> LevelFilter {
         self.all().map(|filter| filter.level_of_target(target)).max().unwrap_or(LevelFilter::OFF)
     }

@@ -85,7 +85,6 @@ impl FilterHandle {
         Self(shared)
     }
 
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only a server asks for it"))]
     pub(super) fn from_weak(filter: &Weak<SharedFilter>) -> Option<Self> {
         filter.upgrade().map(Self)
     }
@@ -103,7 +102,7 @@ impl FilterHandle {
 
     /// Calls `change` in the scope of the subscriber that uses the filter. `tracing` asks the subscriber of the calling
     /// thread, and a thread of a server has none if the program uses only scoped subscribers.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn in_scope<R>(&self, change: impl FnOnce() -> R) -> R {
         match self.0.dispatch.get().and_then(WeakDispatch::upgrade) {
             Some(dispatch) => tracing_core::dispatcher::with_default(&dispatch, change),
@@ -111,7 +110,7 @@ impl FilterHandle {
         }
     }
 
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

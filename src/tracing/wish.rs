@@ -25,12 +25,12 @@ impl Wish {
         self.unjudged_spans
     }
 
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn is_of(&self, filter: &FilterHandle) -> bool {
         self.filter.is_same(filter)
     }
 
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn handle(&self) -> FilterHandle {
         self.filter.clone()
     }
@@ -61,12 +61,10 @@ pub(super) fn add_live_filter(filter: Weak<SharedFilter>) {
 
 /// Returns handles to the filters of this process that can be changed: those of all `RecorderSubscriber`s, and those
 /// that were made for layers.
-#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only a server asks for it"))]
 pub(super) fn live_filters() -> Vec<FilterHandle> {
     lock().iter().filter_map(FilterHandle::from_weak).collect()
 }
 
-#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only a server asks for it"))]
 impl FilterHandle {
     /// Returns the configured filter as text.
     pub(crate) fn configured(&self) -> String {
