@@ -63,6 +63,7 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    args.format.check_built()?;
     let output = args.output();
     let is_stdout = output::is_stdout(&output);
     if is_stdout && args.json {

@@ -1,5 +1,7 @@
 //! The formats that captures are exported to: the one list of them.
 
+use crate::exit::Failure;
+use crate::left_out;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use eventring_export::{ExportFiles, ExportOptions, ExportSummary};
 use std::io::Write;
@@ -41,6 +43,16 @@ impl Format {
         })
     }
 
+    /// Returns an error if the program was built without this format.
+    pub(crate) fn check_built(self) -> Result<(), Failure> {
+        let (is_built, name, feature) = match self {
+            Self::Parquet => (cfg!(feature = "parquet"), "the format `parquet`", "parquet"),
+            Self::OtlpJson => (cfg!(feature = "otlp"), "the format `otlp-json`", "otlp"),
+            _ => return Ok(()),
+        };
+        if is_built { Ok(()) } else { Err(left_out::failure(name, feature)) }
+    }
+
     /// Returns the usual end of a file name of this format, `.perfetto-trace` for example.
     pub(crate) fn file_extension(self) -> &'static str {
         match self {
@@ -65,6 +77,7 @@ impl Format {
     /// other files is no export in this format. Only formats that are directories have such names.
     pub(crate) fn may_have_file(self, name: &str) -> bool {
         match self {
+            #[cfg(feature = "parquet")]
             Self::Parquet => eventring_parquet::may_have_file(name),
             _ => self.basic().is_some_and(|format| format.may_have_file(name)),
         }
@@ -74,6 +87,7 @@ impl Format {
     /// another program. Only formats that are directories have them.
     pub(crate) fn mark(self) -> Option<(&'static str, &'static str)> {
         match self {
+            #[cfg(feature = "parquet")]
             Self::Parquet => Some(eventring_parquet::MARK),
             _ => self.basic()?.mark(),
         }
@@ -98,6 +112,7 @@ pub(crate) fn export(
     match (format, format.basic()) {
         (_, Some(format)) => eventring_export::export(capture, format, options, out),
         (Format::Html, _) => eventring_report::page::write(capture, options.into(), out),
+        #[cfg(feature = "otlp")]
         (Format::OtlpJson, _) => eventring_otlp::messages::write(capture, out),
         _ => Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     }
@@ -114,6 +129,7 @@ pub(crate) fn export_files(
 ) -> Result<ExportSummary, CaptureError> {
     match (format, format.basic()) {
         (_, Some(format)) => eventring_export::export_files(capture, format, files),
+        #[cfg(feature = "parquet")]
         (Format::Parquet, _) => eventring_parquet::write(capture, files),
         _ => Err(wrong_output(format, "a directory, expected one output: call `export`")),
     }

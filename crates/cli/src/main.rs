@@ -4,6 +4,10 @@
 //! each error to an exit code.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(all(feature = "forward", feature = "view")),
+    allow(dead_code, reason = "only the verbs that are left out need it")
+)]
 
 mod advice;
 #[cfg(test)]
@@ -22,6 +26,7 @@ mod exit;
 mod export;
 mod format;
 mod formats;
+#[cfg(feature = "forward")]
 mod forward;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod held;
@@ -30,6 +35,7 @@ mod history;
 mod icount;
 mod info;
 mod interrupt;
+mod left_out;
 mod list;
 mod measured;
 mod open;
@@ -53,6 +59,7 @@ mod state;
 mod summary;
 mod table;
 mod top;
+#[cfg(feature = "view")]
 mod view;
 mod watch;
 
@@ -79,10 +86,25 @@ enum Verb {
     Watch(watch::Args),
     Snapshot(snapshot::Args),
     Capture(capture::Args),
+    #[cfg(feature = "forward")]
     Forward(forward::ForwardArgs),
+    /// Left out of this program
+    #[cfg(not(feature = "forward"))]
+    #[command(disable_help_flag = true)]
+    Forward(left_out::LeftOut),
+    #[cfg(feature = "forward")]
     Receive(forward::ReceiveArgs),
+    /// Left out of this program
+    #[cfg(not(feature = "forward"))]
+    #[command(disable_help_flag = true)]
+    Receive(left_out::LeftOut),
     Export(export::Args),
+    #[cfg(feature = "view")]
     View(view::ViewArgs),
+    /// Left out of this program
+    #[cfg(not(feature = "view"))]
+    #[command(disable_help_flag = true)]
+    View(left_out::LeftOut),
     Summary(summary::Args),
     Diff(diff::DiffArgs),
     Report(report::ReportArgs),
@@ -138,10 +160,19 @@ fn main() -> ExitCode {
         Verb::Watch(args) => watch::run(args),
         Verb::Snapshot(args) => snapshot::run(args),
         Verb::Capture(args) => capture::run(args),
+        #[cfg(feature = "forward")]
         Verb::Forward(args) => forward::run(args),
+        #[cfg(feature = "forward")]
         Verb::Receive(args) => forward::run_receive(args),
+        #[cfg(not(feature = "forward"))]
+        Verb::Forward(_) | Verb::Receive(_) => {
+            Err(left_out::failure("the verbs `forward` and `receive`", "forward").into())
+        }
         Verb::Export(args) => export::run(args),
+        #[cfg(feature = "view")]
         Verb::View(args) => view::run(args),
+        #[cfg(not(feature = "view"))]
+        Verb::View(_) => Err(left_out::failure("the verb `view`", "view").into()),
         Verb::Summary(args) => summary::run(args),
         Verb::Diff(args) => diff::run(args),
         Verb::Report(args) => report::run(args),

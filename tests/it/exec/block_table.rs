@@ -197,7 +197,7 @@ fn a_late_reader_names_the_block_of_every_event_of_thirty_real_blocks_as_the_ora
 
 #[test]
 fn a_late_reader_names_the_blocks_of_the_recording_that_is_kept_with_the_project() {
-    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst");
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/data/all-exec-events.snapshot.zst");
     assert_eq!(replay(kept.as_ref()).len(), 2);
 }
 

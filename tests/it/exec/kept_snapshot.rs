@@ -9,7 +9,7 @@ use eventring::schema::EventType as _;
 use eventring::schema::exec::{ExecEvent, ExecPayload};
 use std::collections::BTreeSet;
 
-const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst");
+const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/all-exec-events.snapshot.zst");
 
 /// All parts of an event except the time: its seqno, its type, its extension words and its payload.
 type Event = (u64, u16, [u64; 4], Vec<u8>);

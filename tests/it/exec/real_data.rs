@@ -36,7 +36,7 @@ fn events(image: &[u8]) -> Vec<Event> {
 /// Returns the events of a file in the directory of shared data. Returns `None`, after printing why, if the file is
 /// not there.
 fn recorded(file: &str) -> Option<Vec<Event>> {
-    let path = format!("{}/../shared/data/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../shared/data/{file}", env!("CARGO_MANIFEST_DIR"));
     let Ok(compressed) = std::fs::File::open(&path) else {
         eprintln!("SKIPPED: {path} is not there");
         return None;

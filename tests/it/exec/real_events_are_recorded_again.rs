@@ -29,7 +29,7 @@ impl Recording {
     fn path(self) -> Option<PathBuf> {
         match self {
             Self::Published => real_data::path("emn-30b-15m.snapshot.zst"),
-            Self::Kept => Some(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst").into()),
+            Self::Kept => Some(concat!(env!("CARGO_MANIFEST_DIR"), "/data/all-exec-events.snapshot.zst").into()),
         }
     }
 }

@@ -50,7 +50,7 @@ fn members(page: &Path) -> String {
 /// Runs `cargo doc` for the library. Returns the directory of the pages that it makes.
 fn document() -> PathBuf {
     let status = Command::new(env!("CARGO"))
-        .args(["doc", "--quiet", "--no-deps", "--lib", "--features", "cli"])
+        .args(["doc", "--quiet", "--no-deps", "--package", "eventring", "--all-features"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
         .unwrap();

@@ -92,6 +92,9 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         let message = "a receiver goes on with its file, and cannot with stdout; name a file";
         return Err(Failure::new(Exit::Usage, message).into());
     }
+    if args.parquet.is_some() {
+        Format::Parquet.check_built()?;
+    }
     let interrupt = Interrupt::listen()?;
     let stream = open(args, &interrupt)?;
     let mut options = ReceiverOptions::new().overwrite(args.force);

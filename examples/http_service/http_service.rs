@@ -4,7 +4,7 @@
 //! Only the set-up in `main` uses eventring. The spans and log records are those of plain `tracing`.
 //!
 //! ```console
-//! $ cargo run --release --example http_service -- --requests 100000 --ring shop
+//! $ cargo run --release -p eventring-http-service --example http_service -- --requests 100000 --ring shop
 //! $ eventring watch shop                       # meanwhile, in another terminal
 //! $ eventring capture shop -o shop.evc         # until the service ends
 //! $ eventring export shop.evc --view span      # shop.perfetto-trace, for https://ui.perfetto.dev
@@ -197,14 +197,8 @@ impl Options {
 
     /// Starts the server, through which `eventring enable shop 'http_service=debug'` switches on what the service
     /// records. By default, everything is on already: start the service with EVENTRING_FILTER=info to see a difference.
-    #[cfg(feature = "server")]
     fn server(&self) -> Result<Option<eventring::control::Server>, Box<dyn Error>> {
         Ok(if self.server { Some(eventring::control::Server::start()?) } else { None })
-    }
-
-    #[cfg(not(feature = "server"))]
-    fn server(&self) -> Result<(), Box<dyn Error>> {
-        if self.server { Err("--server needs `--features server`".into()) } else { Ok(()) }
     }
 
     /// Returns the filter that the environment variable gives. Without it, everything is recorded.
@@ -219,7 +213,6 @@ impl Options {
     fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
         let keep = self.keep || std::env::var("EVENTRING_KEEP").is_ok_and(|keep| keep == "1");
         let recorder = PerfRecorder::builder().config(&self.ring).keep(keep).build()?;
-        #[cfg(feature = "server")]
         if let Some(error) = eventring::control::environment_error() {
             eprintln!("warning: no server was started: {error}");
         }
