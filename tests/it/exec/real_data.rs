@@ -38,7 +38,7 @@ fn events(image: &[u8]) -> Vec<Event> {
 fn recorded(file: &str) -> Option<Vec<Event>> {
     let path = format!("{}/../shared/data/{file}", env!("CARGO_MANIFEST_DIR"));
     let Ok(compressed) = std::fs::File::open(&path) else {
-        eprintln!("SKIPPED: {path} is not there");
+        eventring_stress::skipped(format_args!("{path} is not there"));
         return None;
     };
     let mut image = Vec::new();

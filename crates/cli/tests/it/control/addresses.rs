@@ -101,8 +101,7 @@ fn a_socket_that_somebody_else_has_put_in_the_place_stays() {
 #[test]
 fn another_user_who_cannot_reach_the_socket_is_told_so() {
     alone!();
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can play another user");
+    if !users::can_be_played() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -119,8 +118,7 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
             .then(|| [Process::connect(&ServerAddress::of(&path)).map(|_| ()), Process::find(&path).map(|_| ())])
     });
     let Some(found) = found.join().unwrap() else {
-        eprintln!("SKIPPED: this system does not let root become another user");
-        return;
+        return eventring_stress::missing("this system does not let root become another user");
     };
     for refused in found {
         let error = refused.unwrap_err();
@@ -312,7 +310,7 @@ fn a_server_of_a_stranger_that_answers_badly_or_not_at_all_is_called_that() {
     let is_root = rustix::process::geteuid().is_root();
     let listeners = std::thread::scope(|scope| scope.spawn(|| if is_root { serve() } else { None }).join().unwrap());
     let Some(listeners) = listeners else {
-        return eprintln!("SKIPPED: only root can play another user");
+        return eventring_stress::missing("only root can play another user");
     };
     for ((lie, answer), listener) in lies.iter().zip(&listeners) {
         let error = std::thread::scope(|scope| {

@@ -10,6 +10,7 @@ use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring::{EventType, record};
 use eventring_stress::child;
 use eventring_stress::child::Talk;
+use eventring_stress::users;
 use eventring_stress::{alone, test_name};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -252,8 +253,7 @@ fn a_wish_for_a_domain_that_the_configuration_forbids_says_so() {
 #[test]
 fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
     alone!();
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can play another user");
+    if !users::can_be_played() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
