@@ -34,10 +34,10 @@ fn spans_and_typed_events_of_all_kinds_are_received_as_they_were_recorded() {
 }
 
 #[test]
-fn real_blocks_are_received_as_they_are_and_events_still_name_their_block() {
+fn a_real_block_is_received_as_it_is_and_events_still_name_their_block() {
     let Some(place) = Place::new() else { return };
     for (number, snapshot) in
-        [Some(program::KEPT.into()), real_data::path("emn-30b-15m.snapshot.zst")].into_iter().flatten().enumerate()
+        [Some(program::KEPT.into()), real_data::path("emn-1b-15m.snapshot")].into_iter().flatten().enumerate()
     {
         let snapshot: std::path::PathBuf = snapshot;
         let snapshot = snapshot.to_str().unwrap();
