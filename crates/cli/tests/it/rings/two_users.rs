@@ -1,14 +1,14 @@
 //! A user cannot make rings in another user's ring directory. The error names the owner and a remedy.
 
 use crate::program::{directory, finish, place, program};
+use eventring_stress::users;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 
 #[test]
 fn a_directory_of_another_user_is_named_with_its_owner_and_the_remedy() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can play another user");
+    if !users::can_be_played() {
         return;
     }
     let directory = directory();
@@ -20,8 +20,7 @@ fn a_directory_of_another_user_is_named_with_its_owner_and_the_remedy() {
     let mut command = program(&["demo", "--seconds", "1", "--ring", "x:16:27"]);
     command.env("EVENTRING_DIR", &rings).uid(1000).gid(1000);
     if command.output().is_err() {
-        eprintln!("SKIPPED: another user may not execute the program here");
-        return;
+        return eventring_stress::missing("another user may not execute the program here");
     }
     let run = finish(command);
     assert_eq!(run.code, Some(11), "{run:?}");

@@ -4,8 +4,8 @@
 //! The code under test calls [`at`] at each of its steps. A test chooses the step; chance decides which event is
 //! being recorded when a writer parks there.
 
-use super::seal::{self, Random, Verdict};
-use super::{DESCRIPTOR_SHIFT, Figures, Subject};
+use crate::stall::seal::{self, Random, Verdict};
+use crate::stall::{DESCRIPTOR_SHIFT, Figures, Subject};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -7,8 +7,9 @@
 //! differ from the documentation: the words are relaxed atomics, so that a race is not undefined behaviour here, and
 //! the window moves in steps of an eighth of this small buffer.
 
-use super::seal::{self, Count, Verdict, WITHOUT_SEQNO};
-use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject, parking};
+use crate::parking;
+use crate::stall::seal::{self, Count, Verdict, WITHOUT_SEQNO};
+use crate::stall::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
@@ -17,7 +18,6 @@ const PAYLOAD_BYTES: u64 = 1 << PAYLOAD_SHIFT;
 const WINDOW_INCR: u64 = PAYLOAD_BYTES / 8;
 
 /// Steps at which a writer can be parked by [`parking`].
-#[allow(dead_code, reason = "the tests with faults built in use it")]
 pub const STEPS: [&str; 6] = ["reserved", "zeroed", "allocated", "window moved", "half described", "described"];
 
 /// A ring of the original C implementation's algorithm, on the heap.
