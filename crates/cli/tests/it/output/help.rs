@@ -23,7 +23,10 @@ fn verbs() -> Vec<String> {
 #[test]
 fn every_verb_has_help_and_every_option_is_in_the_document() {
     let verbs = verbs();
-    assert!(["info", "watch", "snapshot", "export"].iter().all(|verb| verbs.contains(&(*verb).to_owned())), "{verbs:?}");
+    assert!(
+        ["info", "watch", "snapshot", "export"].iter().all(|verb| verbs.contains(&(*verb).to_owned())),
+        "{verbs:?}"
+    );
     for verb in verbs {
         let help = run(&[&verb, "--help"]);
         assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{verb}");
