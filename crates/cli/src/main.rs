@@ -19,7 +19,6 @@ mod completions;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod control;
 mod decoder;
-mod demo;
 mod diff;
 mod directories;
 mod exit;
@@ -54,7 +53,6 @@ mod selection;
 mod servers;
 mod silence;
 mod snapshot;
-mod soak;
 mod state;
 mod summary;
 mod table;
@@ -122,15 +120,7 @@ enum Verb {
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Serve(control::serve::ServeArgs),
     Clean(clean::Args),
-    Demo(demo::Args),
-    Soak(soak::Args),
     Completions(completions::Args),
-    #[command(hide = true)]
-    DemoWriter(demo::DemoWriterArgs),
-    #[command(hide = true)]
-    DemoReader(demo::ReaderArgs),
-    #[command(hide = true)]
-    SoakWriter(soak::SoakWriterArgs),
 }
 
 /// Ends the program with the help or a message of clap, which may repeat arguments.
@@ -190,12 +180,7 @@ fn main() -> ExitCode {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Serve(args) => control::serve::run(args),
         Verb::Clean(args) => clean::run(args),
-        Verb::Demo(args) => demo::run(args),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
-        Verb::Soak(args) => soak::run(args),
-        Verb::SoakWriter(args) => soak::run_writer(args),
-        Verb::DemoWriter(args) => demo::run_writer(args),
-        Verb::DemoReader(args) => demo::run_reader(args),
     };
     let exit = done.map_err(advice::on).unwrap_or_else(|error| {
         let exit = Exit::of(&error);

@@ -161,6 +161,29 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
 }
 
 #[test]
+fn a_directory_of_another_user_is_named_with_its_owner_and_the_remedy() {
+    const TEST: &str = test_name!("a_directory_of_another_user_is_named_with_its_owner_and_the_remedy");
+    if part().is_some() {
+        assert!(become_user(STRANGER, STRANGER));
+        let refused = Recorder::builder(ContentDescription::new(300, "MODES")).config("x:16:27").build();
+        return child::say(refused.unwrap_err());
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("SKIPPED: only root can play other users");
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut stranger = play(TEST, "stranger", directory.path());
+    stranger.env("EVENTRING_DIR", directory.path());
+    let expected = format!(
+        "cannot use ring directory {}: it belongs to user 0, and we, user {STRANGER}, may not make files in it; set \
+         EVENTRING_DIR to a directory of your own, or give the ring's full path",
+        directory.path().display()
+    );
+    assert_eq!(child::Talk::with(stranger).hear(), expected);
+}
+
+#[test]
 fn without_the_lock_nobody_records_into_a_live_ring() {
     const TEST: &str = test_name!("without_the_lock_nobody_records_into_a_live_ring");
     if part().is_some() {

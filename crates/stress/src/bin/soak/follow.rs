@@ -1,6 +1,7 @@
 //! The reader that follows a ring from its first event to its end.
 
-use super::workload::is_whole;
+use crate::Result;
+use crate::workload::is_whole;
 use eventring::reader::{Cursor, Descriptor, Followed, Follower, PayloadRead, Reader, Seek, WaitStrategy};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
@@ -8,33 +9,33 @@ use std::time::Duration;
 
 /// The longest time that a reader may need to end after its writer has ended. A reader that needs longer counts as
 /// hung.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Counts of a follower.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FollowCounts {
-    pub(super) last_seqno: u64,
-    pub(super) laps: u64,
-    pub(super) read: u64,
-    pub(super) lost: u64,
-    pub(super) expired: u64,
-    pub(super) torn: u64,
+pub(crate) struct FollowCounts {
+    pub(crate) last_seqno: u64,
+    pub(crate) laps: u64,
+    pub(crate) read: u64,
+    pub(crate) lost: u64,
+    pub(crate) expired: u64,
+    pub(crate) torn: u64,
     /// Seqnos that were neither read nor counted as lost.
-    pub(super) unaccounted: u64,
+    pub(crate) unaccounted: u64,
 }
 
 /// A thread that follows a ring, or the shards of a recorder.
-pub(super) struct FollowerThread(Receiver<FollowCounts>);
+pub(crate) struct FollowerThread(Receiver<FollowCounts>);
 
 /// Starts a follower on the ring that is at `ring` now.
-pub(super) fn start(ring: &Path) -> anyhow::Result<FollowerThread> {
+pub(crate) fn start(ring: &Path) -> Result<FollowerThread> {
     let reader = Reader::open(ring)?;
     Ok(FollowerThread::spawn(move || follow(&reader)))
 }
 
 impl FollowerThread {
     /// Runs `follow` on a new thread.
-    pub(super) fn spawn(follow: impl FnOnce() -> FollowCounts + Send + 'static) -> Self {
+    pub(crate) fn spawn(follow: impl FnOnce() -> FollowCounts + Send + 'static) -> Self {
         let (sender, counts) = channel();
         std::thread::spawn(move || {
             let _ = sender.send(follow());
@@ -43,12 +44,13 @@ impl FollowerThread {
     }
 
     /// Waits for the end of the follower and returns its counts, or `None` if the follower hangs.
-    pub(super) fn end(self) -> Option<FollowCounts> {
+    pub(crate) fn end(self) -> Option<FollowCounts> {
         self.0.recv_timeout(PATIENCE).ok()
     }
 }
 
-fn follow(reader: &Reader) -> FollowCounts {
+/// Follows a ring to its end.
+pub(crate) fn follow(reader: &Reader) -> FollowCounts {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
     let mut follower = Follower::new(cursor, WaitStrategy::Adaptive);
@@ -71,7 +73,7 @@ fn follow(reader: &Reader) -> FollowCounts {
 
 impl FollowCounts {
     /// Checks an event and counts it.
-    pub(super) fn add(&mut self, cursor: &Cursor, event: &Descriptor, buffer: &mut Vec<u8>) {
+    pub(crate) fn add(&mut self, cursor: &Cursor, event: &Descriptor, buffer: &mut Vec<u8>) {
         self.read += 1;
         match cursor.payload(event, buffer) {
             PayloadRead::Valid(payload) => self.torn += u64::from(!is_whole(event, payload)),

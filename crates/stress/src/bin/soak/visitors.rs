@@ -1,6 +1,6 @@
 //! Visitors: readers that open the ring only for a short time. Some close it, others are killed.
 
-use super::follow::FollowCounts;
+use crate::follow::FollowCounts;
 use eventring::reader::{Next, Reader, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 /// Counts of all visitors.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct VisitCounts {
-    pub(super) readers: u64,
-    pub(super) kills: u64,
-    pub(super) torn: u64,
-    pub(super) hung: u64,
-    pub(super) unaccounted: u64,
+pub(crate) struct VisitCounts {
+    pub(crate) readers: u64,
+    pub(crate) kills: u64,
+    pub(crate) torn: u64,
+    pub(crate) hung: u64,
+    pub(crate) unaccounted: u64,
 }
 
 /// Threads that send visitors to one ring.
-pub(super) struct Visitors {
+pub(crate) struct Visitors {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<VisitCounts>>,
 }
 
 impl Visitors {
     /// Starts the threads.
-    pub(super) fn start(ring: &Path, round: u64) -> Self {
+    pub(crate) fn start(ring: &Path, round: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let start = |work: fn(&Path, &AtomicBool, u64) -> VisitCounts| {
             let (ring, stop) = (PathBuf::from(ring), stop.clone());
@@ -38,7 +38,7 @@ impl Visitors {
     }
 
     /// Stops the threads and returns their counts.
-    pub(super) fn end(self) -> VisitCounts {
+    pub(crate) fn end(self) -> VisitCounts {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = VisitCounts::default();
         for thread in self.threads {
@@ -92,7 +92,7 @@ fn killed_visits(ring: &Path, stop: &AtomicBool, round: u64) -> VisitCounts {
     while !stop.load(Ordering::Relaxed) {
         turn += 1;
         let process = Command::new(&program)
-            .arg("demo-reader")
+            .arg("reader")
             .arg(ring)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

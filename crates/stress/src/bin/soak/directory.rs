@@ -1,25 +1,25 @@
 //! The directory that holds the rings of a soak. It is removed even if the soak is killed.
 
-use anyhow::Context as _;
+use crate::Result;
 use std::path::{Path, PathBuf};
 
 const PARENT: &str = "/dev/shm";
 const PREFIX: &str = "eventring-soak-";
 
 /// A directory of this process that is removed on drop.
-pub(super) struct SoakDirectory(PathBuf);
+pub(crate) struct SoakDirectory(PathBuf);
 
 impl SoakDirectory {
     /// Creates the directory. First removes the directories of earlier soaks that were killed.
-    pub(super) fn create() -> anyhow::Result<Self> {
+    pub(crate) fn create() -> Result<Self> {
         sweep(Path::new(PARENT));
         let path = Path::new(PARENT).join(format!("{PREFIX}{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
+        std::fs::create_dir(&path).map_err(|error| format!("cannot make the directory {}: {error}", path.display()))?;
         Ok(Self(path))
     }
 
     /// Returns the path of the exec ring.
-    pub(super) fn ring(&self) -> PathBuf {
+    pub(crate) fn ring(&self) -> PathBuf {
         self.0.join("ring")
     }
 }
@@ -32,7 +32,7 @@ impl Drop for SoakDirectory {
 
 /// Removes the directory of `ring` if a soak has made this directory. A writer calls this function if its parent is
 /// dead, or if the writer itself fails, because the soak is over then.
-pub(super) fn remove_directory_of(ring: &Path) {
+pub(crate) fn remove_directory_of(ring: &Path) {
     if let Some(directory) = ring.parent()
         && directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
     {

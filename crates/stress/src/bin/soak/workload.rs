@@ -1,7 +1,8 @@
-//! The events that the soak's threads record in addition to the demo's transactions, and the check of all these
+//! The events that the soak's threads record in addition to the transactions of [`Blocks`], and the check of all these
 //! events.
 
-use crate::demo::{Checksum, Workload};
+use crate::blocks::{self, Blocks};
+use crate::checksum::Checksum;
 use eventring::reader::Descriptor;
 use eventring::recorder::Recorder;
 use eventring::schema::exec::ExecEvent;
@@ -9,18 +10,18 @@ use eventring::schema::{EventType, RECORD_ERROR_CODE};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A bit of the second extension word. It is set in the events of [`Stress`] and clear in the demo's events.
+/// A bit of the second extension word. It is set in the events of [`Stress`] and clear in those of [`Blocks`].
 const SOAK_EVENT: u64 = 1 << 63;
 
 /// Returns pseudo-random bytes, enough for the largest payload.
-pub(super) fn noise() -> Arc<[u8]> {
+pub(crate) fn noise() -> Arc<[u8]> {
     (0..4u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
 /// Recording state of one thread.
-pub(super) struct Stress {
+pub(crate) struct Stress {
     recorder: Recorder,
-    transactions: Workload,
+    transactions: Blocks,
     bytes: Arc<[u8]>,
     codes: Vec<u16>,
     thread: u64,
@@ -29,14 +30,14 @@ pub(super) struct Stress {
 
 impl Stress {
     /// Creates the state of a thread. `thread` is the number that its events carry, and `bytes` come from [`noise`].
-    pub(super) fn new(recorder: Recorder, thread: u64, bytes: Arc<[u8]>) -> Self {
-        let transactions = Workload::new(recorder.clone(), thread);
+    pub(crate) fn new(recorder: Recorder, thread: u64, bytes: Arc<[u8]>) -> Self {
+        let transactions = Blocks::new(recorder.clone(), thread);
         let codes = ExecEvent::schema().info().events.iter().map(|event| event.code).collect();
         Self { recorder, transactions, bytes, codes, thread, turn: 0 }
     }
 
     /// Records several events. Returns the number of times that the thread stalled: 0 or 1.
-    pub(super) fn turn(&mut self) -> u64 {
+    pub(crate) fn turn(&mut self) -> u64 {
         self.turn += 1;
         self.transactions.transaction();
         if self.turn.is_multiple_of(64) {
@@ -85,20 +86,20 @@ impl Stress {
 
 /// Returns true if a thread stalls in that turn. Each thread stalls once in 3,000 turns. Threads with neighbouring
 /// numbers stall in turns that are far apart.
-pub(super) fn stalls_in(turn: u64, thread: u64) -> bool {
+pub(crate) fn stalls_in(turn: u64, thread: u64) -> bool {
     turn % 3000 == thread * 700 % 3000
 }
 
 /// Returns true if the event is whole: the checksum in its last extension word matches its type, its other words and
-/// its payload. [`Stress`] and the demo's workload compute checksums in different ways. The mark [`SOAK_EVENT`] shows
+/// its payload. [`Stress`] and [`Blocks`] compute checksums in different ways. The mark [`SOAK_EVENT`] shows
 /// which of them has recorded the event. A RECORD_ERROR has no checksum and counts as whole.
-pub(super) fn is_whole(event: &Descriptor, payload: &[u8]) -> bool {
+pub(crate) fn is_whole(event: &Descriptor, payload: &[u8]) -> bool {
     if event.event_type == RECORD_ERROR_CODE {
         return true;
     }
     let [first, second, third, sum] = event.content_ext;
     if second & SOAK_EVENT == 0 {
-        return crate::demo::checksum(event, payload) == sum;
+        return blocks::checksum(event, payload) == sum;
     }
     let mut expected = Checksum::new(event.event_type, [first, second, third], 0);
     expected.add(payload);

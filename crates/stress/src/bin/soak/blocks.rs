@@ -1,7 +1,8 @@
-//! The events that the demo's threads record: blocks of transactions, with payload sizes like those of a real
+//! Blocks of transactions, with payload sizes like those of a real
 //! blockchain.
 
-use super::checksum::Checksum;
+use crate::checksum::Checksum;
+use eventring::reader::Descriptor;
 use eventring::recorder::Recorder;
 use eventring::schema::EventPayload;
 use eventring::schema::exec::{
@@ -16,12 +17,12 @@ const ARRAY_BYTES_MAX: usize = 70 << 10;
 
 /// Returns true if events of this type are recorded with a reservation. A reservation gives the writer the seqno
 /// before the payload is written, so the checksum of such an event includes the seqno.
-pub(super) fn knows_its_seqno(event_type: u16) -> bool {
+fn knows_its_seqno(event_type: u16) -> bool {
     [ExecEvent::BlockStart as u16, ExecEvent::TxnHeaderStart as u16].contains(&event_type)
 }
 
 /// Recording state of one thread.
-pub(crate) struct Workload {
+pub(crate) struct Blocks {
     recorder: Recorder,
     thread: u64,
     noise: Noise,
@@ -29,15 +30,11 @@ pub(crate) struct Workload {
     /// extension word.
     block: u64,
     next_transaction: u64,
-    /// Events recorded so far.
-    pub events: u64,
-    /// Their payload bytes.
-    pub payload_bytes: u64,
 }
 
-impl Workload {
+impl Blocks {
     pub(crate) fn new(recorder: Recorder, thread: u64) -> Self {
-        Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0, events: 0, payload_bytes: 0 }
+        Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0 }
     }
 
     /// Records one transaction. Before the first transaction of a block, also records the events that begin the block.
@@ -93,9 +90,9 @@ impl Workload {
 
     /// Records an event with one call. The payload is `fixed`, followed by `arrays`. The checksum goes into the fourth
     /// extension word, which holds the span id in other programs.
-    fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, arrays: &[&[u8]]) {
+    fn record(&self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, arrays: &[&[u8]]) {
         let (code, tags) = (event as u16, [self.block, txn, account]);
-        let bytes = fixed.with_bytes(|fixed| {
+        fixed.with_bytes(|fixed| {
             let mut parts: [&[u8]; 3] = [fixed, &[], &[]];
             parts[1..=arrays.len()].copy_from_slice(arrays);
             let mut sum = Checksum::new(code, tags, 0);
@@ -106,18 +103,16 @@ impl Workload {
             } else {
                 self.recorder.recordv(code, ext, &parts);
             }
-            total(&parts)
         });
-        self.count(bytes);
     }
 
     /// Records an event with a reservation, and returns its seqno, or 0 if the recorder refused the reservation. The
     /// first extension word of a BLOCK_START is the event's own seqno.
-    fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, arrays: &[&[u8]]) -> u64 {
+    fn reserve(&self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, arrays: &[&[u8]]) -> u64 {
         let code = event as u16;
-        let (seqno, bytes) = fixed.with_bytes(|fixed| {
-            let bytes = total(&[fixed]) + total(arrays);
-            let Some(mut reservation) = self.recorder.reserve(code, [0, txn, 0, 0], bytes) else { return (0, 0) };
+        fixed.with_bytes(|fixed| {
+            let bytes = std::iter::once(&fixed).chain(arrays).map(|part| part.len() as u64).sum();
+            let Some(mut reservation) = self.recorder.reserve(code, [0, txn, 0, 0], bytes) else { return 0 };
             let seqno = reservation.seqno();
             let block = if event == ExecEvent::BlockStart { seqno } else { self.block };
             let mut sum = Checksum::new(code, [block, txn, 0], seqno);
@@ -127,20 +122,18 @@ impl Workload {
             }
             reservation.set_content_ext(0, block);
             reservation.set_content_ext(3, sum.finish());
-            (reservation.commit(), bytes)
-        });
-        self.count(bytes);
-        seqno
-    }
-
-    fn count(&mut self, payload_bytes: u64) {
-        self.events += 1;
-        self.payload_bytes += payload_bytes;
+            reservation.commit()
+        })
     }
 }
 
-fn total(parts: &[&[u8]]) -> u64 {
-    parts.iter().map(|part| part.len() as u64).sum()
+/// Returns the checksum that the writer must have stored in this event.
+pub(crate) fn checksum(event: &Descriptor, payload: &[u8]) -> u64 {
+    let [block, txn, account, _] = event.content_ext;
+    let seqno = if knows_its_seqno(event.event_type) { event.seqno } else { 0 };
+    let mut sum = Checksum::new(event.event_type, [block, txn, account], seqno);
+    sum.add(payload);
+    sum.finish()
 }
 
 /// Pseudo-random numbers and bytes, the same in every run.

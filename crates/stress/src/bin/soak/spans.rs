@@ -1,7 +1,7 @@
 //! The events that the soak records to the perf ring, and the function that checks them. The soak records every kind
 //! of perf event. If an event has fields, a value or a text, their content shows whether the event is torn.
 
-use crate::demo::Checksum;
+use crate::checksum::Checksum;
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::{Counter, Fields, FieldsProblem, Marker, PerfContent, PerfRecorder, RecorderSubscriber};
 use tracing_core::callsite::{Callsite as _, DefaultCallsite};
@@ -30,7 +30,7 @@ static MARK: Marker = Marker::new("mark");
 const TEXT_BYTES_MAX: u64 = 1500;
 
 /// Recording state of one thread.
-pub(super) struct SpanStress {
+pub(crate) struct SpanStress {
     dispatch: Dispatch,
     recorder: PerfRecorder,
     thread: u64,
@@ -39,13 +39,13 @@ pub(super) struct SpanStress {
 }
 
 impl SpanStress {
-    pub(super) fn new(recorder: PerfRecorder, thread: u64) -> Self {
+    pub(crate) fn new(recorder: PerfRecorder, thread: u64) -> Self {
         let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
         Self { dispatch, recorder, thread, turn: 0, previous: None }
     }
 
     /// Records one span, with every kind of event that a span can have.
-    pub(super) fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         self.turn += 1;
         let text = text(self.turn);
         let seal = seal(self.thread, self.turn, &text);
@@ -128,14 +128,14 @@ fn is_counted(value: Option<&FieldValue>) -> bool {
 
 /// Result of the check of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Whole,
     Expired,
     Torn,
 }
 
 /// Checks an event.
-pub(super) fn check(content: &PerfContent) -> Verdict {
+pub(crate) fn check(content: &PerfContent) -> Verdict {
     let is_whole = match content {
         PerfContent::SpanNew { fields, .. }
         | PerfContent::Event { fields, .. }

@@ -1,6 +1,17 @@
-//! `eventring soak`: a stress test. Writers and readers stall, are stopped and are killed, all at the same time, and
-//! every event is checked.
+//! A stress test of small exec and perf rings. It counts the lost and the torn events.
+//!
+//! ```console
+//! $ cargo run -p eventring-stress --bin soak -- --seconds 600 --json
+//! ```
+//!
+//! Threads record and stall, with payloads of up to some MiB. Readers come and go and are killed. The writer is stopped,
+//! killed and started again. Checksums show whether events are torn. A reader follows each ring from its first event to
+//! its end and must account for every sequence number. The exit code is 1 if an event is torn, a reader hangs, or a
+//! sequence number is unaccounted.
+#![allow(missing_docs, reason = "a program")]
 
+mod blocks;
+mod checksum;
 mod directory;
 mod follow;
 mod perf_follow;
@@ -9,18 +20,19 @@ mod visitors;
 mod workload;
 mod writer;
 
-use super::exit::Exit;
-use super::interrupt::Interrupt;
 use directory::SoakDirectory;
+use eventring::reader::Reader;
 use follow::FollowCounts;
-use serde_json::json;
-use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use visitors::Visitors;
 use writer::WriterProcess;
 
-pub(super) use writer::{SoakWriterArgs, run as run_writer};
+/// Any error ends the soak with its message.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const USAGE: &str = "usage: soak [--seconds N] [--threads N] [--json]";
 
 /// The sizes of the exec ring. It is small, so that it goes through many laps. But it is large enough for payloads of
 /// several MiB.
@@ -29,22 +41,29 @@ const SHIFTS: &str = ":15:24";
 /// The suffix that turns the file name of the exec ring into the file name of the perf ring.
 const PERF_SUFFIX: &str = ".perf";
 
-/// Test small exec and perf rings under stress, and count the lost and torn events
-///
-/// Threads record and stall, with payloads of up to some MiB. Readers come and go and are killed. The writer is
-/// stopped, killed and started again. Checksums show whether events are torn. A reader follows each ring from its first
-/// event to its end and must account for every sequence number.
-#[derive(clap::Args)]
-pub(super) struct Args {
-    /// Duration in seconds
-    #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = super::demo::seconds)]
-    seconds: f64,
-    /// Number of recording threads
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+/// The command line.
+struct Args {
+    time: Duration,
+    /// Number of recording threads.
     threads: u16,
-    /// Print one JSON object at the end
-    #[arg(long)]
+    /// Print one JSON object at the end.
     json: bool,
+}
+
+impl Args {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut args = Self { time: Duration::from_secs(60), threads: 4, json: false };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(USAGE);
+            match argument.as_str() {
+                "--seconds" => args.time = Duration::try_from_secs_f64(value()?.parse()?)?,
+                "--threads" => args.threads = value()?.parse()?,
+                "--json" => args.json = true,
+                _ => return Err(USAGE.into()),
+            }
+        }
+        Ok(args)
+    }
 }
 
 /// Counts of the whole run.
@@ -72,55 +91,53 @@ struct SoakOutcome {
     unaccounted: u64,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let interrupt = Interrupt::listen()?;
+/// Runs the soak, or plays a part in one: the soak starts this program again as its writer, and as readers that it kills.
+fn main() -> Result<ExitCode> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["writer", ring, threads] => writer::run(Path::new(ring), threads.parse()?).map(|()| ExitCode::SUCCESS),
+        ["reader", ring] => {
+            follow::follow(&Reader::open(ring)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => run(&Args::parse(arguments.drain(..))?),
+    }
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
     let directory = SoakDirectory::create()?;
     let ring = directory.ring();
     let start = Instant::now();
-    let end = start + Duration::from_secs_f64(args.seconds);
+    let end = start + args.time;
     let mut outcome = SoakOutcome::default();
     let mut round = 0u64;
-    while Instant::now() < end && !interrupt.came() {
+    while Instant::now() < end {
         round += 1;
         run_round(args, &ring, round, end, &mut outcome)?;
     }
     let seconds = start.elapsed().as_secs_f64();
-    let mut out = anstream::stdout();
+    let is_good = outcome.is_good();
+    let SoakOutcome { events, laps, kills, stalls, readers, lost, expired, torn, hung, unaccounted } = outcome;
     if args.json {
-        let SoakOutcome { events, laps, kills, stalls, readers, lost, expired, torn, hung, unaccounted } = outcome;
-        writeln!(
-            out,
-            "{}",
-            json!({
-                "seconds": seconds, "events": events, "laps": laps, "kills": kills, "stalls": stalls, "readers": readers,
-                "lost": lost, "expired": expired, "torn": torn, "hung": hung, "unaccounted": unaccounted,
-            })
-        )?;
+        println!(
+            r#"{{"seconds":{seconds},"events":{events},"laps":{laps},"kills":{kills},"stalls":{stalls},"readers":{readers},"lost":{lost},"expired":{expired},"torn":{torn},"hung":{hung},"unaccounted":{unaccounted}}}"#
+        );
     } else {
-        writeln!(
-            out,
-            "{seconds:.0} seconds: {} events in {} laps of the ring, {} kills, {} stalls, {} readers\n\
-             lost (counted): {}, payload expired: {}, torn: {}, hung: {}, unaccounted: {}",
-            outcome.events,
-            outcome.laps,
-            outcome.kills,
-            outcome.stalls,
-            outcome.readers,
-            outcome.lost,
-            outcome.expired,
-            outcome.torn,
-            outcome.hung,
-            outcome.unaccounted
-        )?;
+        println!(
+            "{seconds:.0} seconds: {events} events in {laps} laps of the ring, {kills} kills, {stalls} stalls, {readers} \
+             readers
+lost (counted): {lost}, payload expired: {expired}, torn: {torn}, hung: {hung}, unaccounted: \
+             {unaccounted}"
+        );
     }
-    Ok(outcome.exit())
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl SoakOutcome {
-    /// Returns the exit code. Losses are allowed if they were counted. Torn events, hung readers and unaccounted
-    /// seqnos are failures.
-    fn exit(&self) -> Exit {
-        if self.torn + self.hung + self.unaccounted == 0 { Exit::Done } else { Exit::Failed }
+    /// Returns true unless events were torn, readers hung or seqnos are unaccounted. Losses are allowed if they were
+    /// counted.
+    fn is_good(&self) -> bool {
+        self.torn + self.hung + self.unaccounted == 0
     }
 
     /// Adds the counts of a follower, or `None` if it hangs.
@@ -140,7 +157,7 @@ impl SoakOutcome {
 
 /// Runs one writing process, from the creation of its rings to its end. Usually the process is killed after a while.
 /// In the last round, it may end normally instead.
-fn run_round(args: &Args, ring: &Path, round: u64, end: Instant, outcome: &mut SoakOutcome) -> anyhow::Result<()> {
+fn run_round(args: &Args, ring: &Path, round: u64, end: Instant, outcome: &mut SoakOutcome) -> Result<()> {
     let mut writer = WriterProcess::start(ring, args.threads)?;
     let follower = follow::start(ring)?;
     let perf_follower = perf_follow::start(&perf_ring(ring))?;
@@ -170,7 +187,7 @@ fn run_round(args: &Args, ring: &Path, round: u64, end: Instant, outcome: &mut S
 }
 
 /// Returns the path of the perf ring that belongs to the exec ring at `ring`.
-fn perf_ring(ring: &Path) -> std::path::PathBuf {
+fn perf_ring(ring: &Path) -> PathBuf {
     let mut path = ring.as_os_str().to_owned();
     path.push(PERF_SUFFIX);
     path.into()

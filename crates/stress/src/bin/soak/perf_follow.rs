@@ -1,14 +1,15 @@
 //! The reader that follows all shards of the perf ring, merged by time, from their first events to their end.
 
-use super::follow::{FollowCounts, FollowerThread};
-use super::spans::{Verdict, check};
+use crate::Result;
+use crate::follow::{FollowCounts, FollowerThread};
+use crate::spans::{Verdict, check};
 use eventring::reader::{Gap, SetRing};
 use eventring::tracing::{PerfItem, PerfReader, PerfSource};
 use std::path::Path;
 use std::time::Duration;
 
 /// Starts a follower on the rings that are at `ring` now.
-pub(super) fn start(ring: &Path) -> anyhow::Result<FollowerThread> {
+pub(crate) fn start(ring: &Path) -> Result<FollowerThread> {
     let reader = PerfReader::open(ring)?;
     Ok(FollowerThread::spawn(move || follow(reader)))
 }
