@@ -61,8 +61,8 @@ pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
     lock_state,
 };
-pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name, leave_note};
 pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
+pub(crate) use system::{current_thread_id, current_thread_name, leave_note};
 pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -71,6 +71,8 @@ pub use linux::HeldFile;
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) use linux::{OwnDescriptor, keeping_errno};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::{
     RemovedAtExit, UninheritedFd, is_all_read, is_in_memory, open_read_only, patience, prepare_ring_directory,

@@ -403,24 +403,6 @@ pub(crate) fn current_thread_id() -> u32 {
     0
 }
 
-/// A counter of instructions. On this system there is none.
-#[derive(Debug)]
-pub(crate) enum InstructionCounter {}
-
-impl InstructionCounter {
-    pub(crate) fn of_plugin() -> Option<Self> {
-        None
-    }
-
-    pub(crate) fn of_hardware() -> Option<Self> {
-        None
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        match *self {}
-    }
-}
-
 pub(crate) fn realtime_nanos() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

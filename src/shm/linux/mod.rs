@@ -23,7 +23,6 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
-//! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
 //! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
@@ -33,7 +32,6 @@
 use super::{answers, decimal, error, fd, location, name, options, sections};
 
 mod allocate;
-mod counter_page;
 mod create;
 mod descriptor;
 mod destination;
@@ -43,11 +41,9 @@ mod errno;
 mod extents;
 mod fork_guard;
 mod handler_list;
-mod hardware_counter;
 mod held;
 mod huge_pages;
 mod identity;
-mod instructions;
 mod leftovers;
 mod liveness;
 mod lock;
@@ -78,12 +74,13 @@ mod uninherited;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
+pub(crate) use descriptor::OwnDescriptor;
 pub(crate) use destination::prepare_ring_directory;
 pub use directory::RingDirectories;
+pub(crate) use errno::keeping_errno;
 pub use fork_guard::ForkGuard;
 pub use held::HeldFile;
 pub use huge_pages::{HugePagePool, huge_page_mounts};
-pub(crate) use instructions::InstructionCounter;
 pub(crate) use leftovers::remove_dead_parts;
 pub use liveness::writer_liveness;
 pub use lock::lock_state;
