@@ -9,7 +9,7 @@
 //!   [`schema::SchemaModel`] decodes rings whose types the program does not have.
 //! - **Spans**: with the feature `tracing`, `eventring::tracing::init("my-app")` records what the program's `tracing`
 //!   spans do.
-//! - **Look**: the program `eventring` (feature `cli`) lists, shows, follows, saves and exports rings.
+//! - **Look**: the program `eventring` (crate `eventring-cli`) lists, shows, follows, saves and exports rings.
 //!
 //! ```
 //! # #[cfg(feature = "macros")] {
@@ -54,20 +54,22 @@
 //! |---|---|---|
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
-//! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | yes |
-//! | `server` | live control: `eventring::control` | no |
+//! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | no |
+//! | `server` | a server in the program, through which others steer what it records: [`control`] | no |
 //! | `snapshot` | zstd snapshots of rings | no |
-//! | `capture` | saved rings: `eventring::capture` | no |
-//! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
-//! | `live` | what a program does now, its open spans and rates: `eventring::live` | no |
-//! | `otlp` | OpenTelemetry: the format of `eventring::export`, and `eventring forward` | no |
-//! | `cli` | the program `eventring` | no |
+//! | `serde` | `serde::Serialize` for decoded values | no |
+//!
+//! Captures, exports and whatever else is made of rings are crates of their own: `eventring-capture` and others.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(all(target_os = "linux", not(eventring_unsupported))),
     allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
+)]
+#![cfg_attr(
+    not(all(feature = "exec", feature = "server", feature = "snapshot", feature = "tracing")),
+    allow(dead_code, unused_imports, reason = "a part of each layer is only reached with a feature")
 )]
 
 // The code that the derives generate names this crate `::eventring`. With this line, the name is also valid inside the
@@ -76,7 +78,6 @@ extern crate self as eventring;
 
 /// Implements `Debug` for an error type by its `Display`, which names all causes. Rust prints the `Debug` of an error
 /// that `main` returns, so the user sees all causes then, too.
-#[cfg(not(any(loom, shuttle)))]
 macro_rules! debug_as_displayed {
     ($error:ty) => {
         impl std::fmt::Debug for $error {
@@ -89,53 +90,41 @@ macro_rules! debug_as_displayed {
 
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod arch;
-#[cfg(not(any(loom, shuttle)))]
 mod clock;
-#[cfg(all(feature = "server", target_os = "linux", not(any(loom, shuttle, eventring_unsupported))))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub mod control;
-#[cfg(all(feature = "exec", not(any(loom, shuttle))))]
+#[cfg(feature = "exec")]
 pub mod exec;
-#[cfg(not(any(loom, shuttle)))]
 pub mod global;
 mod layout;
-#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod locked_section;
-#[cfg(not(any(loom, shuttle)))]
 mod macros;
-#[cfg(not(any(loom, shuttle)))]
 pub mod reader;
-#[cfg(not(any(loom, shuttle)))]
 pub mod recorder;
-#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of the protocol"))]
 mod ring;
-#[cfg(not(any(loom, shuttle)))]
 pub mod schema;
-#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod segmented;
-#[cfg(not(any(loom, shuttle)))]
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod shm;
-#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 mod span_slab;
 mod sync;
-#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
+#[cfg(feature = "tracing")]
 pub mod tracing;
 
 /// The steps at which tests can stop writers.
-#[cfg(all(eventring_mutants, not(any(loom, shuttle))))]
+#[cfg(eventring_mutants)]
 pub use ring::step;
 
 /// Access to internals, for the project's own tests and benchmarks and for the program `eventring`. No item in it is
 /// stable.
 #[doc(hidden)]
-#[cfg(not(any(loom, shuttle)))]
 pub mod __internals {
     /// Clocks.
     pub mod clock {
         pub use crate::clock::*;
     }
     /// Live control.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub mod control {
         pub use crate::control::{SharedPatience, check_wish, decode_messages};
     }
@@ -174,9 +163,7 @@ pub mod __internals {
 // The names `EventPayload`, `EventType` and `PayloadField` below are traits. With the feature `macros` they are
 // derives, too.
 #[doc(hidden)]
-#[cfg(not(any(loom, shuttle)))]
 pub use macros::support as __private;
-#[cfg(not(any(loom, shuttle)))]
 #[doc(no_inline)]
 pub use schema::{EventPayload, EventType, PayloadField};
 

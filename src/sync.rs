@@ -5,7 +5,6 @@
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 
 #[cfg(not(any(loom, shuttle)))]
-#[allow(unused_imports, reason = "only the feature `tracing` needs it")]
 pub(crate) use std::sync::atomic::AtomicBool;
 
 #[cfg(not(any(loom, shuttle)))]

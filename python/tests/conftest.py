@@ -1,6 +1,7 @@
 """Rings and captures for the tests, made by the project's own programs."""
 
 import contextlib
+import json
 import os
 import pathlib
 import subprocess
@@ -12,6 +13,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PROGRAMS = pathlib.Path(os.environ.get("EVENTRING_PROGRAMS", ROOT / "target" / "debug"))
 EVENTRING = PROGRAMS / "eventring"
 SERVICE = PROGRAMS / "examples" / "http_service"
+DEMO = PROGRAMS / "examples" / "demo"
 
 
 def run(*arguments):
@@ -22,7 +24,7 @@ def run(*arguments):
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
     """Returns a directory with a kept ring `shop` of the HTTP service, and its capture `shop.evc`."""
-    for program in (EVENTRING, SERVICE):
+    for program in (EVENTRING, SERVICE, DEMO):
         assert program.exists(), f"{program} is missing: the stage `python` of .ci/run builds it"
     directory = tmp_path_factory.mktemp("rings")
     ring = directory / "shop"
@@ -33,11 +35,21 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """Returns a directory with a kept ring `exec` of typed events, which has lost its oldest ones, and `exec.evc`."""
+    """Returns a directory with `lines.evc`: a ring of typed events that has lost its oldest ones."""
     directory = tmp_path_factory.mktemp("demo")
-    ring = directory / "exec"
-    run("demo", "--seconds", "1", "--rate", "150000", "--threads", "2", "--ring", f"{ring}:16:27", "--keep", "--quiet")
-    run("capture", ring, "-o", directory / "exec.evc", "--json")
+    capture = directory / "lines.evc"
+    command = [DEMO, "writer", "--seconds", "600", "--rate", "max"]
+    environment = os.environ | {"EVENTRING_DIR": str(directory)}
+    writer = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ring = writer.stdout.readline().strip()
+    writer.stdin.write("\n")
+    writer.stdin.flush()
+    while json.loads(run("info", "--json", ring))["oldest_seqno"] <= 1:
+        time.sleep(0.05)
+    # A program that is killed leaves its rings behind.
+    writer.kill()
+    writer.communicate()
+    run("capture", ring, "-o", capture, "--json")
     return directory
 
 

@@ -62,7 +62,7 @@ def test_the_account_says_that_nothing_was_lost(place):
 
 
 def test_typed_events_have_tables_and_their_losses_are_counted(demo):
-    capture = eventring.read(demo / "exec.evc")
+    capture = eventring.read(demo / "lines.evc")
     events = [name for name in capture if name.startswith("events-")]
     assert events and "payload_problem" in capture[events[0]].column_names
     account = capture.account
@@ -74,11 +74,11 @@ def test_typed_events_have_tables_and_their_losses_are_counted(demo):
 
 
 def test_several_paths_become_one_capture(place, demo):
-    shop, exec_ = eventring.read(place / "shop.evc"), eventring.read(demo / "exec.evc")
-    both = eventring.read(place / "shop.evc", str(demo / "exec.evc"))
-    assert len(both.spans) == len(shop.spans) and set(both) == set(shop) | set(exec_)
+    shop, lines = eventring.read(place / "shop.evc"), eventring.read(demo / "lines.evc")
+    both = eventring.read(place / "shop.evc", str(demo / "lines.evc"))
+    assert len(both.spans) == len(shop.spans) and set(both) == set(shop) | set(lines)
     assert len(set(pyarrow.table(both.rings)["process"].to_pylist())) == 2
-    assert both.account["read"] == shop.account["read"] + exec_.account["read"]
+    assert both.account["read"] == shop.account["read"] + lines.account["read"]
     with pytest.raises(eventring.EventringError, match="has the ring"):
         eventring.read(place / "shop.evc", place / "shop.evc")
 

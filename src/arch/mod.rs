@@ -10,7 +10,7 @@ pub(crate) mod copy;
 mod copy_tests;
 #[cfg(all(target_arch = "x86_64", not(any(eventring_portable, loom, shuttle))))]
 pub(crate) mod local;
-#[cfg(all(feature = "tracing", target_os = "linux", not(any(eventring_unsupported, loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(eventring_unsupported, loom, shuttle))))]
 pub(crate) mod performance_counter;
 pub(crate) mod prefetch;
 pub(crate) mod ticks;

@@ -38,6 +38,12 @@
 mod calibration;
 mod const_fn;
 mod estimator;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
+pub(crate) mod instructions;
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+#[path = "instructions/unsupported.rs"]
+pub(crate) mod instructions;
 mod latch;
 mod realtime;
 mod segment;

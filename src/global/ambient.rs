@@ -20,7 +20,6 @@ thread_local! {
 #[inline(always)]
 pub fn current_span_id() -> u64 {
     let span_id = CURRENT_SPAN.get();
-    #[cfg(feature = "tracing")]
     if span_id != 0 && !crate::span_slab::SPAN_SLAB.is_open(span_id) {
         return 0;
     }
@@ -29,7 +28,6 @@ pub fn current_span_id() -> u64 {
 
 /// Sets the id of the span that the calling thread is in. An id of 0 means that the thread is in no span. The span may
 /// close without another call.
-#[cfg(feature = "tracing")]
 #[inline(always)]
 pub(crate) fn set_current_span_id(span_id: u64) {
     CURRENT_SPAN.set(span_id);
@@ -190,7 +188,6 @@ mod tests {
         Counted = 2,
     }
 
-    #[cfg(feature = "tracing")]
     #[test]
     fn an_event_carries_its_words_and_the_span_and_no_other() {
         use crate::span_slab::{FreeList, SPAN_SLAB};

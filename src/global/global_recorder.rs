@@ -144,7 +144,6 @@ impl<R: Installable> GlobalRecorder<R> {
     }
 
     /// Returns true if no thread records through this global recorder. The check is one relaxed load.
-    #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn is_off(&self) -> bool {
         self.state() == OFF

@@ -14,12 +14,10 @@ mod overrides;
 pub(crate) use active::identity;
 pub use active::{ActiveRecorder, RecordsTo};
 pub use already_installed::AlreadyInstalled;
-#[cfg(feature = "tracing")]
 pub(crate) use ambient::set_current_span_id;
 pub(crate) use ambient::span_ext;
 pub use ambient::{AmbientWords, ExtScope, current_span_id};
 pub use global_recorder::GlobalRecorder;
-#[cfg(feature = "tracing")]
 pub(crate) use global_recorder::{Installable, NotInstalled};
 pub use init::{InitError, InitErrorKind};
 pub use overrides::OverrideGuard;

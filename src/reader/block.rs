@@ -42,7 +42,6 @@ impl BlockInfo {
     }
 
     /// Returns the words of the record in a table in which the block has another flow tag.
-    #[cfg(feature = "snapshot")]
     pub(super) fn words_in_snapshot(&self, start_seqno: u64) -> RecordWords {
         StartRecord { start_seqno, ..self.record.clone() }.to_words()
     }

@@ -68,7 +68,7 @@ impl Reader {
     /// # Errors
     /// Returns an error if the new ring cannot be opened; see [`ReaderOptions::open`].
     pub fn reopen(&self) -> Result<Option<Self>, ReaderError> {
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if let Some(server) = &self.source.served_by {
             return server.reopen();
         }
@@ -198,7 +198,7 @@ impl Reader {
     /// # Errors
     /// Returns an error if /proc is not mounted, or if this process may not read the file.
     #[doc(hidden)]
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub fn open_read_only(&self) -> std::io::Result<shm::OwnedFd> {
         shm::open_read_only(self.source.file.descriptor())
     }
@@ -207,20 +207,20 @@ impl Reader {
     #[doc(hidden)]
     #[must_use]
     pub fn serving_stranger(&self) -> Option<String> {
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         return self.served_by()?.stranger();
-        #[cfg(not(all(feature = "server", target_os = "linux", not(eventring_unsupported))))]
+        #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
         None
     }
 
     /// Returns the server from which the ring came.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn served_by(&self) -> Option<&super::served::ServedBy> {
         self.source.served_by.as_ref()
     }
 
     /// Returns the program that holds the ring open, if the ring's file was removed.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn held_by(&self) -> Option<&super::removed::HeldBy> {
         self.source.held_by.as_ref()
     }
@@ -228,7 +228,7 @@ impl Reader {
     /// Returns the path that the ring's file had, if the file was removed before this reader opened the ring.
     #[doc(hidden)]
     #[must_use]
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub fn was_at(&self) -> Option<&Path> {
         self.held_by().map(super::removed::HeldBy::was_at)
     }
@@ -245,7 +245,6 @@ impl Reader {
     }
 
     /// Takes the pages of the ring out of the memory of this process, until they are read again.
-    #[cfg(feature = "snapshot")]
     pub fn release_pages(&self) {
         self.source.memory().mapping().release_pages();
     }
@@ -290,7 +289,6 @@ impl Reader {
     }
 
     /// Copies bytes of the header section. Returns false if the range is not inside this section.
-    #[cfg(feature = "snapshot")]
     pub(super) fn copy_header(&self, offset: usize, out: &mut [u8]) -> bool {
         self.source.memory.load_header_bytes(offset, out)
     }

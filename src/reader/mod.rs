@@ -19,10 +19,10 @@ mod known_blocks;
 mod named_event;
 mod open;
 mod payload;
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod removed;
 mod ring_set;
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod served;
 #[cfg(feature = "snapshot")]
 pub(crate) mod snapshot;

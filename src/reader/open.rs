@@ -114,7 +114,7 @@ impl ReaderOptions {
     }
 
     fn open_now(&self, name: &Path, was_awaited: bool) -> Result<Reader, ReaderError> {
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if let Some(opened) = super::served::open(self, name) {
             return match opened {
                 Err(error) if error.kind() == ReaderErrorKind::NotFound => {
@@ -126,7 +126,7 @@ impl ReaderOptions {
         let file = match find(name) {
             Ok(file) => file,
             // A server may have made its socket since the look above.
-            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
             Err(error) if error.kind() == shm::ShmErrorKind::NotARegularFile => {
                 return super::served::open(self, name).unwrap_or_else(|| Err(ReaderError::shm(error)));
             }
@@ -154,7 +154,7 @@ impl ReaderOptions {
     }
 
     /// Opens a ring that a server has handed out.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn open_served(
         &self,
         descriptor: shm::OwnedFd,
@@ -166,7 +166,7 @@ impl ReaderOptions {
     }
 
     /// Opens a ring whose file was removed.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn open_held(
         &self,
         descriptor: shm::OwnedFd,
@@ -225,9 +225,9 @@ impl ReaderOptions {
             file_id,
             saved_as,
             opened_as: None,
-            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
             served_by: None,
-            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
             held_by: None,
             was_awaited: false,
             finished,

@@ -23,10 +23,10 @@ pub(super) struct Source {
     /// `None` if the ring was opened by a file descriptor.
     pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
     /// The server from which the ring came.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) served_by: Option<super::served::ServedBy>,
     /// The program that holds the ring open, if the ring's file was removed.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) held_by: Option<super::removed::HeldBy>,
     /// True if the ring was made while this reader waited for it. A ring set then reads the ring from its first event
     /// on.
@@ -105,7 +105,7 @@ impl Source {
     /// Returns true if the ring came from a server that has ended. Its process has then ended, too, unless it has ended
     /// only the server.
     fn is_server_gone(&self) -> bool {
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if let Some(server) = &self.served_by {
             return server.is_gone();
         }

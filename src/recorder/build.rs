@@ -21,7 +21,6 @@ use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-#[cfg(feature = "tracing")]
 pub(crate) use sizes::too_little_memory;
 
 /// Name of the environment variable that keeps ring files when the process exits (`EVENTRING_KEEP=1`). It is for
@@ -236,7 +235,6 @@ impl RecorderBuilder {
     }
 
     /// Makes the ring a shard, with this position in its recorder.
-    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn shard(mut self, shard: Shard) -> Self {
         self.shard = shard;
         self
@@ -251,14 +249,12 @@ impl RecorderBuilder {
     }
 
     /// Sets the path of the ring file. This path replaces the path in the configuration string.
-    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at(mut self, path: PathBuf) -> Self {
         self.shard_path = Some(path);
         self
     }
 
     /// Sets the shifts that apply if neither [`Self::shifts`] nor the configuration string gives them.
-    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn default_shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
         self.default_shifts = Some((descriptor_shift, payload_shift));
         self

@@ -126,7 +126,6 @@ impl Recorder {
 
     /// Replaces the set of domains that clients wish by `names`. Returns an error without effect if one of the names
     /// is unknown.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "for servers through which clients switch domains"))]
     pub(crate) fn set_wished_domains(&self, names: &[&str]) -> Result<(), UnknownDomain> {
         let known = &self.core.switch.names;
         let wished = names.iter().try_fold(0, |wished, name| Ok(wished | known.bits_of(name)?))?;

@@ -224,7 +224,6 @@ impl Recorder {
 
     /// Registers `hook`. If the process exits normally while the recorder exists, the exiting thread calls `hook`.
     /// Other threads may still record during that call.
-    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.core.file.at_exit(hook);
     }

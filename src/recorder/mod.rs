@@ -22,7 +22,6 @@ mod thread_cursors;
 pub use crate::clock::{Calibration, Clock, ClockKind};
 pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
-#[cfg(feature = "tracing")]
 pub(crate) use build::too_little_memory;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
@@ -31,6 +30,5 @@ pub use domains::{DOMAINS_VARIABLE, UnknownDomain};
 pub use error::{RecorderError, RecorderErrorKind};
 pub(crate) use events::EventsIdentity;
 pub use handle::{Recorder, RecorderStats};
-#[cfg(feature = "tracing")]
 pub(crate) use header::Shard;
 pub use reservation::Reservation;

@@ -41,7 +41,6 @@ impl Core {
     /// Reading the clock takes long. If a caller reads the clock first and then makes the payload, the processor does
     /// both at the same time. Between [`Self::try_now`] and this call, the thread should record no other event.
     /// Otherwise the other event would get an earlier seqno, but a later time.
-    #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn record_stamped(
         self: &Arc<Self>,

@@ -132,7 +132,6 @@ impl Reservation<'_> {
     }
 
     /// Gives the event another time than that of its reservation: that of an event that is recorded once more.
-    #[cfg(feature = "tracing")]
     pub(crate) fn set_epoch_nanos(&mut self, epoch_nanos: u64) {
         self.fields.epoch_nanos = epoch_nanos;
     }

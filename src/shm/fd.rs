@@ -1,7 +1,7 @@
 //! Types of file descriptors. On systems without file descriptors, an open file takes their place. So functions that
 //! take a descriptor have the same signatures on every system.
 
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use std::os::fd::OwnedFd;
 #[cfg(unix)]
 pub use std::os::fd::{AsFd, BorrowedFd};

@@ -44,7 +44,7 @@ use unsupported as system;
 pub use answers::{FileId, Liveness, LockState, LostPages, ProcessIdentity};
 pub use byte_count::ByteCount;
 pub use error::{ShmError, ShmErrorKind};
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use fd::OwnedFd;
 pub use fd::{AsFd, BorrowedFd};
 pub use location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
@@ -54,28 +54,26 @@ pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
 pub use sections::Sections;
 pub use system::host_name;
-#[cfg(feature = "snapshot")]
 pub(crate) use system::memory_file;
-#[cfg(feature = "snapshot")]
 pub use system::nameless_file;
-#[cfg(feature = "snapshot")]
 pub use system::nameless_memory;
 pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
     lock_state,
 };
-#[cfg(feature = "tracing")]
-pub(crate) use system::{InstructionCounter, current_thread_id, current_thread_name, leave_note};
 pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
+pub(crate) use system::{current_thread_id, current_thread_name, leave_note};
 pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
 
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::HeldFile;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) use linux::{OwnDescriptor, keeping_errno};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::{
     RemovedAtExit, UninheritedFd, is_all_read, is_in_memory, open_read_only, patience, prepare_ring_directory,
     process_and_user,

@@ -363,37 +363,14 @@ pub(crate) fn process_number() -> u64 {
     std::process::id().into()
 }
 
-#[cfg(feature = "tracing")]
 pub(crate) fn current_thread_name(_: bool) -> String {
     String::new()
 }
 
-#[cfg(feature = "tracing")]
 pub(crate) fn leave_note(_: Option<&str>) {}
 
-#[cfg(feature = "tracing")]
 pub(crate) fn current_thread_id() -> u32 {
     0
-}
-
-/// There is no counter of instructions.
-#[cfg(feature = "tracing")]
-#[derive(Debug)]
-pub(crate) enum InstructionCounter {}
-
-#[cfg(feature = "tracing")]
-impl InstructionCounter {
-    pub(crate) fn of_plugin() -> Option<Self> {
-        None
-    }
-
-    pub(crate) fn of_hardware() -> Option<Self> {
-        None
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        match *self {}
-    }
 }
 
 pub(crate) fn realtime_nanos() -> u64 {
@@ -454,7 +431,6 @@ pub(crate) fn duplicate(file: impl AsFd) -> io::Result<File> {
     file.as_fd().0.try_clone()
 }
 
-#[cfg(feature = "snapshot")]
 pub(crate) fn memory_file(_: &str) -> io::Result<File> {
     nameless_file(&std::env::temp_dir())
 }

@@ -36,53 +36,13 @@
 //! [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] does the same for
 //! a whole recording and holds all of its spans.
 
-mod builder;
-mod call_sites;
-mod core;
-mod counter;
-mod directive;
-mod effective;
-mod end_of_thread;
-mod fields;
 mod filter;
-mod filter_handle;
-mod global;
-mod init;
-mod instruction_count;
-mod layer;
-mod memory_plan;
-mod open_spans;
 mod read;
-mod recorder;
-mod redact;
-mod replayed;
-mod setup_error;
-mod shards;
-mod sink;
-mod span_map;
-mod span_matches;
-mod span_stack;
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-mod steered;
-mod subscriber;
-mod switch;
-mod tables;
-#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
-mod thread;
-mod trigger;
-mod wish;
+mod record;
 
-pub use builder::PerfRecorderBuilder;
-pub use counter::{Counter, CounterValue, Marker};
-pub use filter::{FilterError, TargetFilter};
-pub use filter_handle::FilterHandle;
-pub use global::PERF;
-pub use init::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
-    try_init_from_env, try_init_with,
-};
-pub use instruction_count::InstructionSource;
-pub use layer::RecorderLayer;
+pub use filter::filter::{FilterError, TargetFilter};
+pub use filter::filter_handle::FilterHandle;
+pub use filter::wish::Wish;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent, PerfItem,
@@ -90,10 +50,18 @@ pub use read::{
     Thread, ThreadKey, TypedEvent, decode_record,
 };
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
-pub use recorder::{PerfRecorder, PerfStats};
+pub use record::builder::PerfRecorderBuilder;
+pub use record::counter::{Counter, CounterValue, Marker};
+pub use record::global::PERF;
+pub use record::init::{
+    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
+    try_init_from_env, try_init_with,
+};
+pub use record::instruction_count::InstructionSource;
+pub use record::layer::RecorderLayer;
+pub use record::recorder::{PerfRecorder, PerfStats};
 #[doc(hidden)]
-pub use replayed::{ReplayedRecorder, ring_with_tables};
-pub use setup_error::{SetupError, SetupErrorKind};
-pub use subscriber::RecorderSubscriber;
-pub use trigger::{trigger, trigger_on_panic};
-pub use wish::Wish;
+pub use record::replayed::{ReplayedRecorder, ring_with_tables};
+pub use record::setup_error::{SetupError, SetupErrorKind};
+pub use record::subscriber::RecorderSubscriber;
+pub use record::trigger::{trigger, trigger_on_panic};

@@ -16,7 +16,6 @@ mod global_override;
 mod record_within_the_allocator;
 mod shm_modes;
 mod stall;
-mod stall_published;
 mod stall_ring;
 mod tracing_filter_is_asked_once;
 mod tracing_fork;

@@ -121,7 +121,7 @@ impl Served {
         let mut talk = Talk::with(child::play(test, "program", Path::new(&name)));
         let is_serving = rustix::process::geteuid().is_root() && talk.hear() == "serving";
         if !is_serving {
-            eprintln!("SKIPPED: only root can play other users");
+            eventring_stress::missing("only root can play other users");
         }
         is_serving.then_some(Self { talk, name })
     }

@@ -1,13 +1,13 @@
 //! Captures made by tests, with times of their choice.
 
-use super::columns::{BlockEncoder, BlockRecords, EncodedBlock, PlacedGap, RingLayout};
-use super::end::{CaptureEnd, EndReason};
-use super::format::FileHeader;
-use super::read::CaptureFile;
-use super::record::SortKey;
-use super::ring::{CapturedRing, RingRole};
-use super::stats::{CaptureStats, RingStats};
-use super::write::CaptureWriter;
+use crate::format::columns::{BlockEncoder, BlockRecords, EncodedBlock, PlacedGap, RingLayout};
+use crate::format::end::{CaptureEnd, EndReason};
+use crate::format::header::FileHeader;
+use crate::format::record::SortKey;
+use crate::format::ring::{CapturedRing, RingRole};
+use crate::format::stats::{CaptureStats, RingStats};
+use crate::format::write::CaptureWriter;
+use crate::read::file::CaptureFile;
 use eventring::__internals::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::EventType;

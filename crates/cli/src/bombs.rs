@@ -166,8 +166,7 @@ fn export_alone(path: &Path) {
         let others: &[&dyn Fn() -> Result<(), CaptureError>] = &[
             &|| to_file(Format::Chrome, View::Thread),
             &|| to_file(Format::Chrome, View::Span),
-            &|| to_file(Format::Speedscope, View::Thread),
-            &|| to_file(Format::Html, View::Span),
+            &|| eventring_report::page::write(&capture, View::Span.into(), &mut std::io::sink()).map(|_| ()),
             &|| to_file(Format::OtlpJson, View::Span),
             &|| to_files(Format::Ctf),
         ];

@@ -36,7 +36,7 @@ pub(super) enum Exit {
 /// The meaning of each exit code. `docs/CLI.md` and `--help` show this table.
 const MEANINGS: [(Exit, &str); 19] = [
     (Exit::Done, "done; also if ended by Ctrl-C, or because the reader of its output has ended"),
-    (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
+    (Exit::Failed, "anything else went wrong"),
     (Exit::Usage, "the command line is wrong"),
     (Exit::NotFound, "there is no such file or ring"),
     (Exit::NotARing, "the file is not an event ring, or not a capture"),

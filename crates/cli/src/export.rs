@@ -6,7 +6,7 @@ use super::output;
 use super::output_directory;
 use super::paint::WARNING;
 use super::saved::{Saved, SavedArgs, output_stem, stdout_twice};
-use crate::formats::{Format, export, export_files};
+use crate::formats::{Format, FormatParser, export, export_files};
 use eventring::__internals::snapshot::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
@@ -21,7 +21,7 @@ pub(super) struct Args {
     #[command(flatten)]
     saved: SavedArgs,
     /// Format of the output
-    #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
+    #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto", value_parser = FormatParser)]
     format: Format,
     /// Tracks of the trace: threads with their slices, spans from creation to close, or both
     #[arg(long, value_name = "VIEW", default_value = "thread")]

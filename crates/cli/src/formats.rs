@@ -2,8 +2,12 @@
 
 use crate::exit::Failure;
 use crate::left_out;
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command, ValueEnum as _};
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use eventring_export::{ExportFiles, ExportOptions, ExportSummary};
+use std::ffi::OsStr;
 use std::io::Write;
 
 /// A format of `export`.
@@ -11,12 +15,8 @@ use std::io::Write;
 pub(crate) enum Format {
     /// Perfetto trace: ui.perfetto.dev, trace_processor
     Perfetto,
-    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler, speedscope
     Chrome,
-    /// speedscope's own profiles, one for each thread: speedscope.app
-    Speedscope,
-    /// A page for a browser in one file: losses, spans, charts, flame graphs, and speedscope with the profile
-    Html,
     /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,
     /// A JSON object a line: spans, log records, typed events, counters, losses
@@ -35,11 +35,10 @@ impl Format {
         Some(match self {
             Self::Perfetto => eventring_export::Format::Perfetto,
             Self::Chrome => eventring_export::Format::Chrome,
-            Self::Speedscope => eventring_export::Format::Speedscope,
             Self::Folded => eventring_export::Format::Folded,
             Self::Jsonl => eventring_export::Format::Jsonl,
             Self::Ctf => eventring_export::Format::Ctf,
-            Self::Html | Self::Parquet | Self::OtlpJson => return None,
+            Self::Parquet | Self::OtlpJson => return None,
         })
     }
 
@@ -56,7 +55,6 @@ impl Format {
     /// Returns the usual end of a file name of this format, `.perfetto-trace` for example.
     pub(crate) fn file_extension(self) -> &'static str {
         match self {
-            Self::Html => ".html",
             Self::Parquet => ".parquet",
             Self::OtlpJson => ".otlp.json",
             _ => self.basic().map_or("", eventring_export::Format::file_extension),
@@ -95,7 +93,28 @@ impl Format {
 
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
     pub(crate) fn has_only_spans(self) -> bool {
-        self == Self::Html || self.basic().is_some_and(eventring_export::Format::has_only_spans)
+        self.basic().is_some_and(eventring_export::Format::has_only_spans)
+    }
+}
+
+/// Parses the name of a format. A format that is no more has an error that says what to use.
+#[derive(Clone)]
+pub(crate) struct FormatParser;
+
+impl TypedValueParser for FormatParser {
+    type Value = Format;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Format, clap::Error> {
+        let instead = match value.to_str() {
+            Some("html") => "there is no format html; `eventring report FILE` writes the page",
+            Some("speedscope") => "there is no format speedscope; speedscope opens --format chrome and --format folded",
+            _ => return EnumValueParser::new().parse_ref(command, arg, value),
+        };
+        Err(clap::Error::raw(ErrorKind::InvalidValue, format!("{instead}\n")).with_cmd(command))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Format::value_variants().iter().filter_map(Format::to_possible_value)))
     }
 }
 
@@ -111,7 +130,6 @@ pub(crate) fn export(
 ) -> Result<ExportSummary, CaptureError> {
     match (format, format.basic()) {
         (_, Some(format)) => eventring_export::export(capture, format, options, out),
-        (Format::Html, _) => eventring_report::page::write(capture, options.into(), out),
         #[cfg(feature = "otlp")]
         (Format::OtlpJson, _) => eventring_otlp::messages::write(capture, out),
         _ => Err(wrong_output(format, "one output, expected a directory: call `export_files`")),

@@ -21,8 +21,6 @@ mod completions;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod control;
 mod decoder;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod demo;
 mod diff;
 mod directories;
 mod exit;
@@ -63,8 +61,6 @@ mod servers;
 mod silence;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod snapshot;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod soak;
 mod state;
 mod summary;
 mod table;
@@ -141,23 +137,10 @@ enum Verb {
     Serve(control::serve::ServeArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Clean(clean::Args),
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Demo(demo::Args),
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Soak(soak::Args),
     Completions(completions::Args),
     #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
     #[command(external_subcommand)]
     Other(Vec<OsString>),
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    #[command(hide = true)]
-    DemoWriter(demo::DemoWriterArgs),
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    #[command(hide = true)]
-    DemoReader(demo::ReaderArgs),
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    #[command(hide = true)]
-    SoakWriter(soak::SoakWriterArgs),
 }
 
 /// Ends the program with the help or a message of clap, which may repeat arguments.
@@ -221,19 +204,9 @@ fn main() -> ExitCode {
         Verb::Serve(args) => control::serve::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Clean(args) => clean::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Demo(args) => demo::run(args),
         #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
         Verb::Other(words) => Err(other_systems::failure(words).into()),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Soak(args) => soak::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::SoakWriter(args) => soak::run_writer(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::DemoWriter(args) => demo::run_writer(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::DemoReader(args) => demo::run_reader(args),
     };
     let exit = done.map_err(advice::on).unwrap_or_else(|error| {
         let exit = Exit::of(&error);

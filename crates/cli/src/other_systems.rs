@@ -53,6 +53,7 @@ pub(super) mod interrupt {
 pub(super) mod processes {
     use super::{Exit, Failure};
     use crate::interrupt::Interrupt;
+    use std::convert::Infallible;
     use std::path::{Path, PathBuf};
 
     /// No options: there are no programs whose rings could be read.
@@ -89,8 +90,8 @@ pub(super) mod processes {
             Ok(())
         }
 
-        pub(crate) fn enable(&self, _: &[PathBuf]) -> anyhow::Result<()> {
-            Ok(())
+        pub(crate) fn enable(&self, _: &[PathBuf]) -> anyhow::Result<Option<Infallible>> {
+            Ok(None)
         }
     }
 
@@ -107,14 +108,15 @@ pub(super) mod processes {
 /// What `output_directory` does without the calls of Linux.
 pub(super) mod directory {
     use crate::formats::Format;
+    use std::convert::Infallible;
     use std::fs::{self, File};
     use std::io;
     use std::path::Path;
 
     /// No lock: nobody but its owner removes an unfinished directory.
     #[expect(clippy::unnecessary_wraps, reason = "it is called like the other one")]
-    pub(crate) fn lock(_: &Path) -> io::Result<()> {
-        Ok(())
+    pub(crate) fn lock(_: &Path) -> io::Result<Option<Infallible>> {
+        Ok(None)
     }
 
     /// Moves `b` out of the way, and `a` to its place. The earlier one then has the name of `a`.

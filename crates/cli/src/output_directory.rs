@@ -126,6 +126,7 @@ fn write_beside<T>(
     let written = write(&mut OutputDirectory(unfinished.path()))?;
     sync(unfinished.path()).map_err(cannot)?;
     // From here on, the temporary name may belong to something else.
+    #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), expect(clippy::drop_non_drop))]
     drop(removed);
     look(output, format, force, read)?;
     if fs::symlink_metadata(output).is_ok() {

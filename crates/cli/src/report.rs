@@ -7,11 +7,11 @@ use super::measured::captures;
 use super::output;
 use super::paint::WARNING;
 use super::saved::{PartArgs, Saved, output_stem, stdout_twice};
-use crate::formats::{Format, export};
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureError, ReadFiles};
 use eventring_export::{ExportOptions, Names, View};
 use eventring_report::changes::{Basis, ComparisonReport, ReportSide};
+use eventring_report::page;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -87,25 +87,25 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
         read.add_capture(&saved.capture);
         opened.push(saved);
     }
-    let page = match &opened[..] {
+    let made = match &opened[..] {
         [saved] => one(args, saved),
         [a, b] => two(args, [&sides[0][0], &sides[1][0]], [a, b]),
         _ => unreachable!("there are one or two sides"),
     };
     opened.iter().for_each(|saved| saved.reading.end());
-    let page = page?;
+    let made = made?;
     match target {
         None => {
             let cannot = |error: io::Error| Failure::io("cannot write to stdout", &error);
             opened.iter().try_for_each(|saved| saved.read.check_stream(io::stdout(), "stdout"))?;
-            io::stdout().lock().write_all(&page.html).map_err(cannot)?;
+            io::stdout().lock().write_all(&made.html).map_err(cannot)?;
         }
         Some(target) => output::write_whole((&output, target), args.force, &read, |mut file| {
-            file.write_all(&page.html).map_err(|error| Failure::writing(&output, &error).into())
+            file.write_all(&made.html).map_err(|error| Failure::writing(&output, &error).into())
         })?,
     }
-    tell(args, &output, &sides, &page)?;
-    let exits = page.captures.iter().zip(&opened).zip(&sides).map(|((capture, saved), names)| {
+    tell(args, &output, &sides, &made)?;
+    let exits = made.captures.iter().zip(&opened).zip(&sides).map(|((capture, saved), names)| {
         match saved.report(names, &capture.problems, &capture.payload_losses) {
             Exit::Done if args.strict && capture.lost.saturating_add(capture.lost_payloads) > 0 => Exit::Lost,
             exit => exit,
@@ -160,7 +160,7 @@ fn on_side(name: &Path, error: anyhow::Error) -> anyhow::Error {
 /// Makes the page about one capture.
 fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
     let mut html = Vec::new();
-    let summary = export(&saved.capture, Format::Html, args.options(), &mut html)?;
+    let summary = page::write(&saved.capture, args.options(), &mut html)?;
     let capture = ReadCapture {
         lost: summary.lost,
         lost_payloads: summary.lost_payloads(),

@@ -26,7 +26,6 @@
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | traces as files |
 //! | `line_slices` | the slices of open spans, in little memory |
-//! | `speedscope` | profiles for speedscope |
 //! | `html/` | a page about a capture |
 //! | `folded`, `jsonl` | stacks, lines |
 //! | `files` | the interface for the files of a format that is a directory |
@@ -73,8 +72,6 @@ pub mod perfetto;
 #[doc(hidden)]
 pub mod ring_blocks;
 #[doc(hidden)]
-pub mod speedscope;
-#[doc(hidden)]
 pub mod stacks;
 #[doc(hidden)]
 pub mod summary;
@@ -107,10 +104,8 @@ use trace_builder::draw;
 pub enum Format {
     /// Perfetto trace: ui.perfetto.dev, trace_processor
     Perfetto,
-    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler, speedscope
     Chrome,
-    /// speedscope's own profiles, one for each thread: speedscope.app
-    Speedscope,
     /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,
     /// A JSON object a line: spans, log records, typed events, counters, losses
@@ -126,7 +121,6 @@ impl Format {
         match self {
             Self::Perfetto => ".perfetto-trace",
             Self::Chrome => ".chrome.json",
-            Self::Speedscope => ".speedscope.json",
             Self::Folded => ".folded",
             Self::Jsonl => ".jsonl",
             Self::Ctf => ".ctf",
@@ -138,7 +132,7 @@ impl Format {
     pub fn is_binary(self) -> bool {
         match self {
             Self::Perfetto | Self::Ctf => true,
-            Self::Chrome | Self::Speedscope | Self::Folded | Self::Jsonl => false,
+            Self::Chrome | Self::Folded | Self::Jsonl => false,
         }
     }
 
@@ -172,10 +166,7 @@ impl Format {
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
     #[must_use]
     pub fn has_only_spans(self) -> bool {
-        match self {
-            Self::Speedscope | Self::Folded => true,
-            Self::Perfetto | Self::Chrome | Self::Jsonl | Self::Ctf => false,
-        }
+        self == Self::Folded
     }
 }
 
@@ -286,8 +277,7 @@ impl ExportSummary {
 /// Writes a capture in another format.
 ///
 /// A capture is read once for lines, OTLP and folded stacks, twice for a trace, and once or twice for a page. In memory
-/// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice; the
-/// profiles of speedscope take 24 bytes for each span slice. An export takes at most 384 MiB plus 192 bytes for each
+/// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 384 MiB plus 192 bytes for each
 /// byte of the file. A capture that would take more is refused, because no program records such a capture.
 ///
 /// # Errors
@@ -305,7 +295,7 @@ pub fn export(
         recording.expect_spans()?;
     }
     let mut summary = match format {
-        Format::Perfetto | Format::Chrome | Format::Speedscope => write_trace(&recording, format, options, out)?,
+        Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
         _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
@@ -347,11 +337,8 @@ fn write_trace(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let outline = Outline::of(recording, options.view)?;
-    let (capture, first_nanos, last_nanos) = (recording.capture, outline.first_nanos, outline.last_nanos);
+    let (capture, first_nanos) = (recording.capture, outline.first_nanos);
     match format {
-        Format::Speedscope => {
-            draw(recording, &outline, options, &mut speedscope::SpeedscopeWriter::new(out, first_nanos, last_nanos))?
-        }
         Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,
         _ => draw(recording, &outline, options, &mut perfetto::PerfettoWriter::new(out, capture, first_nanos))?,
     }

@@ -67,15 +67,6 @@ pub struct StackRef<'s> {
     pub sums: StackSums,
 }
 
-/// A stack with its names.
-pub struct HotStack<'s> {
-    /// The index of the process.
-    pub process: usize,
-    /// The names from the outermost span to the innermost one.
-    pub names: Vec<&'s str>,
-    pub nanos: u64,
-}
-
 impl Stacks {
     /// Makes a tree without stacks. `shown` says which names the stacks have.
     pub(super) fn new(shown: Names) -> Self {
@@ -122,19 +113,6 @@ impl Stacks {
             *sum = sum.saturating_add(stack.sums.get(weight));
         }
         lines
-    }
-
-    /// Returns the stacks with the largest times, at most so many as `max`. Also returns how many stacks have a time.
-    pub fn hottest(&self, max: usize) -> (Vec<HotStack<'_>>, usize) {
-        let mut stacks: Vec<&Stack> = self.stacks.iter().filter(|stack| stack.sums.nanos > 0).collect();
-        let all = stacks.len();
-        stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.nanos));
-        stacks.truncate(max);
-        let named = stacks.into_iter().map(|stack| {
-            let (process, names) = self.names(stack);
-            HotStack { process, names, nanos: stack.sums.nanos }
-        });
-        (named.collect(), all)
     }
 
     /// Returns the index of the process and the innermost names of a stack, the innermost one last.

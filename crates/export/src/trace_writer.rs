@@ -118,18 +118,10 @@ pub trait TraceWriter {
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     /// Ends a slice. Viewers show a slice without an end as open.
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: &Args) -> io::Result<()>;
-    /// Says until when a slice lasts at least that was open at the end. In a format that has slices without an end, it
-    /// stays one.
-    fn end_open(&mut self, _: SliceId, _: u64) {}
     /// Puts an instant on a track.
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     /// Gives a counter its value from a time on.
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;
     /// Writes the rest of the trace.
     fn finish(&mut self) -> io::Result<()>;
-
-    /// Returns an estimate of the bytes that the writer keeps in memory, beside what it keeps of open slices.
-    fn kept_bytes(&self) -> u64 {
-        0
-    }
 }

@@ -1,4 +1,4 @@
-//! Helpers that the tests of several crates share. Nobody installs this crate.
+//! Helpers that the tests of several crates share, and the program `soak`. Nobody installs this crate.
 #![allow(missing_docs, reason = "helpers of tests")]
 
 pub mod child;
@@ -8,3 +8,21 @@ pub mod mounted;
 pub mod real_data;
 pub mod reference;
 pub mod users;
+
+use std::fmt::Display;
+use std::io::Write as _;
+
+/// Says that a test, or a part of it, is skipped, because of something that a machine for tests can have: a program, a
+/// package, the rights of root. With the variable `EVENTRING_NOTHING_MISSING`, as in CI, the test fails instead.
+#[track_caller]
+pub fn missing(what: impl Display) {
+    assert!(std::env::var_os("EVENTRING_NOTHING_MISSING").is_none(), "missing: {what}");
+    skipped(what);
+}
+
+/// Says that a test, or a part of it, is skipped, because of something that nobody can install: a counter of the
+/// processor, the shared recordings.
+pub fn skipped(why: impl Display) {
+    // The test harness captures the output of `eprintln!`, so the message is written to stderr itself.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}

@@ -5,6 +5,15 @@ use std::io::Error;
 use std::path::Path;
 use std::ptr::null;
 
+/// Does what [`mount`] does. Returns false, after saying that the test is skipped, if this process may not do that.
+pub fn is_mounted(directory: &Path, kind: &str, options: &str) -> bool {
+    let mounted = mount(directory, kind, options);
+    if let Err(error) = &mounted {
+        crate::missing(format_args!("cannot mount a {kind}: {error}"));
+    }
+    mounted.is_ok()
+}
+
 /// Mounts a file system of type `kind` at `directory`. Only the calling thread and the children that it starts see the
 /// mount. When they have ended, the mount is gone. The function needs root.
 pub fn mount(directory: &Path, kind: &str, options: &str) -> Result<(), Error> {

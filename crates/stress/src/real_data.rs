@@ -8,8 +8,6 @@ pub fn path(file: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    // The test harness captures the output of `eprintln!`, so the message is written to stderr itself.
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {} is not there", path.display());
+    crate::skipped(format_args!("{} is not there", path.display()));
     None
 }

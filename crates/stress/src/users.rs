@@ -13,3 +13,13 @@ pub fn become_user(user: u32, group: u32) -> bool {
     let uid = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
     (groups, gid, uid) == (0, 0, 0)
 }
+
+/// Returns true if this process may play other users. If not, says that the test is skipped.
+pub fn can_be_played() -> bool {
+    // SAFETY: the call only returns a number.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root {
+        crate::missing("only root can play other users");
+    }
+    is_root
+}

@@ -16,7 +16,7 @@ pub const MODES: [&str; 2] = ["tb", "insn"];
 pub fn plugin() -> Option<&'static Path> {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     if let Some(reason) = missing() {
-        eprintln!("SKIPPED: {reason}");
+        eventring_stress::missing(reason);
         return None;
     }
     Some(BUILT.get_or_init(|| build_into("sound", &[])))

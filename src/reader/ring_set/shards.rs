@@ -2,7 +2,7 @@
 
 use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::handle::Reader;
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 use super::super::removed::HeldBy;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -89,10 +89,10 @@ enum ShardSource {
     /// Files beside shard 0, which has this path.
     Files(PathBuf),
     /// The server from which shard 0 came.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Server,
     /// The program that holds shard 0 open, whose file was removed.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Held(HeldBy),
 }
 
@@ -173,12 +173,12 @@ impl ShardFinder {
                 let path = shard_path(path, index.into());
                 (Reader::open(&path)?, path)
             }
-            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
             Some(ShardSource::Server) => match self.shard0.served_by() {
                 Some(server) => (server.open_shard(index)?, server.label().into()),
                 None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "the server is not known")),
             },
-            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+            #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
             Some(ShardSource::Held(held_by)) => {
                 (held_by.open_shard(index)?, shard_path(held_by.was_at(), index.into()))
             }
@@ -216,11 +216,11 @@ impl ShardFinder {
 
 impl ShardSource {
     fn of(shard0: &Reader) -> Option<Self> {
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if let Some(server) = shard0.served_by() {
             return server.is_shard().then_some(Self::Server);
         }
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if let Some(held_by) = shard0.held_by() {
             return Some(Self::Held(held_by.clone()));
         }

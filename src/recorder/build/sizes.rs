@@ -69,7 +69,6 @@ impl RecorderBuilder {
     }
 
     /// Returns the size that was asked for, or `None` if the default is to be used.
-    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn asked_size(&self) -> Result<Option<RingSize>, RecorderError> {
         self.name_and_size().map(|(_, size)| size)
     }

@@ -8,7 +8,6 @@
 use std::fmt;
 
 /// Bytes before each field's value.
-#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "for the perf recorder"))]
 pub(crate) const FIELD_HEADER_BYTES: usize = 4;
 /// Bit of the type byte: the value was cut.
 pub(crate) const TRUNCATED: u8 = 0x80;

@@ -6,14 +6,12 @@
 mod call_site;
 mod ext;
 mod field;
-#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "for the perf recorder"))]
 pub(crate) mod tables;
 mod thread;
 
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
 pub use self::ext::{PerfExt, flags};
 pub use self::field::{Cut, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType};
-#[cfg_attr(not(feature = "tracing"), allow(unused_imports, reason = "for the perf recorder"))]
 pub(crate) use self::field::{FIELD_HEADER_BYTES, TRUNCATED, TRUNCATION_BYTES};
 pub use self::thread::{ThreadHeader, ThreadView};
 

@@ -16,25 +16,25 @@ use super::answers::FileId;
 /// A file descriptor of this library. On drop, it is closed only if its number still leads to the file for which it was
 /// opened.
 #[derive(Debug)]
-pub(super) struct OwnDescriptor {
+pub(crate) struct OwnDescriptor {
     fd: ManuallyDrop<OwnedFd>,
     file: FileId,
 }
 
 impl OwnDescriptor {
-    pub(super) fn new(fd: OwnedFd) -> Result<Self, Errno> {
+    pub(crate) fn new(fd: OwnedFd) -> Result<Self, Errno> {
         let file = FileId::of(&fstat(&fd)?);
         Ok(Self { fd: ManuallyDrop::new(fd), file })
     }
 
     /// Returns the file for which the descriptor was opened.
-    pub(super) fn file(&self) -> FileId {
+    pub(crate) fn file(&self) -> FileId {
         self.file
     }
 
     /// Returns the descriptor if it still leads to its file.
     #[inline(never)]
-    pub(super) fn checked(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn checked(&self) -> Option<BorrowedFd<'_>> {
         let leads_to = fstat(&*self.fd).ok().map(|stat| FileId::of(&stat));
         (leads_to == Some(self.file)).then(|| self.fd.as_fd())
     }

@@ -53,7 +53,6 @@ impl Destination {
 /// # Errors
 /// [`PermissionDenied`](ShmErrorKind::PermissionDenied) if other users could replace files in the directory, or if this
 /// user may not make any there; the errors of making it.
-#[cfg(feature = "server")]
 pub(crate) fn prepare_ring_directory(path: &Path) -> Result<(), ShmError> {
     open_ring_directory(path, &CreateOptions::default()).map(drop)
 }

@@ -27,7 +27,7 @@ impl ShmError {
 }
 
 /// Calls `f`, and then restores `errno`. The program may be about to look at it.
-pub(super) fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: the function returns the address of the calling thread's `errno`, which is valid as long as the thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above; no other thread accesses this `errno`.

@@ -23,7 +23,6 @@
 //! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not have |
-//! | `instructions`, `hardware_counter`, `counter_page` | counts of executed instructions |
 //! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `patience` | locks that a forked child can do without |
 //! | `removed_at_exit` | other files that the process removes when it exits |
@@ -33,8 +32,6 @@
 use super::{answers, decimal, error, fd, location, name, options, sections};
 
 mod allocate;
-#[cfg(feature = "tracing")]
-mod counter_page;
 mod create;
 mod descriptor;
 mod destination;
@@ -44,36 +41,26 @@ mod errno;
 mod extents;
 mod fork_guard;
 mod handler_list;
-#[cfg(feature = "tracing")]
-mod hardware_counter;
-#[cfg(feature = "server")]
 mod held;
 mod huge_pages;
 mod identity;
-#[cfg(feature = "tracing")]
-mod instructions;
 mod leftovers;
 mod liveness;
 mod lock;
 mod mapping;
 mod memfd;
 mod memory;
-#[cfg(feature = "snapshot")]
 mod nameless;
-#[cfg(any(feature = "server", feature = "tracing"))]
 mod note;
 mod open;
-#[cfg(feature = "server")]
 mod other_side;
 mod owned;
 mod page_size;
 mod paths;
-#[cfg(feature = "server")]
 pub(crate) mod patience;
 mod pinned;
 mod plan;
 mod process;
-#[cfg(feature = "server")]
 mod removed_at_exit;
 mod replacer;
 mod reservation;
@@ -81,49 +68,38 @@ mod room;
 mod sigbus;
 mod stale;
 mod system;
-#[cfg(feature = "tracing")]
 mod thread_name;
 mod trust;
-#[cfg(feature = "server")]
 mod uninherited;
 mod write_lock;
 
 pub use create::{UnpublishedFile, create};
-#[cfg(feature = "server")]
+pub(crate) use descriptor::OwnDescriptor;
 pub(crate) use destination::prepare_ring_directory;
 pub use directory::RingDirectories;
+pub(crate) use errno::keeping_errno;
 pub use fork_guard::ForkGuard;
-#[cfg(feature = "server")]
 pub use held::HeldFile;
 pub use huge_pages::{HugePagePool, huge_page_mounts};
-#[cfg(feature = "tracing")]
-pub(crate) use instructions::InstructionCounter;
 pub(crate) use leftovers::remove_dead_parts;
 pub use liveness::writer_liveness;
 pub use lock::lock_state;
 pub use mapping::Mapping;
 pub use memfd::create_memfd;
-#[cfg(feature = "snapshot")]
 pub use nameless::nameless_file;
-#[cfg(feature = "snapshot")]
 pub use nameless::nameless_memory;
-#[cfg(feature = "tracing")]
 pub(crate) use note::leave_note;
 pub use open::RingFile;
-#[cfg(feature = "server")]
 pub(crate) use other_side::{is_all_read, process_and_user};
 pub use owned::OwnedRingFile;
 pub use pinned::keep_loaded;
 pub(crate) use process::process_number;
 #[cfg(test)]
 pub(crate) use process::same_pid;
-#[cfg(feature = "server")]
 pub(crate) use removed_at_exit::RemovedAtExit;
 pub use room::free_bytes;
 pub use stale::StaleFile;
 pub use system::*;
-#[cfg(feature = "tracing")]
 pub(crate) use thread_name::current_thread_name;
 pub(crate) use trust::is_of_another_user;
-#[cfg(feature = "server")]
 pub(crate) use uninherited::UninheritedFd;

@@ -22,7 +22,6 @@ static NOTE: Mutex<Option<OwnDescriptor>> = Mutex::new(None);
 
 /// Leaves a note with this text in place of an earlier one, or takes the earlier one back if `text` is `None`. If the
 /// system refuses a file in memory, there is no note.
-#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "only a recorder of spans leaves notes"))]
 pub(crate) fn leave_note(text: Option<&str>) {
     let note = text.and_then(|text| {
         let mut file = File::from(memfd_create(NAME, MemfdFlags::CLOEXEC).ok()?);

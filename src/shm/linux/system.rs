@@ -6,7 +6,6 @@ use super::fd::AsFd;
 use std::fs::File;
 
 /// Returns the id that the system has for the calling thread.
-#[cfg(feature = "tracing")]
 pub(crate) fn current_thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
@@ -53,7 +52,6 @@ pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Re
 }
 
 /// Opens the file of a descriptor once more, only for reading. Needs /proc.
-#[cfg(feature = "server")]
 pub(crate) fn open_read_only(file: impl AsFd) -> std::io::Result<std::os::fd::OwnedFd> {
     let path = format!("/proc/thread-self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()));
     Ok(super::paths::open(path.as_ref(), rustix::fs::OFlags::RDONLY)?)
@@ -61,7 +59,6 @@ pub(crate) fn open_read_only(file: impl AsFd) -> std::io::Result<std::os::fd::Ow
 
 /// Returns true if the file is in memory: in tmpfs or hugetlbfs, or a memfd. Asks the kernel and no file system, so it
 /// waits for nobody.
-#[cfg(feature = "server")]
 pub(crate) fn is_in_memory(file: impl AsFd) -> bool {
     // Only these file systems have seals, which may be none.
     rustix::fs::fcntl_get_seals(file).is_ok()
@@ -73,7 +70,6 @@ pub(crate) fn duplicate(file: impl AsFd) -> std::io::Result<File> {
 }
 
 /// Makes an empty file in memory. The file has no path, so no other process can open it.
-#[cfg(feature = "snapshot")]
 pub(crate) fn memory_file(label: &str) -> std::io::Result<File> {
     Ok(rustix::fs::memfd_create(label, rustix::fs::MemfdFlags::CLOEXEC)?.into())
 }

@@ -7,9 +7,6 @@
 //! Each writer is a series of threads, one after another. So threads also take over the payload cursors of ended
 //! threads, while other writers are stalled.
 
-#[allow(dead_code, reason = "the tests with faults built in use all of it")]
-pub mod parking;
-pub mod published;
 pub mod ring;
 pub mod seal;
 

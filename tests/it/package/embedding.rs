@@ -1,5 +1,5 @@
 //! A program that only embeds the recorder compiles no crate of the command line, of compression or of the exports.
-//! docs/EMBEDDING.md lists exactly the crates that it compiles.
+//! docs/EMBEDDING.md lists exactly the crates that it compiles, whatever their patch versions are.
 
 use std::process::Command;
 
@@ -33,6 +33,16 @@ fn tree(features: &[&str]) -> String {
     // The paths of this checkout are removed.
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().map(|line| line.split(" (/").next().unwrap().trim_end());
+    without_patch_versions(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn without_patch_versions(tree: &str) -> String {
+    let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+    let short = |word: &str| match word.rsplit_once('.') {
+        Some((short, patch)) if word.starts_with('v') && is_number(patch) && short.contains('.') => short.to_owned(),
+        _ => word.to_owned(),
+    };
+    let lines = tree.lines().map(|line| line.split(' ').map(short).collect::<Vec<_>>().join(" "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -46,7 +56,7 @@ fn an_embedded_recorder_pulls_in_no_tool_and_the_document_shows_its_tree() {
     let document = include_str!("../../../docs/EMBEDDING.md");
     let (_, shown) = document.split_once("```text\n").unwrap();
     let (shown, _) = shown.split_once("\n```").unwrap();
-    assert_eq!(shown, tree, "docs/EMBEDDING.md shows another tree");
+    assert_eq!(without_patch_versions(shown), tree, "docs/EMBEDDING.md shows another tree");
 }
 
 #[test]

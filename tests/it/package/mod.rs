@@ -1,3 +1,4 @@
+mod documents;
 mod embedding;
 mod examples_run;
 mod public_surface;

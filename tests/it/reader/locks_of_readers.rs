@@ -6,6 +6,7 @@ use eventring::reader::{Reader, RingState};
 use eventring::recorder::{ContentDescription, Recorder, RecorderError, RecorderErrorKind};
 use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
 use eventring_stress::test_name;
+use eventring_stress::users;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io::Write as _;
@@ -21,8 +22,7 @@ const GROUP: u32 = 54_300;
 /// Makes a directory for a ring of two users: the owner writes the ring, the reader reads it. Only root can become
 /// these users. If this process is not root, the function prints a message and returns `None`.
 fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can play two users");
+    if !users::can_be_played() {
         return None;
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();

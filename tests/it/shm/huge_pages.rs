@@ -46,7 +46,7 @@ fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {
         Ok::<_, Error>(())
     });
     if let Err(error) = played.join().unwrap() {
-        eprintln!("SKIPPED: cannot set up huge pages: {error}");
+        eventring_stress::missing(format_args!("cannot set up huge pages: {error}"));
     }
 }
 

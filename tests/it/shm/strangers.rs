@@ -28,7 +28,7 @@ fn give_away(path: &Path, user: u32, group: u32) -> bool {
     match chown(path, Some(user), Some(group)) {
         Ok(()) => true,
         Err(error) => {
-            eprintln!("SKIPPED: cannot give files away: {error}");
+            eventring_stress::missing(format_args!("cannot give files away: {error}"));
             false
         }
     }
@@ -147,7 +147,7 @@ fn a_writer_in_another_pid_namespace_is_judged_by_its_lock() {
     let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     match std::process::Command::new("unshare").args(namespace).arg("true").status() {
         Ok(status) if status.success() => {}
-        failed => return eprintln!("SKIPPED: cannot make a pid namespace: {failed:?}"),
+        failed => return eventring_stress::missing(format_args!("cannot make a pid namespace: {failed:?}")),
     }
     let (_directory, rings) = ring_directory();
     let place = RingDirectories::only(&rings).location_for_writing(&RingName::new("outside").unwrap());

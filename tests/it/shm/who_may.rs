@@ -6,7 +6,7 @@ use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
 use eventring_stress::child;
 use eventring_stress::child::{part, place, play};
 use eventring_stress::test_name;
-use eventring_stress::users::become_user;
+use eventring_stress::users::{self, become_user};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -142,8 +142,8 @@ fn may(path: &Path, group: u32) -> (bool, bool) {
 
 #[test]
 fn the_kernel_lets_the_group_read_and_nobody_write() {
-    if !rustix::process::geteuid().is_root() {
-        return eprintln!("SKIPPED: only root can play other users");
+    if !users::can_be_played() {
+        return;
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -158,6 +158,29 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
     let builder = Recorder::builder(description).config(&path).compact(true).shifts(15, 21);
     let _open = builder.file_mode(0o666).build().unwrap();
     assert_eq!(may(&path, STRANGER), (true, true));
+}
+
+#[test]
+fn a_directory_of_another_user_is_named_with_its_owner_and_the_remedy() {
+    const TEST: &str = test_name!("a_directory_of_another_user_is_named_with_its_owner_and_the_remedy");
+    if part().is_some() {
+        assert!(become_user(STRANGER, STRANGER));
+        let refused = Recorder::builder(ContentDescription::new(300, "MODES")).config("x:16:27").build();
+        return child::say(refused.unwrap_err());
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("SKIPPED: only root can play other users");
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut stranger = play(TEST, "stranger", directory.path());
+    stranger.env("EVENTRING_DIR", directory.path());
+    let expected = format!(
+        "cannot use ring directory {}: it belongs to user 0, and we, user {STRANGER}, may not make files in it; set \
+         EVENTRING_DIR to a directory of your own, or give the ring's full path",
+        directory.path().display()
+    );
+    assert_eq!(child::Talk::with(stranger).hear(), expected);
 }
 
 #[test]

@@ -11,12 +11,13 @@ pub mod child;
 pub mod death;
 #[path = "../../alone/stall/mod.rs"]
 pub mod stall;
+#[path = "parked/parking.rs"]
+mod parking;
 
 use child::{Talk, part, place, play, say};
 use death::{Findings, examine, follow, listen};
 use eventring::reader::Reader;
 use eventring::step::{self, Step};
-use stall::parking;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;

@@ -6,10 +6,14 @@ extern crate self as eventring_stress;
 
 #[path = "../../alone/stall/mod.rs"]
 pub mod stall;
+#[path = "parked/parking.rs"]
+mod parking;
+#[path = "parked/published.rs"]
+mod published;
 
 use eventring::step;
-use stall::parking::{self, Plan};
-use stall::published::{self, Published};
+use parking::Plan;
+use published::Published;
 use stall::ring::EventRing;
 use stall::seal::Random;
 use stall::{Figures, Subject};

@@ -2,16 +2,17 @@
 
 use super::claims::{HeldSeqnos, can_lack_room};
 use super::{Added, ReceivedCapture, ReceivedRing, without_shared_text};
-use crate::batches::{NAME_BYTES_MAX, RingIdentity, is_name};
-use crate::block;
-use crate::columns::{BlockRecords, EncodedBlock, PayloadsWanted, PlacedGap};
-use crate::end::CaptureEnd;
 use crate::error::{CaptureError, CaptureErrorKind};
-use crate::format::{BlockHeader, BlockKind, BlockRef, RINGS_MAX};
-use crate::read::CaptureFile;
-use crate::ring::{CapturedRing, RingRole};
-use crate::stats::RingStats;
-use crate::tables;
+use crate::format::block;
+use crate::format::columns::{BlockRecords, EncodedBlock, PayloadsWanted, PlacedGap};
+use crate::format::end::CaptureEnd;
+use crate::format::header::{BlockHeader, BlockKind, BlockRef, RINGS_MAX};
+use crate::format::identity::RingIdentity;
+use crate::format::ring::{CapturedRing, RingRole};
+use crate::format::stats::RingStats;
+use crate::format::tables;
+use crate::read::file::CaptureFile;
+use crate::sinks::batches::{NAME_BYTES_MAX, is_name};
 use eventring::reader::{Gap, GapCause};
 use std::collections::HashSet;
 

@@ -1,9 +1,9 @@
 //! Checking the account of a batch by what the batch holds. Who sends a batch may claim anything.
 
-use crate::columns::{BlockRecords, PlacedGap};
-use crate::format::BlockHeader;
-use crate::ring::CapturedRing;
-use crate::stats::RingStats;
+use crate::format::columns::{BlockRecords, PlacedGap};
+use crate::format::header::BlockHeader;
+use crate::format::ring::CapturedRing;
+use crate::format::stats::RingStats;
 
 /// Seqnos and counts of one ring in the blocks of a batch, so far.
 pub(super) struct HeldSeqnos {

@@ -1,12 +1,12 @@
 //! The files of a receiver: one, or a row of files of which each is begun when the one before is full.
 
 use crate::error::{CaptureError, CaptureErrorKind};
-use crate::format::{BlockKind, HEADER_BYTES};
-use crate::output_entry::OutputEntry;
-use crate::parts::{directory_of, part_path, remove_file};
-use crate::read::CaptureFile;
-use crate::read_files::ReadFiles;
-use crate::stats::CaptureStats;
+use crate::files::output_entry::OutputEntry;
+use crate::files::parts::{directory_of, part_path, remove_file};
+use crate::files::read_files::ReadFiles;
+use crate::format::header::{BlockKind, HEADER_BYTES};
+use crate::format::stats::CaptureStats;
+use crate::read::file::CaptureFile;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -2,11 +2,11 @@
 
 use super::tests::{open, rows};
 use super::{Added, ReceivedCapture};
-use crate::batches::read_batch;
-use crate::block;
 use crate::fixtures::CaptureFixture;
-use crate::format::{BlockHeader, BlockKind};
-use crate::tables::{BLOCK, CALL_SITE, THREAD, put_entry};
+use crate::format::block;
+use crate::format::header::{BlockHeader, BlockKind};
+use crate::format::tables::{BLOCK, CALL_SITE, THREAD, put_entry};
+use crate::sinks::batches::read_batch;
 use crate::{CaptureFile, CapturedContent, CapturedRecord, RingRole, RingStats};
 use eventring::__internals::layout::block_table::BLOCK_START_BYTES;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
@@ -166,7 +166,7 @@ fn a_damaged_entry_of_any_kind_is_refused_with_its_whole_batch() {
     let whole = tables();
     assert_eq!(damage_after(&with_tables(&whole)), Some(Vec::new()));
     let (mut at, mut kinds) = (0, 0);
-    for entry in crate::tables::entries(&whole) {
+    for entry in crate::format::tables::entries(&whole) {
         let mut damaged = whole.clone();
         damaged[at + 16..at + entry.len()].fill(0xff);
         assert_eq!(damage_after(&with_tables(&damaged)), None, "the entry at {at}");

@@ -26,20 +26,20 @@ pub use files::ReceivedOptions;
 use files::{FirstFile, ReceivedFiles};
 use place::Place;
 
-use crate::batches::RingIdentity;
-use crate::block;
-use crate::columns::RingLayout;
-use crate::end::{CaptureEnd, EndReason};
+use crate::engine::options::CaptureOptions;
 use crate::error::{CaptureError, CaptureErrorKind};
-use crate::fit::PartFinder;
-use crate::format::{BlockKind, BlockRef, FileHeader};
-use crate::options::CaptureOptions;
-use crate::read::CaptureFile;
-use crate::record::SortKey;
-use crate::ring::CapturedRing;
-use crate::stats::{CaptureStats, RingStats};
-use crate::tables;
-use crate::write::{CaptureWriter, RingCounts};
+use crate::format::block;
+use crate::format::columns::RingLayout;
+use crate::format::end::{CaptureEnd, EndReason};
+use crate::format::fit::PartFinder;
+use crate::format::header::{BlockKind, BlockRef, FileHeader};
+use crate::format::identity::RingIdentity;
+use crate::format::record::SortKey;
+use crate::format::ring::CapturedRing;
+use crate::format::stats::{CaptureStats, RingStats};
+use crate::format::tables;
+use crate::format::write::{CaptureWriter, RingCounts};
+use crate::read::file::CaptureFile;
 use eventring::__internals::clock::Clock;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -77,7 +77,7 @@ pub struct ReceivedCapture {
 pub fn receive_message(path: &Path, message: &[u8]) -> Result<bool, CaptureError> {
     let mut file = ReceivedCapture::open(path, "S", ReceivedOptions::default())?;
     let place = file.place().saturating_add(1);
-    let added = crate::batches::read_batch(message).and_then(|batch| file.add(&batch, (place, place), true));
+    let added = crate::sinks::batches::read_batch(message).and_then(|batch| file.add(&batch, (place, place), true));
     file.finish()?;
     Ok(matches!(added, Ok(Added::All | Added::Nothing)))
 }

@@ -1,7 +1,7 @@
 //! The place of a received batch in its stream, as the files of receivers have it.
 
-use crate::end::CaptureEnd;
-use crate::wire::{Bytes, put_text, put_u32, put_u64};
+use crate::format::end::CaptureEnd;
+use crate::format::wire::{Bytes, put_text, put_u32, put_u64};
 
 /// The place of a received batch in its stream, and the account of the file up to it.
 pub(super) struct Place {

@@ -1,10 +1,10 @@
 //! Files of receivers: whatever comes, in whatever order, each seqno is there once or in a gap.
 
 use super::{Added, ReceivedCapture, ReceivedOptions};
-use crate::batch_filter::BatchFilter;
-use crate::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
-use crate::format::{BlockKind, RINGS_MAX};
-use crate::summary::NextRing;
+use crate::engine::summary::NextRing;
+use crate::format::header::{BlockKind, RINGS_MAX};
+use crate::select::batch_filter::BatchFilter;
+use crate::sinks::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
 use crate::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingStats};
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};

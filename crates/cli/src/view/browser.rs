@@ -2,50 +2,36 @@
 
 use crate::exit::Failure;
 use crate::paint::WARNING;
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
+use tempfile::NamedTempFile;
 
 /// A page in a file that leads the browser to the server. The file is removed when this is dropped.
 ///
 /// Every user of the machine can read the command lines of all processes, and so also the address that a browser was
 /// started with. The address has the token. So the browser gets the path of a file that only this user can read.
-pub(super) struct Redirect {
-    _directory: TempDir,
-    page: PathBuf,
-}
+pub(super) struct Redirect(NamedTempFile);
 
 impl Redirect {
     /// Writes the page.
     pub(super) fn to(url: &str) -> Result<Self, Failure> {
-        let cannot =
-            |error: io::Error| Failure::io("cannot write the file that leads the browser to the trace", &error);
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
         let mut builder = tempfile::Builder::new();
-        builder.prefix("eventring-view-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let made = runtime.and_then(|runtime| builder.tempdir_in(runtime).ok()).map_or_else(|| builder.tempdir(), Ok);
-        let directory = made.map_err(cannot)?;
-        let page = directory.path().join("open.html");
-        let mut options = OpenOptions::new();
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.write(true).create_new(true).open(&page).map_err(cannot)?;
+        let builder = builder.prefix("eventring-view-").suffix(".html");
+        let made = runtime.and_then(|runtime| builder.tempfile_in(runtime).ok()).map_or_else(|| builder.tempfile(), Ok);
         // The address has no character that HTML knows.
         let html = format!(
             "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
              <meta http-equiv=\"refresh\" content=\"0; url={url}\"><title>eventring</title><a href=\"{url}\">the trace</a>\n"
         );
-        file.write_all(html.as_bytes()).map_err(cannot)?;
-        Ok(Self { _directory: directory, page })
+        let written = made.and_then(|mut page| page.write_all(html.as_bytes()).map(|()| Self(page)));
+        written.map_err(|error| Failure::io("cannot write the file that leads the browser to the trace", &error))
     }
 
     /// Starts the browser and does not wait for it.
     pub(super) fn open(&self) -> io::Result<()> {
-        let mut command = command(std::env::var("BROWSER").ok().as_deref(), &self.page);
+        let mut command = command(std::env::var("BROWSER").ok().as_deref(), self.0.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C in this terminal does not end a browser that was started from here.
         #[cfg(unix)]
@@ -82,18 +68,9 @@ fn command(browser: Option<&str>, page: &Path) -> Command {
     let first = browser.unwrap_or_default().split(':').next().unwrap_or_default();
     let mut words = first.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or(OPENER));
-    let mut has_page = false;
-    for word in words {
-        if word == "%s" {
-            command.arg(page);
-            has_page = true;
-        } else {
-            command.arg(word);
-        }
-    }
-    if !has_page {
-        command.arg(page);
-    }
+    let has_page = words.clone().any(|word| word == "%s");
+    command.args(words.map(|word| if word == "%s" { page.as_os_str() } else { word.as_ref() }));
+    command.args((!has_page).then_some(page));
     command
 }
 

@@ -1,72 +1,41 @@
 //! The conversion of the capture, as the page sees it: how far it is, and the trace at its end.
 
 use super::trace::ShownTrace;
+use serde_json::json;
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// A step of the conversion: its text, and how often it reads the capture.
+pub(super) type ConversionStep = (&'static str, u32);
+
+pub(super) const CONVERTING: ConversionStep = ("The capture is being converted", 2);
+/// The capture is too large, and its last part is searched.
+pub(super) const FINDING_LAST_PART: ConversionStep =
+    ("The capture is too large for a browser, so its last part will be shown", 1);
+pub(super) const CONVERTING_LAST_PART: ConversionStep = ("The last part of the capture is being converted", 2);
+
 /// A conversion, shared by the thread that converts and by the connections of the server.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Conversion(Arc<Mutex<ConversionState>>);
 
-#[derive(Default)]
+/// The file of a trace, its bytes, and the problems of the capture.
+type SharedTrace = (Arc<Mutex<File>>, u64, Vec<String>);
+
 struct ConversionState {
     step: ConversionStep,
     /// The number of readings of this step that are over.
     readings: u32,
     /// The bytes that the present reading has read, and those that it will read.
     read: (u64, u64),
-    end: Option<End>,
-}
-
-enum End {
-    Done { file: Arc<File>, bytes: u64, problems: Arc<[String]> },
-    Failed,
-}
-
-/// A step of the conversion.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum ConversionStep {
-    #[default]
-    Converting,
-    /// The capture is too large, and its last part is searched.
-    FindingLastPart,
-    ConvertingLastPart,
-}
-
-impl ConversionStep {
-    /// Returns how often the step reads the capture.
-    fn readings(self) -> u32 {
-        match self {
-            Self::Converting | Self::ConvertingLastPart => 2,
-            Self::FindingLastPart => 1,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::Converting => "The capture is being converted",
-            Self::FindingLastPart => "The capture is too large for a browser, so its last part will be shown",
-            Self::ConvertingLastPart => "The last part of the capture is being converted",
-        }
-    }
-}
-
-/// A sign of life for the page.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Sign {
-    /// A conversion that goes on, and the percentage of its present step that is done.
-    Converting {
-        text: &'static str,
-        percent: u64,
-    },
-    /// The trace is there. It lacks what these problems of the capture say.
-    Ready {
-        problems: Arc<[String]>,
-    },
-    Failed,
+    /// The trace with the problems of the capture, or `None` if the conversion has failed.
+    end: Option<Option<SharedTrace>>,
 }
 
 impl Conversion {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(ConversionState { step: CONVERTING, readings: 0, read: (0, 0), end: None })))
+    }
+
     fn state(&self) -> MutexGuard<'_, ConversionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,55 +49,33 @@ impl Conversion {
     /// Notes how many bytes of how many a reading of the capture has read. A step may read the capture several times.
     pub(super) fn read(&self, read_bytes: u64, all_bytes: u64) {
         let mut state = self.state();
-        if read_bytes < state.read.0 {
-            state.readings += 1;
-        }
+        state.readings += u32::from(read_bytes < state.read.0);
         state.read = (read_bytes, all_bytes);
     }
 
-    /// Notes that the trace is there.
-    pub(super) fn done(&self, trace: ShownTrace) {
-        let problems = trace.summary.problems.into();
-        self.state().end = Some(End::Done { file: Arc::new(trace.file), bytes: trace.bytes, problems });
-    }
-
-    pub(super) fn failed(&self) {
-        self.state().end = Some(End::Failed);
+    /// Notes that the trace is there, or that there will be none.
+    pub(super) fn end(&self, trace: Option<ShownTrace>) {
+        let shared = |it: ShownTrace| (Arc::new(Mutex::new(it.file)), it.bytes, it.summary.problems);
+        self.state().end = Some(trace.map(shared));
     }
 
     /// Returns the file of the trace and its size, once it is there.
-    pub(super) fn trace(&self) -> Option<(Arc<File>, u64)> {
-        match &self.state().end {
-            Some(End::Done { file, bytes, .. }) => Some((file.clone(), *bytes)),
-            _ => None,
-        }
+    pub(super) fn trace(&self) -> Option<(Arc<Mutex<File>>, u64)> {
+        self.state().end.as_ref()?.as_ref().map(|(file, bytes, _)| (file.clone(), *bytes))
     }
 
-    pub(super) fn sign(&self) -> Sign {
+    /// Returns the server-sent event with which the page learns how far the conversion is.
+    pub(super) fn event(&self) -> String {
         let state = self.state();
         match &state.end {
-            Some(End::Done { problems, .. }) => Sign::Ready { problems: problems.clone() },
-            Some(End::Failed) => Sign::Failed,
+            Some(Some((.., problems))) => format!("event: ready\ndata: {}\n\n", json!({ "problems": problems })),
+            Some(None) => "event: failed\ndata: 1\n\n".to_owned(),
             None => {
-                let part = |(read, all): (u64, u64)| read.min(all) as f64 / all.max(1) as f64;
-                let all = (f64::from(state.readings) + part(state.read)) / f64::from(state.step.readings());
-                Sign::Converting { text: state.step.text(), percent: (all * 100.0).min(99.0) as u64 }
+                let ((read, all), (text, readings)) = (state.read, state.step);
+                let part = f64::from(state.readings) + read.min(all) as f64 / all.max(1) as f64;
+                let percent = (part / f64::from(readings) * 100.0).min(99.0) as u64;
+                format!("event: converting\ndata: {}\n\n", json!({ "text": text, "percent": percent }))
             }
-        }
-    }
-}
-
-impl Sign {
-    /// Returns the server-sent event with which the page learns of it.
-    pub(super) fn event(&self) -> String {
-        match self {
-            Self::Converting { text, percent } => {
-                format!("event: converting\ndata: {}\n\n", serde_json::json!({ "text": text, "percent": percent }))
-            }
-            Self::Ready { problems } => {
-                format!("event: ready\ndata: {}\n\n", serde_json::json!({ "problems": &problems[..] }))
-            }
-            Self::Failed => "event: failed\ndata: 1\n\n".to_owned(),
         }
     }
 }
@@ -139,19 +86,20 @@ mod tests {
 
     #[test]
     fn the_percentage_counts_all_readings_of_a_step_and_begins_anew_with_the_next() {
-        let conversion = Conversion::default();
-        let percent = || match conversion.sign() {
-            Sign::Converting { percent, .. } => percent,
-            other => panic!("{other:?}"),
+        let conversion = Conversion::new();
+        let percent = || {
+            let event = conversion.event();
+            let (_, data) = event.split_once("data: ").unwrap();
+            serde_json::from_str::<serde_json::Value>(data).unwrap()["percent"].as_u64().unwrap()
         };
         let read = |bytes| {
             conversion.read(bytes, 200);
             percent()
         };
         assert_eq!((percent(), [0, 50, 200].map(read), [0, 100, 200].map(read)), (0, [0, 12, 50], [50, 75, 99]));
-        conversion.begin(ConversionStep::FindingLastPart);
+        conversion.begin(FINDING_LAST_PART);
         assert_eq!((percent(), read(100)), (0, 50));
-        conversion.failed();
-        assert_eq!((conversion.sign(), conversion.trace().is_none()), (Sign::Failed, true));
+        conversion.end(None);
+        assert_eq!((conversion.event().as_str(), conversion.trace().is_none()), ("event: failed\ndata: 1\n\n", true));
     }
 }

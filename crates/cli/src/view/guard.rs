@@ -7,11 +7,8 @@
 //! - A page whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends its own name as **Host**.
 //! - A page of another origin that fetches sends its **Origin** and **Sec-Fetch-Site**.
 
-use axum::http::header::{HOST, ORIGIN};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
-
-const TOKEN_BYTES: usize = 16;
+use super::server::{FORBIDDEN, NOT_FOUND};
+use httparse::{Header, Request};
 
 /// The secret and the address of a server.
 pub(super) struct RequestGuard {
@@ -22,7 +19,7 @@ pub(super) struct RequestGuard {
 impl RequestGuard {
     /// Makes the guard of a port, with a new token.
     pub(super) fn new(port: u16) -> std::io::Result<Self> {
-        let mut bytes = [0; TOKEN_BYTES];
+        let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
         let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { token, hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")] })
@@ -33,33 +30,28 @@ impl RequestGuard {
         format!("http://{}/{}/", self.hosts[0], self.token)
     }
 
-    /// Checks a request. Returns the path behind the token.
-    pub(super) fn check<'r>(&self, request: &'r Parts) -> Result<&'r str, StatusCode> {
-        // A request to a proxy names a host in its first line, too. We are no proxy.
-        if request.uri.authority().is_some() || !self.hosts.iter().any(|host| is(&request.headers, HOST, host)) {
-            return Err(StatusCode::FORBIDDEN);
+    /// Checks a request. Returns the path behind the token, or the status of the refusal.
+    pub(super) fn check<'r>(&self, request: &Request<'_, 'r>) -> Result<&'r str, &'static str> {
+        let headers = &*request.headers;
+        if !self.hosts.iter().any(|host| is(headers, "host", host)) || !matches!(request.method, Some("GET" | "HEAD")) {
+            return Err(FORBIDDEN);
         }
-        if request.method != Method::GET && request.method != Method::HEAD {
-            return Err(StatusCode::FORBIDDEN);
-        }
-        let path = request.uri.path().strip_prefix('/').ok_or(StatusCode::NOT_FOUND)?;
-        let (token, rest) = path.split_once('/').ok_or(StatusCode::NOT_FOUND)?;
+        // A request to a proxy has a whole address in place of the path. We are no proxy.
+        let path = request.path.and_then(|path| path.strip_prefix('/')).ok_or(NOT_FOUND)?;
+        let (token, path) = path.split_once('/').ok_or(NOT_FOUND)?;
         if !are_equal(token.as_bytes(), self.token.as_bytes()) {
-            return Err(StatusCode::NOT_FOUND);
+            return Err(NOT_FOUND);
         }
-        if !self.is_own_page(&request.headers, rest) {
-            return Err(StatusCode::FORBIDDEN);
-        }
-        Ok(rest)
+        let path = path.split('?').next().unwrap_or_default();
+        if self.is_own_page(headers, path) { Ok(path) } else { Err(FORBIDDEN) }
     }
 
     /// Returns true unless the headers say that a page of another origin asks.
-    fn is_own_page(&self, headers: &HeaderMap, path: &str) -> bool {
-        let origins = self.hosts.iter().map(|host| format!("http://{host}"));
-        if headers.contains_key(ORIGIN) && !origins.into_iter().any(|origin| is(headers, ORIGIN, &origin)) {
+    fn is_own_page(&self, headers: &[Header<'_>], path: &str) -> bool {
+        if has(headers, "origin") && !self.hosts.iter().any(|host| is(headers, "origin", &format!("http://{host}"))) {
             return false;
         }
-        if !headers.contains_key("sec-fetch-site") || is(headers, "sec-fetch-site", "same-origin") {
+        if !has(headers, "sec-fetch-site") || is(headers, "sec-fetch-site", "same-origin") {
             return true;
         }
         // The browser goes to the start page from the file that `browser.rs` writes, which counts as another site, or
@@ -69,10 +61,14 @@ impl RequestGuard {
     }
 }
 
+fn has(headers: &[Header<'_>], name: &str) -> bool {
+    headers.iter().any(|header| header.name.eq_ignore_ascii_case(name))
+}
+
 /// Returns true if the request has this header once, with this value.
-fn is(headers: &HeaderMap, name: impl axum::http::header::AsHeaderName, value: &str) -> bool {
-    let mut values = headers.get_all(name).iter();
-    values.next().is_some_and(|found| found.as_bytes() == value.as_bytes()) && values.next().is_none()
+fn is(headers: &[Header<'_>], name: &str, value: &str) -> bool {
+    let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+    values.next() == Some(value.as_bytes()) && values.next().is_none()
 }
 
 /// Compares in a time that does not depend on how many bytes are equal.

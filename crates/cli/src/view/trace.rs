@@ -1,12 +1,11 @@
 //! The trace that is shown: the capture, or its last part if a browser cannot show all of it.
 
-use super::conversion::{Conversion, ConversionStep};
+use super::conversion::{CONVERTING, CONVERTING_LAST_PART, Conversion, FINDING_LAST_PART};
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, grouped};
 use crate::formats::{Format, export};
 use crate::paint::WARNING;
 use crate::saved::{Saved, SavedArgs};
-use eventring::__internals::shm::nameless_file;
 use eventring_capture::{CaptureFile, CapturedContent};
 use eventring_export::{ExportOptions, ExportSummary};
 use std::fs::File;
@@ -40,7 +39,7 @@ pub(super) fn convert(
     TraceLimits { events_max, bytes_max }: TraceLimits,
     conversion: &Conversion,
 ) -> anyhow::Result<ShownTrace> {
-    conversion.begin(ConversionStep::Converting);
+    conversion.begin(CONVERTING);
     let mut keep = events_max;
     let all = saved.capture.end().map_or(u64::MAX, |end| end.stats.events());
     let mut last_part = LastPart::default();
@@ -73,7 +72,7 @@ fn write(capture: &CaptureFile, options: ExportOptions) -> anyhow::Result<ShownT
         let remedy = "name a directory with room in TMPDIR";
         Failure::io(format!("cannot keep the trace in {}", directory.display()), error).and(remedy)
     };
-    let file = nameless_file(&directory).map_err(|error| no_file(&error))?;
+    let file = tempfile::tempfile_in(&directory).map_err(|error| no_file(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, &file);
     let summary = export(capture, Format::Perfetto, options, &mut out).map_err(|error| match error.io_error() {
         Some(io) => no_file(io).into(),
@@ -132,7 +131,7 @@ struct LastPart {
 impl LastPart {
     fn times(&mut self, capture: &CaptureFile, conversion: &Conversion) -> &Times {
         self.times.get_or_insert_with(|| {
-            conversion.begin(ConversionStep::FindingLastPart);
+            conversion.begin(FINDING_LAST_PART);
             Times::of(capture)
         })
     }
@@ -140,7 +139,7 @@ impl LastPart {
     /// Narrows the selection to the last `keep` events.
     fn keep(&mut self, args: &SavedArgs, saved: &mut Saved, keep: u64, on: &Conversion) -> anyhow::Result<()> {
         let from = self.times(&saved.capture, on).last(keep);
-        on.begin(ConversionStep::ConvertingLastPart);
+        on.begin(CONVERTING_LAST_PART);
         let Some(from) = from else { return Ok(()) };
         self.kept = Some((keep, from));
         saved.select(&args.names, &args.selection(&saved.capture).from_epoch_nanos(from))

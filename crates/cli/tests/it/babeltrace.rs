@@ -57,7 +57,7 @@ pub fn read(trace: &Path) -> Option<CtfTrace> {
     let mut command = Command::new("babeltrace2");
     command.args(["--names=all", "--clock-cycles", "--no-delta"]).arg(trace).env("LC_ALL", "C.UTF-8");
     let Ok(output) = command.output() else {
-        eprintln!("SKIPPED: babeltrace2 is not there; .ci/run installs it");
+        eventring_stress::missing("babeltrace2 is not there; .ci/run installs it");
         return None;
     };
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -19,7 +19,7 @@ impl Certificates {
             let (files, ca) =
                 (format!("-keyout {authority}.key -out {authority}.pem"), "basicConstraints=critical,CA:TRUE");
             if openssl(&format!("req -x509 {key} {files} -subj /CN={authority} -addext {ca}")).is_err() {
-                eprintln!("SKIPPED: there is no openssl (Debian: apt install openssl); .ci/run installs it");
+                eventring_stress::missing("there is no openssl (Debian: apt install openssl); .ci/run installs it");
                 return None;
             }
         }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 pub fn plugin() -> Option<&'static Path> {
     static PLUGIN: OnceLock<PathBuf> = OnceLock::new();
     if let Some(reason) = build::missing_qemu() {
-        eprintln!("SKIPPED: {reason}");
+        eventring_stress::missing(reason);
         return None;
     }
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../qemu-plugin");

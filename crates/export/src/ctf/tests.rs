@@ -167,7 +167,7 @@ proptest! {
             std::fs::write(directory.path().join(name), bytes).unwrap();
         }
         let Ok(output) = Command::new("babeltrace2").arg(directory.path()).output() else {
-            eprintln!("SKIPPED: babeltrace2 is not there; .ci/run installs it");
+            eventring_stress::missing("babeltrace2 is not there; .ci/run installs it");
             return Ok(());
         };
         let errors = String::from_utf8_lossy(&output.stderr);

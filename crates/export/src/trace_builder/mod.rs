@@ -128,8 +128,7 @@ impl Pass for TraceBuilder<'_> {
         let rows = self.overlapping_rows.values().map(TrackRows::kept_bytes).fold(0, u64::saturating_add);
         let processes = self.processes.iter().map(of_process).fold(0, u64::saturating_add);
         let tracks = self.tracks.len() as u64 * TRACK_BYTES;
-        let (held, written) = (self.held.kept_bytes(), self.writer.kept_bytes());
-        [rows, processes, tracks, held, self.field_bytes, written].into_iter().fold(0, u64::saturating_add)
+        [rows, processes, tracks, self.held.kept_bytes(), self.field_bytes].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -219,7 +218,6 @@ impl TraceBuilder<'_> {
             self.sample_grain(grain_start_nanos)?;
         }
         self.end_lost_spans()?;
-        self.end_open_slices();
         self.losses()?;
         self.writer.finish()
     }

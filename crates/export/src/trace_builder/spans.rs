@@ -93,17 +93,6 @@ impl TraceBuilder<'_> {
         self.writer.end(track, slice, end_nanos, &args)
     }
 
-    /// Tells the writer until when the slices that have not ended last at least.
-    pub(super) fn end_open_slices(&mut self) {
-        for (process, end_nanos) in self.processes.iter().zip(&self.outline.end_nanos) {
-            for span in process.spans.values() {
-                let whole = span.whole.iter().filter(|whole| whole.end_nanos.is_none()).map(|whole| whole.id);
-                let slices = span.slices.iter().filter(|slice| slice.end_nanos.is_none()).map(|slice| slice.id);
-                whole.chain(slices).for_each(|slice| self.writer.end_open(slice, *end_nanos));
-            }
-        }
-    }
-
     /// Ends the slices of spans whose end may have been lost. Each is drawn up to the last time at which the span was
     /// seen.
     pub(super) fn end_lost_spans(&mut self) -> io::Result<()> {

@@ -5,8 +5,8 @@ use crate::compare::{ComparedSpan, Measure};
 use crate::page::document::{CHARTS, document};
 use crate::page::flame::FlameGraph;
 use crate::page::percentiles::{self, ChartedCurve};
+use crate::page::tables;
 use crate::page::text::{escape, fill, shortened};
-use crate::page::{frame, tables};
 use eventring_export::Weight;
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ impl ComparisonReport<'_> {
             }
             _ => String::new(),
         });
-        document(&title, &frame::scripts(), main, "<p>Written by eventring.</p>")
+        document(&title, main)
     }
 
     /// Returns the charts of the events a second, with one scale.

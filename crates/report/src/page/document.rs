@@ -1,11 +1,10 @@
-//! The page about one capture: a header, the loss account, tables and charts, and a document with speedscope.
+//! The page about one capture: a header, the loss account, tables and charts.
 
 use super::figures::CaptureFigures;
 use super::flame::FlameGraph;
 use super::percentiles::{self, ChartedCurve};
-use super::profile::EmbeddedProfile;
 use super::text::{escape, fill, shortened};
-use super::{charts, frame, tables};
+use super::{charts, tables};
 use eventring_export::Weight;
 use eventring_export::numbers::time;
 use std::fmt::Write as _;
@@ -13,66 +12,45 @@ use std::fmt::Write as _;
 /// The number of spans whose durations have charts.
 pub(crate) const CHARTS: usize = 6;
 
-/// Returns a whole page: `main` is its content, and `footer` stands below it. It may show its own style, and run the
-/// scripts that `scripts` allows. There is no network.
-pub(crate) fn document(title: &str, scripts: &str, main: String, footer: &str) -> String {
+/// The script that makes frames of flame graphs wider.
+pub(super) const ZOOM: &str = include_str!("zoom.js");
+/// The sum of the script, by which a page lets a browser run this script and no other.
+const ZOOM_SHA256: &str = "C8BbmaHkeo80JrE76YVB9tjbQdp08y8oBxenLVG1Etw=";
+
+/// Returns a whole page: `main` is its content. It may show its own style, and run its own script. There is no network.
+pub(crate) fn document(title: &str, main: String) -> String {
     fill(include_str!("document.html"), |name| match name {
-        "scripts" => scripts.into(),
+        "script" => ZOOM_SHA256.into(),
         "style" => include_str!("page.css").into(),
         "title" => escape(title),
         "main" => main.clone(),
-        "footer" => footer.into(),
-        _ => frame::ZOOM.into(),
+        _ => ZOOM.into(),
     })
 }
 
-/// Everything that a page about one capture shows.
-pub(super) struct CapturePage<'p> {
-    pub(super) figures: &'p CaptureFigures<'p>,
-    pub(super) profile: &'p EmbeddedProfile,
+/// Returns the page about one capture.
+pub(super) fn of_capture(figures: &CaptureFigures<'_>) -> String {
+    let template = if figures.events() > 0 { include_str!("capture.html") } else { include_str!("empty.html") };
+    let main = fill(template, |name| match name {
+        "title" => escape(&figures.title()),
+        "when" => figures.when(),
+        "tiles" => figures.tiles(),
+        "problems" => figures.problems(),
+        "spans" => tables::spans(figures),
+        "percentiles" => figures.percentile_charts(),
+        "events" => figures.events_chart(figures.rate_max()),
+        "durations" => figures.duration_charts(),
+        "weight" => figures.time_by_stack().into(),
+        "flames" => figures.flames(),
+        "rings" => tables::rings(figures),
+        _ => String::new(),
+    });
+    document(&figures.title(), main)
 }
 
-impl CapturePage<'_> {
-    pub(super) fn html(&self) -> String {
-        let figures = self.figures;
-        let has_events = figures.events() > 0;
-        let template = if has_events { include_str!("capture.html") } else { include_str!("empty.html") };
-        let main = fill(template, |name| match name {
-            "title" => escape(&figures.title()),
-            "when" => figures.when(),
-            "tiles" => figures.tiles(),
-            "problems" => figures.problems(),
-            "spans" => tables::spans(figures),
-            "percentiles" => self.percentiles(),
-            "events" => figures.events_chart(figures.rate_max()),
-            "durations" => self.durations(),
-            "weight" => figures.time_by_stack().into(),
-            "flames" => self.flames(),
-            "rings" => tables::rings(figures),
-            "profile" => self.profile(),
-            _ => String::new(),
-        });
-        let has_profile = has_events && !self.profile.is_empty;
-        document(&figures.title(), &frame::scripts_of_capture(), main, &frame::credits(has_profile))
-    }
-
-    /// Returns speedscope with the profile. speedscope has nothing to show of a profile without slices.
-    fn profile(&self) -> String {
-        if self.profile.is_empty {
-            return "<p class=\"note\">No thread was in a span.</p>".into();
-        }
-        let class = if self.profile.is_cut { "cut" } else { "note" };
-        let (note, document) = (escape(&self.profile.note), escape(&frame::document(&self.profile.gzip)));
-        format!(
-            "<p class=\"{class}\">{note}</p>\n<noscript><style>iframe {{ display: none }}</style>\
-             <p class=\"cut\">The profile needs scripts, and this browser does not run them. \
-             The rest of the page needs none.</p></noscript>\n\
-             <iframe title=\"speedscope\" srcdoc=\"{document}\"></iframe>"
-        )
-    }
-
-    fn percentiles(&self) -> String {
-        let spans = self.figures.durations.iter().zip(&self.figures.summary.spans);
+impl CaptureFigures<'_> {
+    fn percentile_charts(&self) -> String {
+        let spans = self.durations.iter().zip(&self.summary.spans);
         let mut curves: Vec<ChartedCurve<'_>> = Vec::new();
         for (durations, span) in spans.filter(|(_, span)| span.count > 0).take(CHARTS) {
             let class = format!("hue{}", curves.len());
@@ -88,9 +66,9 @@ impl CapturePage<'_> {
         )
     }
 
-    fn durations(&self) -> String {
+    fn duration_charts(&self) -> String {
         let mut out = String::new();
-        let spans = self.figures.durations.iter().zip(&self.figures.summary.spans).take(CHARTS);
+        let spans = self.durations.iter().zip(&self.summary.spans).take(CHARTS);
         for (durations, span) in spans.filter(|(_, span)| span.count > 0) {
             let chart = charts::durations(&durations.histogram, span);
             let name = escape(&shortened(&span.name));
@@ -103,10 +81,48 @@ impl CapturePage<'_> {
     fn flames(&self) -> String {
         let mut out = String::new();
         for (weight, label) in [(Weight::Time, "Time by stack"), (Weight::Instructions, "Instructions by stack")] {
-            if let Some(graph) = FlameGraph::of([self.figures.flame_side(1.0, true)], weight).svg(label) {
+            if let Some(graph) = FlameGraph::of([self.flame_side(1.0, true)], weight).svg(label) {
                 _ = write!(out, "<h3>{label}</h3>{graph}");
             }
         }
         if out.is_empty() { "<p class=\"note\">No thread was in a span.</p>".into() } else { out }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    /// Encodes bytes as base64.
+    fn base64(bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+        for three in bytes.chunks(3) {
+            let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+            let bits = at(0) << 16 | at(1) << 8 | at(2);
+            for digit in 0..4 {
+                let is_padding = digit > three.len();
+                out.push(if is_padding { '=' } else { char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize]) });
+            }
+        }
+        out
+    }
+
+    /// Returns the sum of a text in base64, from coreutils.
+    fn sha256(text: &str) -> String {
+        let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        sum.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let hex = sum.wait_with_output().unwrap().stdout;
+        let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
+        base64(&hex[..64].chunks(2).map(byte).collect::<Vec<u8>>())
+    }
+
+    #[test]
+    fn the_policy_names_the_sum_of_the_script() {
+        assert_eq!(ZOOM_SHA256, sha256(ZOOM));
+        // A script with one of these would end early or have another sum in a browser.
+        assert!(!ZOOM.contains("</script") && !ZOOM.contains('\r') && !ZOOM.contains("<!--"));
     }
 }

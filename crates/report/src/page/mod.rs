@@ -1,5 +1,4 @@
-//! A page about a capture, in one file that needs no network: the loss account, a table of the spans, charts, and
-//! speedscope with the profile.
+//! A page about a capture, in one file that needs no network: the loss account, a table of the spans, and charts.
 //!
 //! | file | idea |
 //! |---|---|
@@ -10,8 +9,6 @@
 //! | `tables` | tables of the spans and of the rings |
 //! | `charts`, `percentiles` | charts as SVG |
 //! | `flame` | flame graphs as SVG |
-//! | `profile` | the profile that speedscope shows, cut to what a browser can take |
-//! | `frame` | the scripts of a page; speedscope with its profile, as a document inside the page |
 //! | `document` | the page around them |
 //! | `text` | text in HTML, templates |
 
@@ -21,18 +18,14 @@ pub(crate) mod document;
 mod durations;
 mod figures;
 pub(crate) mod flame;
-pub(crate) mod frame;
 mod header;
 pub(crate) mod percentiles;
-mod profile;
 pub(crate) mod tables;
 pub mod text;
 
-use document::CapturePage;
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::{ExportOptions, ExportSummary, pass};
 pub(crate) use figures::CaptureFigures;
-use profile::EmbeddedProfile;
 use std::io::Write;
 
 /// Writes the page.
@@ -42,8 +35,7 @@ pub fn write(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let figures = CaptureFigures::of(capture, options)?;
-    let profile = EmbeddedProfile::of(&figures, options)?;
-    out.write_all(CapturePage { figures: &figures, profile: &profile }.html().as_bytes()).map_err(pass::write_error)?;
+    out.write_all(document::of_capture(&figures).as_bytes()).map_err(pass::write_error)?;
     out.flush().map_err(pass::write_error)?;
     let mut counts = figures.counts().clone();
     counts.problems.extend_from_slice(capture.problems());

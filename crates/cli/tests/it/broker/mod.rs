@@ -21,7 +21,7 @@ pub fn is_installed() -> bool {
     let found = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
     let is_there = found.is_ok_and(|status| status.success());
     if !is_there {
-        eprintln!("SKIPPED: there is no nats-server (Debian: apt install nats-server); .ci/run installs it");
+        eventring_stress::missing("there is no nats-server (Debian: apt install nats-server); .ci/run installs it");
     }
     is_there
 }

@@ -1,5 +1,4 @@
 mod files;
-mod killed;
 mod merged;
 mod of_program;
 mod on;

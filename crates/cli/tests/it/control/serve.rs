@@ -4,14 +4,14 @@ use crate::program;
 use crate::program::{KEPT, argument, directory, place, program};
 use eventring::reader::{Descriptor, Next, Reader, ReaderErrorKind, Seek};
 use eventring::schema::exec::ExecEvent;
-use eventring_stress::real_data;
+use eventring_stress::{alone, real_data};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// The recordings: real blocks, if they are present, and invented ones.
+/// The recordings: a real block, if it is present, and invented ones.
 fn recordings() -> Vec<PathBuf> {
-    real_data::path("emn-30b-15m.snapshot.zst").into_iter().chain([KEPT.into()]).collect()
+    real_data::path("emn-1b-15m.snapshot").into_iter().chain([KEPT.into()]).collect()
 }
 
 /// A process that is ended when this value is dropped.
@@ -117,6 +117,8 @@ fn a_served_capture_has_all_events_of_the_capture() {
 #[test]
 fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_the_first_client_on() {
     use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+    // The rings describe the call sites of other tests in this process, too.
+    alone!();
     let directory = directory();
     let (ring, capture, socket) =
         (place(&directory, "bazaar"), place(&directory, "bazaar.evc"), place(&directory, "sock"));

@@ -1,6 +1,4 @@
-mod demo;
 mod directory;
 mod files;
 mod help;
 mod planted;
-mod soak;

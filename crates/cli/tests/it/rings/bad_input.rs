@@ -5,7 +5,7 @@ use crate::program::{Run, argument, directory, finish, program};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::TestEvent;
-use eventring_stress::mounted::mount;
+use eventring_stress::mounted::is_mounted;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -128,11 +128,6 @@ fn every_bad_input_has_its_line_and_its_code() {
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("nowhere/file"))]);
     table.run(&["snapshot", argument(&test), "-o", "/proc/file"]);
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("rings")), "--force"]);
-    table.run(&["demo", "--ring", argument(&dir.join("live"))]);
-    table.run(&["demo", "--ring", argument(&dir.join("text"))]);
-    for config in ["", "a/", "a:9", "a::99", "a:9:99", "a:x", "a:1:2:3", "a:5MiB", "a:64Mi", "a:64MiB:21"] {
-        table.run(&["demo", "--ring", config]);
-    }
     drop(exec);
     insta::assert_snapshot!(table.text);
 }
@@ -147,9 +142,6 @@ fn a_wrong_command_line_has_code_2() {
         &["watch", "x", "--from", "yesterday"],
         &["watch", "x", "--from", "0"],
         &["watch", "x", "--block", "1", "--block-number", "2"],
-        &["demo", "--rate", "fast"],
-        &["demo", "--threads", "0"],
-        &["demo", "--seconds", "-1"],
         &["snapshot", "x", "--level", "23"],
         &["capture", "x", "--rotate-size", "0"],
         &["capture", "x", "--rotate-every", "0s"],
@@ -189,8 +181,6 @@ fn a_file_of_somebody_else_is_permission_denied() {
     table.add(run(&["info", file]), &["info", file]);
     if is_root {
         let output = directory.path().join("output");
-        let arguments = ["demo", "--ring", argument(&output)];
-        table.add(run(&arguments), &arguments);
         mode(Path::new(file), 0o644);
         let arguments = ["snapshot", file, "-o", argument(&output)];
         table.add(run(&arguments), &arguments);
@@ -201,34 +191,17 @@ fn a_file_of_somebody_else_is_permission_denied() {
 }
 
 #[test]
-fn a_full_disk_and_a_full_pool_of_huge_pages_are_no_space() {
+fn a_full_disk_is_no_space() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     let small = path.join("small");
-    let huge = path.join("huge");
     fs::create_dir(&small).unwrap();
-    fs::create_dir(&huge).unwrap();
     let mut table = Table::new(&path);
-    if let Err(error) = mount(&small, "tmpfs", "size=4k") {
-        eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
+    if !is_mounted(&small, "tmpfs", "size=4k") {
         return;
     }
     table.run(&["snapshot", program::KEPT, "-o", argument(&small.join("saved"))]);
     assert_eq!(fs::read_dir(&small).unwrap().count(), 0);
-    let ring = small.join("ring");
-    let run = finish(program(&["demo", "--ring", argument(&ring)]));
-    assert_eq!((run.code, run.err.lines().count()), (Some(12), 1), "{run:?}");
-    let expected = format!("error: cannot allocate ring file {}: no space left on the file system", ring.display());
-    assert!(run.err.starts_with(&expected), "{run:?}");
-
-    if let Err(error) = mount(&huge, "hugetlbfs", "pagesize=2M") {
-        eprintln!("SKIPPED: cannot mount a hugetlbfs: {error}");
-        return;
-    }
-    let ring = format!("{}:21:37", huge.join("ring").display());
-    let run = finish(program(&["demo", "--ring", &ring]));
-    assert_eq!((run.code, run.err.lines().count()), (Some(12), 1), "{run:?}");
-    assert!(run.err.contains("huge pages") && run.err.contains("vm.nr_hugepages"), "{run:?}");
     insta::assert_snapshot!(table.text.replace(program::KEPT, "KEPT"));
 }
 

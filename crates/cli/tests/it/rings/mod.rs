@@ -13,6 +13,5 @@ mod redacted;
 mod snapshot;
 mod sparse;
 mod tables_full;
-mod two_users;
 mod typed_events_lie_in_their_spans;
 mod typed_events_name_their_span;

@@ -5,6 +5,7 @@ use crate::program::{argument, run};
 use eventring::tracing::{
     CatalogLosses, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderSubscriber,
 };
+use eventring_stress::alone;
 use std::path::Path;
 use tracing::Dispatch;
 
@@ -47,6 +48,8 @@ fn known_and_unknown(records: &[PerfRecord]) -> [usize; 4] {
 
 #[test]
 fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_counted() {
+    // The rings describe the call sites of other tests in this process, too.
+    alone!();
     const THREADS: usize = 80;
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("full");

@@ -346,7 +346,7 @@ fn a_folder_without_a_perfetto_ui_is_refused() {
         file.iter().for_each(|file| fs::write(place(&directory, file), "").unwrap());
         let refused = run(&["view", KEPT, "--no-browser", "--ui", argument(directory.path())]);
         assert_eq!((refused.code, refused.out.as_str()), (Some(3), ""), "{refused:?}");
-        assert!(refused.err.contains(found) && refused.err.contains("--get-ui"), "{refused:?}");
+        assert!(refused.err.contains(found) && refused.err.contains("pip install"), "{refused:?}");
     }
     assert_eq!(run(&["view", KEPT, "--no-browser", "--ui", "/no/such/folder"]).code, Some(3));
 }

@@ -1,0 +1,337 @@
+//! The thread that copies events out of the rings. It only copies and validates, so that it is always faster than the
+//! writers. Other threads encode, compress and write.
+
+use crate::engine::filter::RunningFilter;
+use crate::engine::options::CaptureOptions;
+use crate::engine::pace::{Backlog, Pace};
+use crate::engine::slots::{BlockSlot, CopyEnd, Message, Request};
+use crate::engine::sources::Sources;
+use crate::engine::stop::{Stop, has_ended};
+use crate::error::CaptureError;
+use crate::format::columns::PlacedGap;
+use crate::format::end::EndReason;
+use crate::format::header::{BLOCK_EVENTS_BYTES, RECORDS_MAX};
+use eventring::reader::{EventBatch, Next};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+/// The time between two checks whether the writers live.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(100);
+/// The pause between two passes over the rings after the end was decided.
+const PAUSE_AT_END: Duration = Duration::from_micros(500);
+/// The smallest memory of a block. With many rings, blocks become smaller, because a reader keeps one block of each
+/// ring in memory.
+const BLOCK_EVENTS_BYTES_MIN: usize = 64 << 10;
+/// The memory of one block of each ring together.
+const ALL_BLOCKS_BYTES: usize = 64 << 20;
+
+/// The copying thread.
+pub(crate) struct CopyThread {
+    sources: Sources,
+    requests: Receiver<Request>,
+    /// Slots that come back empty.
+    free: Receiver<Box<BlockSlot>>,
+    out: Sender<(u64, Message)>,
+    /// The number of the next message.
+    number: u64,
+    /// The requested level of compression.
+    level: i32,
+    /// The longest time for which events wait in their rings.
+    wait_max: Duration,
+    /// The size of the largest payload that is taken.
+    payload_bytes_max: u32,
+    /// True if rings may still be added.
+    awaits_rings: bool,
+    stop: Option<Stop>,
+    /// `None` if all events are wanted.
+    filter: Option<RunningFilter>,
+    pace: Pace,
+    /// A slot that was taken and not used.
+    spare: Option<Box<BlockSlot>>,
+}
+
+/// The other threads are gone: the capture has failed or has ended for another reason.
+struct Gone;
+
+/// The reason why a pass over the rings ends the copying early.
+enum CopyError {
+    Gone,
+    Failed(CaptureError),
+}
+
+impl From<Gone> for CopyError {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl CopyThread {
+    pub(crate) fn new(
+        sources: Sources,
+        requests: Receiver<Request>,
+        free: Receiver<Box<BlockSlot>>,
+        out: Sender<(u64, Message)>,
+        options: &CaptureOptions,
+    ) -> Self {
+        Self {
+            filter: (!options.filter.keeps_all()).then(|| RunningFilter::new(&options.filter)),
+            sources,
+            requests,
+            free,
+            out,
+            number: 0,
+            level: options.level,
+            wait_max: options.wait_max,
+            payload_bytes_max: options.payload_bytes_max as u32,
+            awaits_rings: true,
+            stop: None,
+            pace: Pace::default(),
+            spare: None,
+        }
+    }
+
+    /// Copies until there is a reason to stop, and sends the end.
+    pub(crate) fn run(mut self) {
+        let result = match self.copy() {
+            Ok(reason) => Ok(reason),
+            Err(CopyError::Failed(error)) => Err(error),
+            Err(CopyError::Gone) => return,
+        };
+        let refused = |input: &crate::engine::sources::RingInput| input.payloads.refused;
+        let rings = self.sources.rings.iter();
+        let refused_payloads = rings.map(|ring| ring.input.as_ref().map_or(0, refused)).collect();
+        let _ = self.send(Message::End(CopyEnd { result, refused_payloads }));
+    }
+
+    fn copy(&mut self) -> Result<EndReason, CopyError> {
+        let mut next_check = Instant::now() + LIVENESS_INTERVAL;
+        // A capture of what was recorded until now has its end already.
+        self.take_all()?;
+        loop {
+            self.sources.find_shards().map_err(CopyError::Failed)?;
+            self.send_found()?;
+            if let Some(stop) = &mut self.stop {
+                stop.see(&self.sources.rings);
+            }
+            let has_copied = self.copy_all()?;
+            let now = Instant::now();
+            if now >= next_check {
+                next_check = now + LIVENESS_INTERVAL;
+                self.check_rings()?;
+            }
+            if let Some(reason) = self.reason_to_end(now, has_copied) {
+                return Ok(reason);
+            }
+            let pause = if self.stop.is_some() { PAUSE_AT_END } else { self.pace.pause() };
+            match self.requests.recv_timeout(pause) {
+                Ok(request) => self.take(request),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(CopyError::Gone),
+            }
+            self.take_all()?;
+        }
+    }
+
+    /// Takes the requests that have come.
+    fn take_all(&mut self) -> Result<(), Gone> {
+        loop {
+            match self.requests.try_recv() {
+                Ok(request) => self.take(request),
+                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Disconnected) => return Err(Gone),
+            }
+        }
+    }
+
+    fn take(&mut self, request: Request) {
+        match request {
+            Request::Add(reader) => self.sources.add_later(reader),
+            Request::NoMoreRings => self.awaits_rings = false,
+            Request::Stop(stop) => self.stop = Some(stop),
+        }
+    }
+
+    fn reason_to_end(&self, now: Instant, has_copied: bool) -> Option<EndReason> {
+        let rings = &self.sources.rings;
+        if let Some(stop) = &self.stop {
+            // Events whose recording began before the end may come until the deadline. So the capture does not end
+            // before the deadline, unless every ring has brought a later event.
+            let is_due = now >= stop.deadline;
+            let is_done = stop.is_all_over(rings) || (is_due && (!has_copied || stop.is_reached(rings)));
+            if is_done {
+                return Some(stop.reason);
+            }
+        }
+        let have_ended = || rings.iter().all(|ring| ring.input.as_ref().is_none_or(has_ended));
+        // The rings are checked before `may_grow`. If all rings of a recorder have ended, the recorder makes no more
+        // shards, so `may_grow` cannot become true after this check.
+        (!self.awaits_rings && have_ended() && !self.sources.may_grow()).then_some(EndReason::WritersEnded)
+    }
+
+    /// Finds out whether the writers live, and whether the files of the rings are whole.
+    fn check_rings(&mut self) -> Result<(), Gone> {
+        for index in 0..self.sources.rings.len() {
+            let Some(input) = &mut self.sources.rings[index].input else { continue };
+            // The reader notices that a file was truncated only when it reads the missing part. So the slot of the next
+            // event is read even if there is no next event.
+            if input.cursor.lag() == 0 && !self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+                let backlog = Backlog::of(input);
+                self.copy_ring(index, &backlog)?;
+            }
+            if let Some(input) = &self.sources.rings[index].input {
+                input.reader.state();
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the rings that have many new events, or old ones. Returns true if any event or gap was copied.
+    fn copy_all(&mut self) -> Result<bool, Gone> {
+        let mut has_copied = false;
+        let now = Instant::now();
+        if let Some(filter) = &mut self.filter {
+            filter.begin_pass(&self.sources);
+        }
+        for index in 0..self.sources.rings.len() {
+            let is_over = self.stop.as_ref().is_some_and(|stop| stop.is_over(index));
+            let input = self.sources.rings[index].input.as_mut().filter(|_| !is_over);
+            let Some(input) = input else {
+                self.see_copied(index);
+                continue;
+            };
+            let backlog = Backlog::of(input);
+            let is_last = self.stop.is_some() || input.reader.is_finished();
+            if self.pace.is_due(
+                &backlog,
+                is_last || input.copied.is_none_or(|copied| now.duration_since(copied) >= self.wait_max),
+            ) {
+                has_copied |= self.copy_ring(index, &backlog)?;
+            }
+            let cursor = self.sources.rings[index].input.as_ref().map(|input| &input.cursor);
+            if cursor.is_none_or(|cursor| cursor.next_seqno() >= backlog.end_seqno) {
+                self.see_copied(index);
+            }
+        }
+        self.pace.end_pass(self.sources.rings.iter().filter_map(|ring| ring.input.as_ref()));
+        Ok(has_copied)
+    }
+
+    /// Tells the filter that everything was copied that this ring had in this pass.
+    fn see_copied(&mut self, ring: usize) {
+        if let Some(filter) = &mut self.filter {
+            filter.see_copied(ring);
+        }
+    }
+
+    /// Copies the events that a ring had when `backlog` was found. Returns true if there was any event or gap.
+    fn copy_ring(&mut self, index: usize, backlog: &Backlog) -> Result<bool, Gone> {
+        let mut has_copied = false;
+        let level = backlog.level(self.level);
+        loop {
+            let mut slot = self.take_slot()?;
+            let ring = &mut self.sources.rings[index];
+            let Some(input) = &mut ring.input else { return Ok(has_copied) };
+            let is_idle = slot.records.fill(&mut input.cursor);
+            slot.records.ring = index as u32;
+            slot.layout = ring.layout.clone();
+            slot.level = level;
+            input.payloads.check(&mut slot.records.events, &input.reader);
+            input.see_copied(&slot.records.events);
+            if let Some(stop) = &mut self.stop
+                && slot.records.cut_after(stop.end_of(index), stop.epoch_nanos)
+            {
+                stop.end_ring(index);
+            }
+            let is_done = is_idle || input.cursor.next_seqno() >= backlog.end_seqno;
+            // The thread reads no event twice, so the pages of copied events need not stay in its memory.
+            input.reader.release_pages();
+            if slot.records.all().len() == 0 {
+                self.spare = Some(slot);
+                return Ok(has_copied);
+            }
+            has_copied = true;
+            if let Some(filter) = &mut self.filter {
+                filter.apply(&mut slot.records, &self.sources.rings);
+            }
+            self.send(Message::Records(slot))?;
+            if is_done || self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Returns an empty slot. Waits until one comes back.
+    fn take_slot(&mut self) -> Result<Box<BlockSlot>, Gone> {
+        let mut slot = match self.spare.take() {
+            Some(slot) => slot,
+            None => self.free.recv().map_err(|_| Gone)?,
+        };
+        let bytes = ALL_BLOCKS_BYTES / self.sources.rings.len().max(1);
+        let bytes = bytes.clamp(BLOCK_EVENTS_BYTES_MIN, BLOCK_EVENTS_BYTES);
+        slot.records.clear();
+        slot.records.events.set_limits(bytes, self.payload_bytes_max);
+        Ok(slot)
+    }
+
+    fn send_found(&mut self) -> Result<(), Gone> {
+        if self.sources.found.is_empty() {
+            return Ok(());
+        }
+        let found = std::mem::take(&mut self.sources.found);
+        self.send(Message::Found(found))
+    }
+
+    fn send(&mut self, message: Message) -> Result<(), Gone> {
+        let number = self.number;
+        self.number += 1;
+        self.out.send((number, message)).map_err(|_| Gone)
+    }
+}
+
+impl crate::format::columns::BlockRecords {
+    /// Copies events and gaps until the batch is full, or the ring has no more. Returns true in the second case.
+    fn fill(&mut self, cursor: &mut eventring::reader::Cursor) -> bool {
+        // The ring has handed out further seqnos. If the next event is missing, the cursor shall find out why at once.
+        cursor.look_closely();
+        loop {
+            match cursor.copy_batch(&mut self.events) {
+                None => return false,
+                Some(Next::Gap(gap)) => {
+                    let events_before = self.events.len();
+                    self.gaps.push(PlacedGap { events_before, gap });
+                    if self.gaps.len() >= RECORDS_MAX {
+                        return false;
+                    }
+                }
+                // `copy_batch` hands out no single events.
+                Some(Next::NotReady | Next::Event(_)) => return true,
+            }
+        }
+    }
+
+    /// Removes the records from the first event on that comes after `last_seqno` and was recorded after `epoch_nanos`.
+    /// Returns true if there is one. Of a gap before this event, only the seqnos up to `last_seqno` stay.
+    fn cut_after(&mut self, last_seqno: u64, epoch_nanos: u64) -> bool {
+        // A time stamp alone does not tell that an event is later: the clock that made the stamps may be ahead.
+        let is_later =
+            |it: &eventring::reader::Descriptor| it.seqno > last_seqno && it.record_epoch_nanos > epoch_nanos;
+        let Some(first) = self.events.descriptors().iter().position(is_later) else { return false };
+        self.events.truncate(first);
+        self.gaps.retain_mut(|PlacedGap { events_before, gap }| {
+            if *events_before == first {
+                gap.count = gap.count.min(last_seqno.saturating_add(1).saturating_sub(gap.first_seqno));
+            }
+            *events_before <= first && gap.count > 0
+        });
+        true
+    }
+}
+
+impl crate::engine::sources::RingInput {
+    fn see_copied(&mut self, events: &EventBatch) {
+        self.copied = Some(Instant::now());
+        if let Some(last) = events.descriptors().last() {
+            self.payload_end = last.payload_buf_offset.saturating_add(last.payload_size.into());
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The engine that writes captures: threads that copy events out of rings, encode and write them.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `options`, `summary` | the settings of a capture, and its progress and result |
+//! | `start` | where a capture begins in rings that were captured before |
+//! | `sources` | the rings that are captured, also those that are made during the capture |
+//! | `copy`, `pace` | the copying thread: what it copies, and when |
+//! | `filter` | the events that the copying thread leaves out |
+//! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
+//! | `stop` | the decided end of a capture, and the check that all events before this end are copied |
+//! | `slots` | the messages from one thread to the next |
+//! | `encoding` | the encoding threads |
+//! | `run` | the writing thread: rings, progress, the end |
+//! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
+//! | `sink` | where the files go, as far as the engine knows it |
+
+pub(crate) mod copy;
+pub(crate) mod encoding;
+pub(crate) mod filter;
+pub(crate) mod options;
+pub(crate) mod output;
+pub(crate) mod overlaps;
+pub(crate) mod pace;
+pub(crate) mod run;
+pub(crate) mod sink;
+pub(crate) mod slots;
+pub(crate) mod sources;
+pub(crate) mod start;
+pub(crate) mod stop;
+pub(crate) mod summary;

@@ -1,0 +1,122 @@
+//! The settings of a capture.
+
+use crate::engine::pace::Pace;
+use crate::engine::start::BatchStart;
+use crate::format::header::PAYLOAD_BYTES_MAX;
+use crate::select::batch_filter::BatchFilter;
+use std::time::Duration;
+
+/// Options for a capture: what to take, and when to stop.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct CaptureOptions {
+    pub(crate) level: i32,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) max_bytes: Option<u64>,
+    pub(crate) rotate_bytes: Option<u64>,
+    pub(crate) rotate_every: Option<Duration>,
+    pub(crate) keep_files: Option<usize>,
+    pub(crate) only_new: bool,
+    pub(crate) overwrite: bool,
+    /// The longest time for which events wait in their rings.
+    pub(crate) wait_max: Duration,
+    /// The size of the largest payload that is taken.
+    pub(crate) payload_bytes_max: usize,
+    /// The beginning in rings that were captured before, and the name of their host.
+    pub(crate) start: BatchStart,
+    /// The events that are taken.
+    pub(crate) filter: BatchFilter,
+}
+
+impl Default for CaptureOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CaptureOptions {
+    /// The level of compression if none is requested.
+    pub const DEFAULT_LEVEL: i32 = 1;
+
+    /// Makes options for a capture into one file, which must not exist yet. The capture takes the events that the
+    /// rings hold and the events that are recorded while it runs. It ends when all writers have ended.
+    pub fn new() -> Self {
+        Self {
+            level: Self::DEFAULT_LEVEL,
+            duration: None,
+            max_bytes: None,
+            rotate_bytes: None,
+            rotate_every: None,
+            keep_files: None,
+            only_new: false,
+            overwrite: false,
+            wait_max: Pace::WAIT_MAX,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            start: BatchStart::default(),
+            filter: BatchFilter::new(),
+        }
+    }
+
+    /// Sets the compression level of zstd, 1 to 22, or 0 for no compression. If the capture falls behind the writers,
+    /// it compresses less for a while ([`CaptureSummary::hurried_events`](crate::CaptureSummary::hurried_events)).
+    /// Default: [`Self::DEFAULT_LEVEL`].
+    pub fn compression_level(mut self, level: i32) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Stops the capture after this time. With the time 0, the capture takes only what was recorded before it began.
+    /// Default: no limit.
+    pub fn duration(mut self, duration: Duration) -> Self {
+        self.duration = Some(duration);
+        self
+    }
+
+    /// Stops the capture before all of its files together have more than this many bytes, including the counts and the
+    /// index at the end of each file. Only the descriptions of the rings at the start of a file may exceed the limit.
+    /// Files that the capture has removed ([`Self::keep_files`]) count, too. Default: no limit.
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Begins a new file before the current file has more than this many bytes, including the counts and the index at
+    /// its end. Each file can be read alone. Each file holds at least one event, even if that event and the
+    /// descriptions of the rings exceed the limit. The names get numbers: `trace.evc` becomes `trace.0001.evc` and so
+    /// on. Default: one file.
+    pub fn rotate_bytes(mut self, bytes: u64) -> Self {
+        self.rotate_bytes = Some(bytes);
+        self
+    }
+
+    /// Begins a new file when the capture has written to the current file for the duration `time`. The files get the
+    /// names that [`Self::rotate_bytes`] describes. Default: one file.
+    pub fn rotate_every(mut self, time: Duration) -> Self {
+        self.rotate_every = Some(time);
+        self
+    }
+
+    /// Keeps only the last `files` files of a rotated capture, and removes the earlier ones. The events in removed
+    /// files do not count as lost: [`RingStats::removed`](crate::RingStats::removed) counts them. Default: all files
+    /// are kept.
+    pub fn keep_files(mut self, files: usize) -> Self {
+        self.keep_files = Some(files);
+        self
+    }
+
+    /// Leaves out the events that the rings hold when the capture begins. Default: false.
+    pub fn only_new(mut self, only_new: bool) -> Self {
+        self.only_new = only_new;
+        self
+    }
+
+    /// Replaces files that exist. Default: false.
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    pub(crate) fn rotates(&self) -> bool {
+        self.rotate_bytes.is_some() || self.rotate_every.is_some()
+    }
+}

@@ -1,0 +1,426 @@
+//! The output of a capture: the file that is being written, its size limits, the table entries that are not written
+//! yet, and the file's end.
+
+use crate::engine::options::CaptureOptions;
+use crate::engine::sink::CaptureSink;
+use crate::engine::sources::{SourceRecorder, SourceRing};
+use crate::error::{CaptureError, CaptureErrorKind};
+use crate::files::read_files::ReadFiles;
+use crate::format::columns::{BlockRecords, EncodedBlock, PlacedGap, RecordRange};
+use crate::format::end::{CaptureEnd, EndReason};
+use crate::format::filter_bits::FilterBits;
+use crate::format::fit::PartFinder;
+use crate::format::header::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
+use crate::format::stats::{CaptureStats, RingStats};
+use crate::format::write::{CaptureWriter, RingCounts, block_bytes_max};
+use eventring::__internals::clock::Clock;
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// The least free room, in bytes, for another block of events in a file with a size limit. A file with less room is
+/// full. Without this bound, the last blocks before the limit would become smaller and smaller.
+const LAST_BLOCK_BYTES: usize = 1024;
+
+/// The files of a capture, and the file that is being written.
+pub(crate) struct Output<'o> {
+    options: &'o CaptureOptions,
+    pub(crate) sink: &'o mut dyn CaptureSink,
+    writer: CaptureWriter,
+    finder: PartFinder,
+    /// The rings that were found so far, by index.
+    pub(crate) rings: Vec<SourceRing>,
+    recorders: Vec<SourceRecorder>,
+    /// The recorders whose shard 0 is not in `rings` yet.
+    found_recorders: Vec<SourceRecorder>,
+    part: u32,
+    part_started: Instant,
+    /// The largest allowed size of the current file.
+    limit: u64,
+    /// True once the current file has an event or a gap.
+    has_records: bool,
+    /// True if the current file is whole.
+    has_ended: bool,
+    /// Number of rings that the current file describes.
+    described: usize,
+    /// The encoded entries of call sites and threads that the current file does not hold yet.
+    tables: Vec<u8>,
+    table_entries: u64,
+    /// Bytes of all tables in the current file, before compression.
+    table_bytes: usize,
+    /// The events of the current file that were compressed at a lower level than the requested one.
+    hurried_events: u64,
+    /// Such events of the files before the current one.
+    pub(crate) finished_hurried_events: u64,
+    /// Bytes of the files before the current one.
+    pub(crate) finished_bytes: u64,
+    /// The counts of all finished files together. The events of files that the capture has removed are subtracted.
+    pub(crate) finished: CaptureStats,
+    /// The counts and the size in bytes of each finished file that has not been removed, oldest first. Empty if the
+    /// capture keeps all its files.
+    removable: VecDeque<(CaptureStats, u64)>,
+    pub(crate) removed_files: u32,
+    pub(crate) removed_bytes: u64,
+}
+
+impl<'o> Output<'o> {
+    /// Begins the first file.
+    pub(crate) fn begin(
+        sink: &'o mut dyn CaptureSink,
+        options: &'o CaptureOptions,
+        rings: Vec<SourceRing>,
+        recorders: Vec<SourceRecorder>,
+    ) -> Result<Self, CaptureError> {
+        let part = u32::from(options.rotates()).max(options.start.part);
+        let mut output = Self {
+            writer: begin_file(sink, part, &rings)?,
+            finder: PartFinder::new(options.level)?,
+            options,
+            sink,
+            rings,
+            recorders,
+            found_recorders: Vec::new(),
+            part,
+            part_started: Instant::now(),
+            limit: u64::MAX,
+            has_records: false,
+            has_ended: false,
+            described: 0,
+            tables: Vec::new(),
+            table_entries: 0,
+            table_bytes: 0,
+            hurried_events: 0,
+            finished_hurried_events: 0,
+            finished_bytes: 0,
+            finished: CaptureStats::default(),
+            removable: VecDeque::new(),
+            removed_files: 0,
+            removed_bytes: 0,
+        };
+        output.set_limit();
+        if let Err(error) = output.describe_at_begin() {
+            let error = output.named(error);
+            output.sink.discard_current();
+            return Err(error);
+        }
+        Ok(output)
+    }
+
+    /// Returns the error of a capture that has failed. An unfinished file without events is removed.
+    pub(crate) fn failed(&mut self, error: CaptureError) -> CaptureError {
+        let error = self.named(error);
+        if !self.has_records && !self.has_ended {
+            self.sink.discard_current();
+        }
+        error
+    }
+
+    fn set_limit(&mut self) {
+        let left = self.options.max_bytes.map(|max| max.saturating_sub(self.finished_bytes));
+        self.limit = left.unwrap_or(u64::MAX).min(self.options.rotate_bytes.unwrap_or(u64::MAX));
+    }
+
+    /// Writes the descriptions of all rings to the new file, even if they exceed its size limit. Without them, the
+    /// file could not be read.
+    fn describe_at_begin(&mut self) -> Result<(), CaptureError> {
+        self.rings.iter().try_for_each(|ring| self.writer.ring(&ring.described))?;
+        self.described = self.rings.len();
+        Ok(())
+    }
+
+    /// Adds perf recorders that were found during the capture. Their rings are added next.
+    pub(crate) fn recorders_found(&mut self, recorders: Vec<SourceRecorder>) {
+        self.found_recorders.extend(recorders);
+    }
+
+    /// Adds a ring that was found during the capture. Returns false if there is no room for its description in the
+    /// files.
+    pub(crate) fn add_ring(&mut self, ring: SourceRing) -> Result<bool, CaptureError> {
+        let bytes = ring.described.encode().len();
+        let index = self.rings.len() as u32;
+        self.rings.push(ring);
+        let found = self.found_recorders.extract_if(.., |recorder| recorder.shard0 == index);
+        self.recorders.extend(found);
+        self.collect_tables(None)?;
+        if !self.has_room(bytes) && !self.rotate_for(bytes)? {
+            return Ok(false);
+        }
+        // A new file describes all rings already.
+        if self.described < self.rings.len() {
+            self.writer.ring(&self.rings[self.described].described)?;
+            self.described += 1;
+        }
+        Ok(true)
+    }
+
+    /// Writes the records of a ring. `block` holds all of them. If they do not fit into the current file, writes the
+    /// part that fits, and the rest into further files. Returns false if not all fit into the files.
+    pub(crate) fn write(&mut self, records: &BlockRecords, block: &mut EncodedBlock) -> Result<bool, CaptureError> {
+        let layout = self.rings[records.ring as usize].layout.clone();
+        let mut part = records.all();
+        loop {
+            self.collect_tables(Some(&block.filter))?;
+            let tables = (self.tables.len(), self.table_entries);
+            self.collect_blocks(records, &part);
+            let room = self.room();
+            if block.bytes() as u64 > room {
+                let is_large_enough = room >= LAST_BLOCK_BYTES as u64;
+                let fitting =
+                    if is_large_enough { self.finder.fit(records, &part, &layout, room, block)? } else { None };
+                match fitting {
+                    Some(fitting) => part = fitting,
+                    None => {
+                        let one = self.finder.first(records, &part, &layout, block)?;
+                        // The blocks of these events go to the next file, too, because this one may have no room left.
+                        let blocks_bytes = self.tables.len() - tables.0;
+                        self.tables.truncate(tables.0);
+                        self.table_entries = tables.1;
+                        self.rings[records.ring as usize].blocks.restart();
+                        let is_new = !self.has_records;
+                        if !self.rotate_for(block.bytes() + blocks_bytes)? {
+                            return Ok(false);
+                        }
+                        self.collect_blocks(records, &part);
+                        if !is_new && block.bytes() as u64 <= self.room() {
+                            // The next file may have room for more than one event. (A file that was new already has
+                            // none, because of the tables that all these events need.)
+                            let rest = records.part(one.events.start..records.events.len());
+                            self.finder.encode(records, &rest, &layout, block)?;
+                            part = rest;
+                            continue;
+                        }
+                        // A batch that was just begun has none of the tables yet.
+                        self.collect_tables(Some(&block.filter))?;
+                        part = one;
+                    }
+                }
+            }
+            self.write_part(records, &part, block)?;
+            if part.gaps.end == records.gaps.len() && part.events.end == records.events.len() {
+                return Ok(true);
+            }
+            part = records.part(part.events.end..records.events.len());
+            self.finder.encode(records, &part, &layout, block)?;
+        }
+    }
+
+    /// Writes a part of `records`, which has room, and counts it.
+    fn write_part(
+        &mut self,
+        records: &BlockRecords,
+        part: &RecordRange,
+        block: &EncodedBlock,
+    ) -> Result<(), CaptureError> {
+        self.write_tables()?;
+        let ring = &mut self.rings[records.ring as usize];
+        self.writer.events(records, part, block, &mut ring.key)?;
+        ring.stats.count(records, part);
+        self.has_records = true;
+        if block.is_hurried {
+            self.hurried_events += part.events.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns how many bytes a block of events may have, without its header, so that the finished file stays within
+    /// its size limit.
+    fn room(&self) -> u64 {
+        if self.limit == u64::MAX { u64::MAX } else { self.limit.saturating_sub(self.bytes_if_finished(1) - 1) }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes_if_finished(bytes) <= self.limit
+    }
+
+    fn counts(&self) -> RingCounts {
+        let missing = self.rings.iter().filter(|ring| ring.missing.is_some()).count();
+        RingCounts { all: self.rings.len(), missing }
+    }
+
+    fn bytes_if_finished(&self, bytes: usize) -> u64 {
+        self.writer.bytes_if_finished(self.tables.len(), bytes, self.counts())
+    }
+
+    /// Begins a new file for a block of this size that has no room in the current one. Returns false if no file may
+    /// take the block: all files together would exceed their limit, or only one file is written. If the current file
+    /// is empty, a new one would have no more room: then the block goes into the current file.
+    fn rotate_for(&mut self, bytes: usize) -> Result<bool, CaptureError> {
+        if self.options.rotate_bytes.is_none() || (self.has_records && !self.rotate(bytes)?) {
+            return Ok(false);
+        }
+        let max = self.options.max_bytes.unwrap_or(u64::MAX);
+        Ok(self.finished_bytes.saturating_add(self.bytes_if_finished(bytes)) <= max)
+    }
+
+    /// Returns the largest possible size of a new file that holds all descriptions, all tables and one block of this
+    /// many bytes.
+    fn new_file_bytes(&self, bytes: usize) -> u64 {
+        let descriptions = self.rings.iter().map(|ring| block_bytes_max(ring.described.encode().len()));
+        let tables = block_bytes_max(self.table_bytes + self.tables.len());
+        let fresh = CaptureWriter::bytes_if_fresh(bytes, self.counts());
+        HEADER_BYTES + descriptions.sum::<u64>() + tables + fresh
+    }
+
+    /// Ends the current file and begins another one. Returns false, and changes nothing, if all files together would
+    /// then exceed their limit.
+    fn rotate(&mut self, bytes: usize) -> Result<bool, CaptureError> {
+        let this = self.finished_bytes.saturating_add(self.bytes_if_finished(0));
+        let all = this.saturating_add(self.new_file_bytes(bytes));
+        if self.options.max_bytes.is_some_and(|max| all > max) {
+            return Ok(false);
+        }
+        self.finish_part(EndReason::Rotated)?;
+        self.part += 1;
+        self.writer = begin_file(self.sink, self.part, &self.rings)?;
+        self.part_started = Instant::now();
+        (self.has_records, self.has_ended) = (false, false);
+        (self.table_bytes, self.hurried_events) = (0, 0);
+        self.set_limit();
+        self.recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
+        for ring in &mut self.rings {
+            ring.blocks.restart();
+            let last_seqno = ring.stats.last_seqno;
+            ring.described.first_seqno = last_seqno.saturating_add(1);
+            ring.stats = RingStats { last_seqno, removed: ring.stats.removed, ..RingStats::default() };
+        }
+        self.count_removed();
+        self.describe_at_begin()?;
+        self.collect_tables(None)?;
+        Ok(true)
+    }
+
+    /// Moves the events of removed files from the captured to the removed counts. Files are removed when a new file is
+    /// begun.
+    fn count_removed(&mut self) {
+        while self.removed_files < self.sink.removed() {
+            let Some((stats, bytes)) = self.removable.pop_front() else { return };
+            self.removed_files += 1;
+            self.removed_bytes += bytes;
+            self.finished.take_away(&stats);
+            for (ring, removed) in self.rings.iter_mut().zip(&stats.rings) {
+                ring.stats.removed = ring.stats.removed.saturating_add(removed.events);
+            }
+        }
+    }
+
+    /// Begins a new file if the current file is old enough. Returns false if the new file would make all files together
+    /// too large.
+    pub(crate) fn tick(&mut self, now: Instant) -> Result<bool, CaptureError> {
+        let may_rotate = self.has_records || self.sink.wants_empty();
+        let is_old =
+            may_rotate && self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
+        let is_asked = self.sink.note(&self.rings);
+        // Who asks needs a whole file only if there is anything in it.
+        let goes_on = if is_old || (is_asked && self.has_records) { self.rotate(LAST_BLOCK_BYTES)? } else { true };
+        if is_asked {
+            self.sink.answer();
+        }
+        Ok(goes_on)
+    }
+
+    /// Collects the new entries of the recorders' tables. Entries that the next events refer to are then in the file
+    /// before these events. A batch gets only entries that the events of a block with these filter bits may need.
+    fn collect_tables(&mut self, needed: Option<&FilterBits>) -> Result<(), CaptureError> {
+        let needed = match (self.sink.wants_all_tables(), needed) {
+            (true, _) => None,
+            (false, None) => return Ok(()),
+            (false, needed) => needed,
+        };
+        for recorder in &mut self.recorders {
+            if let Some(shard0) = &self.rings[recorder.shard0 as usize].reader {
+                self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0, needed);
+            }
+        }
+        // The entries of all recorders together may be too large for one block.
+        if self.tables.len() > PAYLOAD_BYTES_MAX / 2 { self.write_tables() } else { Ok(()) }
+    }
+
+    /// Collects the blocks to which the execution events of a part belong.
+    fn collect_blocks(&mut self, records: &BlockRecords, part: &RecordRange) {
+        let ring = &mut self.rings[records.ring as usize];
+        if let Some(reader) = &ring.reader
+            && let Some(events) = records.events.descriptors().get(part.events.clone())
+        {
+            self.table_entries += ring.blocks.put_new(&mut self.tables, records.ring, reader, events);
+        }
+    }
+
+    fn write_tables(&mut self) -> Result<(), CaptureError> {
+        if self.table_entries > 0 {
+            self.writer.tables(&self.tables, self.table_entries)?;
+            self.table_bytes += self.tables.len();
+            self.tables.clear();
+            self.table_entries = 0;
+        }
+        Ok(())
+    }
+
+    /// Ends the current file.
+    pub(crate) fn finish_part(&mut self, reason: EndReason) -> Result<(), CaptureError> {
+        if self.limit == u64::MAX {
+            self.collect_tables(None)?;
+        }
+        self.write_tables()?;
+        // The time is that before the last look at the rings: earlier events are in the counts, or among `unread`.
+        let ended_epoch_nanos = Clock::global().now_epoch_nanos();
+        for index in 0..self.described {
+            if let Some(gap) = self.rings[index].missing.take() {
+                let gaps = vec![PlacedGap { events_before: 0, gap }];
+                let records = BlockRecords { ring: index as u32, gaps, ..BlockRecords::default() };
+                let mut block = EncodedBlock::default();
+                self.finder.encode(&records, &records.all(), &self.rings[index].layout, &mut block)?;
+                self.write_part(&records, &records.all(), &block)?;
+            }
+            let ring = &mut self.rings[index];
+            if let Some(reader) = &ring.reader {
+                ring.stats.close(reader);
+            }
+        }
+        let rings = self.rings[..self.described].iter().map(|ring| ring.stats.clone()).collect();
+        let stats = CaptureStats { rings };
+        self.finished.add(&stats);
+        let hurried_events = self.hurried_events;
+        let end = CaptureEnd { reason, ended_epoch_nanos, hurried_events, stats };
+        self.writer.finish(&end)?;
+        self.sink.end(&end, &self.rings)?;
+        self.has_ended = true;
+        self.finished_bytes += self.writer.bytes();
+        self.finished_hurried_events += hurried_events;
+        if self.options.keep_files.is_some() {
+            self.removable.push_back((end.stats, self.writer.bytes()));
+        }
+        Ok(())
+    }
+
+    /// Returns the number of bytes that were written so far, to the current file and to earlier files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.finished_bytes + self.writer.bytes()
+    }
+
+    /// Returns the number of files that were begun.
+    pub(crate) fn files(&self) -> u32 {
+        self.part.max(1)
+    }
+
+    /// Adds the name of the file to an error of writing.
+    fn named(&self, error: CaptureError) -> CaptureError {
+        match self.sink.current() {
+            Some(path) if error.kind() != CaptureErrorKind::Ring => error.at(path),
+            _ => error,
+        }
+    }
+}
+
+fn begin_file(sink: &mut dyn CaptureSink, part: u32, rings: &[SourceRing]) -> Result<CaptureWriter, CaptureError> {
+    let header = FileHeader::of_now(part);
+    let mut read = ReadFiles::default();
+    rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| read.add_ring(reader));
+    let out = sink.begin(part, &read)?;
+    CaptureWriter::new(out, &header).map_err(|error| {
+        let error = match sink.current() {
+            Some(path) => error.at(path),
+            None => error,
+        };
+        sink.discard_current();
+        error
+    })
+}

@@ -1,0 +1,14 @@
+//! Files under a name.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
+//! | `read_files` | the files that this program reads, and so never writes over |
+//! | `parts` | the names of the files of a rotated capture |
+
+#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "output_entry_unsupported.rs")]
+pub(crate) mod output_entry;
+#[doc(hidden)]
+pub mod parts;
+#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
+pub(crate) mod read_files;

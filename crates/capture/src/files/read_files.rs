@@ -1,0 +1,72 @@
+//! The files that a program reads. It never replaces them or writes to them.
+
+use crate::error::{CaptureError, CaptureErrorKind};
+use crate::files::parts::directory_of;
+use crate::read::file::CaptureFile;
+use eventring::__internals::shm::FileId;
+use eventring::reader::{Reader, shard_path};
+use rustix::fs::{FileType, Stat};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+
+pub(crate) const IS_READ: &str = "it is a file that is read, which is not written over; choose another name";
+
+/// A set of files that are read, so that no output may replace them.
+#[derive(Debug, Default)]
+pub struct ReadFiles {
+    files: Vec<FileId>,
+    /// The directory and the file name of each shard 0. Its recorder may make further shards in this directory.
+    recorders: Vec<(FileId, OsString)>,
+}
+
+impl ReadFiles {
+    /// Adds a ring. If the ring is shard 0 of a recorder, also adds the recorder's other shards, and the names of
+    /// shards that it may make later.
+    pub fn add_ring(&mut self, ring: &Reader) {
+        let path = ring.path().unwrap_or("".as_ref());
+        self.files.push(ring.file_id());
+        if !ring.is_shard_0() {
+            return;
+        }
+        for index in 1..ring.shard_count() {
+            self.files.extend(rustix::fs::stat(shard_path(path, index)).ok().map(|stat| FileId::of(&stat)));
+        }
+        if let (Ok(directory), Some(name)) = (rustix::fs::stat(directory_of(path)), path.file_name()) {
+            self.recorders.push((FileId::of(&directory), name.to_os_string()));
+        }
+    }
+
+    /// Adds a capture with all of its files.
+    pub fn add_capture(&mut self, capture: &CaptureFile) {
+        let stats = capture.files().filter_map(|file| rustix::fs::fstat(file).ok());
+        self.files.extend(stats.map(|stat| FileId::of(&stat)));
+    }
+
+    /// Checks that an open output stream is not one of the files that the caller reads.
+    ///
+    /// # Errors
+    /// The stream is one of the files that are read: [`NotReplaceable`](crate::CaptureErrorKind::NotReplaceable).
+    pub fn check_stream(&self, stream: impl AsFd, name: &str) -> Result<(), CaptureError> {
+        match rustix::fs::fstat(stream) {
+            Ok(stat) if self.holds(&stat) => {
+                Err(CaptureError::new(CaptureErrorKind::NotReplaceable, IS_READ).at(name.as_ref()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn holds(&self, stat: &Stat) -> bool {
+        FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
+    }
+
+    /// Finds a recorder in `directory` that may make a shard with the name `name`. Returns the file name of the
+    /// recorder's shard 0, or `None` if there is no such recorder.
+    pub(crate) fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
+        let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
+        let is_its = |(place, first): &&(FileId, OsString)| {
+            let end = name.as_encoded_bytes().strip_prefix(first.as_encoded_bytes());
+            *place == directory && end.is_some_and(is_number)
+        };
+        self.recorders.iter().find(is_its).map(|(_, first)| first.as_os_str())
+    }
+}

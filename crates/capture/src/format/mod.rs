@@ -1,0 +1,30 @@
+//! The bytes of a capture file. Nothing that is read from them is trusted.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `header` | constants, file header, block header, index, footer |
+//! | `filter_bits` | bits in a block's header: which types, call sites and threads it cannot have |
+//! | `columns/` | the content of a block of events |
+//! | `wire` | decoding numbers and texts from untrusted bytes |
+//! | `ring`, `identity` | the description of a ring: identity, sizes, schema, clock |
+//! | `record` | a record of a capture: an event or a gap |
+//! | `tables` | the tables of call sites, threads and start records |
+//! | `stats` | counts of each ring's events: captured, lost and so on |
+//! | `end` | the last block of a file: why the file ended, and the counts of its rings |
+//! | `block` | reading one block, and checking it |
+//! | `write` | writing blocks, index and footer |
+//! | `fit` | the part of a block that fits into the rest of a file |
+
+pub(crate) mod block;
+pub(crate) mod columns;
+pub(crate) mod end;
+pub(crate) mod filter_bits;
+pub(crate) mod fit;
+pub(crate) mod header;
+pub(crate) mod identity;
+pub(crate) mod record;
+pub(crate) mod ring;
+pub(crate) mod stats;
+pub(crate) mod tables;
+pub(crate) mod wire;
+pub(crate) mod write;

@@ -1,0 +1,162 @@
+//! The events of a capture: all of them, or those of a selection.
+
+use crate::error::CaptureError;
+use crate::format::columns::PayloadsWanted;
+use crate::format::header::{BlockHeader, BlockKind};
+use crate::format::ring::CapturedRing;
+use crate::read::events::{CaptureEvents, ContentRef, ReadPlan, RecordRef};
+use crate::read::file::CaptureFile;
+use crate::read::file_block::{self, BlockExtent, FileBlock};
+use crate::select::roots::{RootRule, RootSearch, Roots, SPAN_EVENTS};
+use crate::select::selection::Selection;
+use crate::select::sieve::{Choice, RingChoice, Sieve};
+use std::sync::Arc;
+
+/// The number of spans that a selection may remember in any capture, even the smallest. It may remember one more for
+/// each byte of the capture's files. The events of a span take many times as much.
+const SPANS_FREE: u64 = 1 << 20;
+
+impl CaptureFile {
+    /// Selects a part of the capture. From now on, [`Self::events`] returns this part, and so exports and summaries
+    /// show it. The part replaces the one that was selected before.
+    ///
+    /// - **Times.** The part has the events from the first to the last time of the window. A span is in it if one of
+    ///   its events is; if it began before the window, its beginning counts as unknown, and if it ends after the
+    ///   window, it counts as open. What counts is the time by which [`Self::events`] orders events.
+    /// - **Spans.** The part has the chosen spans and everything that happened in them: the spans inside of them, log
+    ///   records, typed events. The duration of a span is the time from its creation to its close, inside of the
+    ///   window. A span that is open at the end of the window lasts until then. If the beginning or the end of a span
+    ///   may be among lost events, only the time from its first to its last event counts.
+    /// - **Threads.** The part has the events that these threads recorded. Events of rings that are no perf rings do
+    ///   not name their thread, so they are left out.
+    /// - **Losses** are in the part if they lie in its rings and in its window.
+    ///
+    /// Blocks that cannot have an event of the part are not read, and their problems are not found. A choice of spans
+    /// reads the capture once, before this function returns.
+    ///
+    /// # Errors
+    /// The capture has no ring, thread or span of that name, the window ends before it begins or lies before or after
+    /// all events, or the capture is damaged.
+    pub fn select(&mut self, selection: &Selection) -> Result<(), CaptureError> {
+        self.choice = None;
+        if selection.is_whole() {
+            return Ok(());
+        }
+        let mut choice = selection.choose(&self.rings, &self.catalogs)?;
+        self.check_window(choice.from_nanos, choice.to_nanos)?;
+        if selection.has_spans() {
+            let spans_max = SPANS_FREE.saturating_add(self.file_bytes());
+            choice.spans_max = usize::try_from(spans_max).unwrap_or(usize::MAX);
+            choice.roots = Some(self.find_roots(selection, &choice)?);
+        }
+        self.choice = Some(Arc::new(choice));
+        Ok(())
+    }
+
+    fn find_roots(&self, selection: &Selection, choice: &Choice) -> Result<Roots, CaptureError> {
+        let call_sites = match selection.spans.is_empty() {
+            true => None,
+            false => Some(selection.call_sites(&self.catalogs)?),
+        };
+        let shard0: Vec<u32> = self.rings.iter().zip(0..).map(|(ring, index)| ring.shard0(index)).collect();
+        let last_nanos = self.event_blocks().map(|block| block.block.header.last_nanos).max();
+        let processes: Vec<u32> = choice.rings.iter().map(|ring| ring.process).collect();
+        let rule = RootRule {
+            call_sites: call_sites.as_deref(),
+            shard0: &shard0,
+            processes: &processes,
+            from_nanos: choice.from_nanos,
+            min_nanos: selection.min_nanos,
+            end_nanos: last_nanos.unwrap_or(0).min(choice.to_nanos),
+            spans_max: choice.spans_max,
+        };
+        // A span may be created and closed in any shard and by any thread.
+        let of_spans = |ring: &RingChoice| RingChoice { is_wanted: ring.is_perf, threads: None, ..ring.clone() };
+        let rings = choice.rings.iter().map(of_spans).collect();
+        let pass = Arc::new(Choice { rings, roots: None, ..*choice });
+        let may_have_root = |block: &FileBlock| {
+            let BlockHeader { filter, .. } = &block.block.header;
+            let may_have_span = || {
+                SPAN_EVENTS.iter().any(|event| filter.may_have_type(*event as u16))
+                    && rule.may_have(block.ring, |id| filter.may_have_call_site(id))
+            };
+            (rule.min_nanos > 0 && filter.may_have_gaps()) || may_have_span()
+        };
+        let plan = self.plan(PayloadsWanted::OfTypes(&[]), Some(pass));
+        let mut events = CaptureEvents::new(self.event_blocks().filter(may_have_root), plan);
+        find_roots(&mut events, &rule)
+    }
+
+    /// Returns an iterator over the events and gaps of all rings, in the order of time: all of them, or those that
+    /// [`Self::select`] has selected.
+    #[must_use]
+    pub fn events(&self) -> CaptureEvents {
+        CaptureEvents::new(self.event_blocks(), self.plan(PayloadsWanted::All, self.choice.clone()))
+    }
+
+    /// Returns the same without the rings that [`Self::left_out`] names.
+    pub(crate) fn events_of_known_schemas(&self) -> CaptureEvents {
+        let is_other: Vec<bool> = self.rings.iter().map(CapturedRing::has_other_perf_schema).collect();
+        let is_known = |block: &FileBlock| is_other.get(block.ring as usize) != Some(&true);
+        CaptureEvents::new(self.event_blocks().filter(is_known), self.plan(PayloadsWanted::All, self.choice.clone()))
+    }
+
+    pub(crate) fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {
+        ReadPlan {
+            rings: self.rings.len(),
+            wanted,
+            sieve: choice.map(Sieve::new),
+            progress: self.progress.clone(),
+            is_wanted: self.is_wanted.clone(),
+        }
+    }
+
+    /// Returns the blocks of events of all files.
+    pub(crate) fn event_blocks(&self) -> impl Iterator<Item = FileBlock> + use<> {
+        let of_files = self.all_files().flat_map(|file| {
+            let blocks = file.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
+            blocks.map(|block| {
+                let is_there = block.header.ring < file.place.rings;
+                let ring = if is_there { file.place.first + block.header.ring } else { u32::MAX };
+                let extent = BlockExtent::of_header(&block.header);
+                FileBlock { file: file.file.clone(), label: file.label.clone(), block: *block, ring, extent }
+            })
+        });
+        let mut blocks: Vec<FileBlock> = of_files.collect();
+        file_block::correct_extents(&mut blocks);
+        blocks.into_iter()
+    }
+
+    /// Makes each reading of the capture report how many bytes of how many it has read. An export reads a capture
+    /// twice, and so it counts twice.
+    #[must_use]
+    pub fn with_progress(self, report: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        Self { progress: Some(Arc::new(report)), ..self }
+    }
+
+    /// Makes each reading of the capture end early, as if no more events followed, once `is_wanted` returns false. It
+    /// is asked before each block. The caller knows by it that the result is not whole.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn while_wanted(self, is_wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { is_wanted: Some(Arc::new(is_wanted)), ..self }
+    }
+}
+
+/// Finds the roots among the events of a window.
+///
+/// # Errors
+/// There are more spans than any capture of this size has.
+pub(crate) fn find_roots(events: &mut CaptureEvents, rule: &RootRule<'_>) -> Result<Roots, CaptureError> {
+    let mut search = RootSearch::new(rule);
+    while let Some(RecordRef { ring, content }) = events.next_ref() {
+        match content {
+            ContentRef::Gap(gap) => search.gap(ring, &gap),
+            ContentRef::Event { descriptor, .. } => {
+                let descriptor = *descriptor;
+                search.event(ring, &descriptor, events.sort_nanos(ring))?;
+            }
+        }
+    }
+    Ok(search.finish(events.problems().to_vec()))
+}

@@ -1,0 +1,23 @@
+//! Reading captures. Nothing in a file is trusted.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `file` | opening a capture file, or the readable part of a truncated one |
+//! | `several` | opening several files as one capture |
+//! | `file_block` | the blocks of events, and what is lost by a damaged one |
+//! | `events`, `ahead`, `workers` | the events in the order of time, from blocks that other threads decode ahead |
+//! | `content` | all events of a capture, or those of a selection |
+//! | `window` | checking the time window of a selection |
+//! | `other_schemas` | perf rings of other versions, whose spans cannot be read |
+//! | `process_end` | the end of a program, as its rings in a capture show it |
+
+pub(crate) mod ahead;
+pub(crate) mod content;
+pub(crate) mod events;
+pub(crate) mod file;
+pub(crate) mod file_block;
+pub(crate) mod other_schemas;
+pub(crate) mod process_end;
+pub(crate) mod several;
+pub(crate) mod window;
+pub(crate) mod workers;

@@ -1,0 +1,62 @@
+//! The end of a program, as its rings in a capture show it.
+
+use crate::format::header::BlockKind;
+use crate::read::file::CaptureFile;
+use eventring::reader::RingEnd;
+
+/// The life of a program, as far as a capture knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CapturedLife {
+    /// The program lived until the end of the capture, in nanoseconds since the epoch.
+    Lived(u64),
+    /// The program had ended.
+    Ended {
+        /// When and how it ended.
+        end: RingEnd,
+        /// False in files of earlier versions, which say only that it ended.
+        is_how_known: bool,
+    },
+    /// The capture is truncated, or the rest of it is not selected.
+    Unknown,
+}
+
+impl CapturedLife {
+    /// Returns the last time at which the program is known to have lived, in nanoseconds since the epoch, if the
+    /// capture says it.
+    pub fn until_nanos(self) -> Option<u64> {
+        match self {
+            Self::Lived(until) => Some(until),
+            Self::Ended { end, .. } => Some(end.after_epoch_nanos),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl CaptureFile {
+    /// Returns what is known of the end of a program. `process` is the number of the process.
+    pub fn life_of(&self, process: u32) -> CapturedLife {
+        let Some(whole) = self.end.as_ref().filter(|_| self.choice.is_none()) else { return CapturedLife::Unknown };
+        let rings = || (0..).zip(&self.rings).filter(move |(_, ring)| ring.process == process).map(|(index, _)| index);
+        let last_nanos = rings().map(|ring| self.last_nanos_of_all(ring)).max().unwrap_or(0);
+        let of_capture = |ring| self.ends_of_captures.iter().rev().find(move |(first, _)| *first <= ring);
+        let ended = rings().next().and_then(of_capture).map_or(whole.ended_epoch_nanos, |(_, ended)| *ended);
+        let of_rings = || rings().filter_map(|ring| whole.stats.rings.get(ring as usize));
+        if of_rings().any(|ring| ring.was_live) {
+            return CapturedLife::Lived(ended.max(last_nanos));
+        }
+        let known = of_rings().filter_map(|ring| ring.end).reduce(RingEnd::and);
+        let end = known.unwrap_or(RingEnd::between(false, 0, ended.max(last_nanos)));
+        CapturedLife::Ended { end: end.seen_at(last_nanos), is_how_known: known.is_some() }
+    }
+
+    /// Returns the largest sort time of a ring in all files; 0 if it has no events.
+    fn last_nanos_of_all(&self, ring: u32) -> u64 {
+        let of_file = |file: &Self| {
+            let index = ring.checked_sub(file.place.first).filter(|index| *index < file.place.rings)?;
+            let headers = file.blocks.iter().map(|block| block.header);
+            let its = headers.filter(|header| header.kind == BlockKind::Events && header.ring == index);
+            its.map(|header| header.last_nanos).max()
+        };
+        self.all_files().filter_map(of_file).max().unwrap_or(0)
+    }
+}

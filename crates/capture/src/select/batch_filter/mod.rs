@@ -1,0 +1,198 @@
+//! The events that a capture into batches leaves out. They become gaps with a cause of their own, so the account stays
+//! exact.
+//!
+//! Each recorder of the capture is filtered by itself: its types, call sites and spans are its own.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `rule` | what a span's id and call site say about it |
+//! | `trees` | spans are kept or left out by trees |
+//! | `scout` | spans that begin ahead of what was copied, or that began before |
+
+mod rule;
+mod scout;
+mod trees;
+#[cfg(test)]
+mod trees_tests;
+
+use crate::format::columns::{BlockRecords, PlacedGap};
+use crate::format::ring::ALL_PER_MILLION;
+use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::reader::{Descriptor, Gap, GapCause, Reader};
+use eventring::schema::SchemaModel;
+use eventring::schema::perf::CallSiteLevel;
+use rule::SpanRule;
+use std::collections::HashSet;
+use trees::SpanTrees;
+
+/// The events that a forwarder sends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct BatchFilter {
+    types: Vec<String>,
+    level: CallSiteLevel,
+    spans: Vec<String>,
+    sampled_per_million: u32,
+}
+
+impl Default for BatchFilter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BatchFilter {
+    /// Makes a filter that keeps all events.
+    pub fn new() -> Self {
+        let (types, spans) = (Vec::new(), Vec::new());
+        Self { types, level: CallSiteLevel::Trace, spans, sampled_per_million: ALL_PER_MILLION }
+    }
+
+    /// Keeps only typed events of this type, besides those of earlier calls. Spans and log records are no typed events.
+    pub fn event_type(mut self, name: impl Into<String>) -> Self {
+        self.types.push(name.into());
+        self
+    }
+
+    /// Leaves out spans and log records of more verbose levels than this one.
+    pub fn level(self, level: CallSiteLevel) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Keeps only spans of this name and everything inside them, besides those of earlier calls.
+    pub fn span(mut self, name: impl Into<String>) -> Self {
+        self.spans.push(name.into());
+        self
+    }
+
+    /// Keeps this many of a million trees of spans, each with all its spans and log records. Which ones depends on the
+    /// id of the root, so each forwarder keeps the same. Log records outside of spans are kept.
+    pub fn sampled_per_million(self, trees: u32) -> Self {
+        Self { sampled_per_million: trees.min(ALL_PER_MILLION), ..self }
+    }
+
+    /// Returns the rate of [`Self::sampled_per_million`].
+    pub(crate) fn rate_per_million(&self) -> u32 {
+        self.sampled_per_million
+    }
+
+    /// Returns true if the filter keeps all events.
+    pub(crate) fn keeps_all(&self) -> bool {
+        *self == Self::new()
+    }
+}
+
+impl std::fmt::Display for BatchFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let types = self.types.iter().map(|name| format!("type={name}"));
+        let spans = self.spans.iter().map(|name| format!("span={name}"));
+        let level = (self.level != CallSiteLevel::Trace).then(|| self.level.name()).flatten();
+        let level = level.map(|level| format!("level={}", level.to_lowercase()));
+        let is_sampled = self.sampled_per_million < ALL_PER_MILLION;
+        let sample = is_sampled.then(|| format!("sample={}/1000000", self.sampled_per_million));
+        f.write_str(&types.chain(level).chain(spans).chain(sample).collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// The meaning of the filter for the events of a recorder.
+pub(crate) enum ContentFilter {
+    /// The codes of the wanted types; `None` if all are wanted.
+    Typed(Option<HashSet<u16>>),
+    Spans(Box<SpanTrees>),
+}
+
+impl ContentFilter {
+    /// Makes the filter for the recorder with this ring.
+    pub(crate) fn new(filter: &BatchFilter, ring: &Reader) -> Self {
+        let info = ring.info();
+        if info.content_type == CONTENT_TYPE_PERF {
+            return Self::Spans(Box::new(SpanTrees::new(SpanRule::new(filter, ring))));
+        }
+        let text = ring.schema_text();
+        let model = SchemaModel::of_ring(info.content_type, info.schema_hash, text.as_deref()).ok();
+        let code = |name: &String| model.as_deref().and_then(|model| model.event_by_name(name)).map(|it| it.code());
+        // A number stands for a type that the schema does not name.
+        let codes = filter.types.iter().filter_map(|name| code(name).or(name.parse().ok())).collect();
+        Self::Typed((!filter.types.is_empty()).then_some(codes))
+    }
+}
+
+impl BlockRecords {
+    /// Removes the events that are not wanted. Their seqnos become gaps.
+    pub(crate) fn filter(&mut self, mut keeps: impl FnMut(&Descriptor) -> bool) {
+        let known = std::mem::take(&mut self.gaps);
+        let mut known = known.into_iter().peekable();
+        let (mut gaps, mut index, mut events_before) = (Vec::new(), 0, 0);
+        self.events.retain(|event| {
+            while let Some(placed) = known.next_if(|placed| placed.events_before <= index) {
+                gaps.push(PlacedGap { events_before, gap: placed.gap });
+            }
+            index += 1;
+            if keeps(event) {
+                events_before += 1;
+                return true;
+            }
+            match gaps.last_mut() {
+                Some(PlacedGap { events_before: place, gap })
+                    if *place == events_before
+                        && gap.cause == GapCause::Filtered
+                        && gap.first_seqno.saturating_add(gap.count) == event.seqno =>
+                {
+                    gap.count += 1;
+                }
+                _ => {
+                    let gap = Gap { first_seqno: event.seqno, count: 1, cause: GapCause::Filtered };
+                    gaps.push(PlacedGap { events_before, gap });
+                }
+            }
+            false
+        });
+        gaps.extend(known.map(|placed| PlacedGap { events_before, gap: placed.gap }));
+        self.gaps = gaps;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eventring::reader::{EventBatch, PayloadRead};
+
+    #[test]
+    fn each_seqno_stays_an_event_or_in_a_gap_and_payloads_stay_with_their_events() {
+        let mut events = EventBatch::new(1 << 20, 100);
+        for seqno in [3, 4, 5, 8, 9, 10_u64] {
+            let descriptor = Descriptor { seqno, payload_size: 1, ..Descriptor::default() };
+            events.push(&descriptor, PayloadRead::Valid(&[seqno as u8]));
+        }
+        let lost = |events_before, first_seqno, count| PlacedGap {
+            events_before,
+            gap: Gap { first_seqno, count, cause: GapCause::Overwritten },
+        };
+        let mut records = BlockRecords { ring: 0, events, gaps: vec![lost(0, 1, 2), lost(3, 6, 2), lost(6, 11, 1)] };
+        records.filter(|event| event.seqno == 4 || event.seqno == 9);
+        let gaps: Vec<_> =
+            records.gaps.iter().map(|it| (it.events_before, it.gap.first_seqno, it.gap.count, it.gap.cause)).collect();
+        let (lost, filtered) = (GapCause::Overwritten, GapCause::Filtered);
+        let expected = [
+            (0, 1, 2, lost),
+            (0, 3, 1, filtered),
+            (1, 5, 1, filtered),
+            (1, 6, 2, lost),
+            (1, 8, 1, filtered),
+            (2, 10, 1, filtered),
+            (2, 11, 1, lost),
+        ];
+        assert_eq!(gaps, expected);
+        let kept: Vec<_> =
+            (0..2).map(|index| (records.events.descriptors()[index].seqno, records.events.payload(index))).collect();
+        assert_eq!(kept, [(4, PayloadRead::Valid(&[4])), (9, PayloadRead::Valid(&[9]))]);
+    }
+
+    #[test]
+    fn a_filter_says_in_words_what_it_keeps() {
+        let filter = BatchFilter::new();
+        assert!(filter.keeps_all() && filter.to_string().is_empty());
+        let filter = filter.event_type("A").level(CallSiteLevel::Info).span("request").sampled_per_million(10_000);
+        assert_eq!(filter.to_string(), "type=A level=info span=request sample=10000/1000000");
+    }
+}

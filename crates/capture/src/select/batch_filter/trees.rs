@@ -1,0 +1,279 @@
+//! The trees of spans of one perf recorder. What holds for the root of a tree holds for all spans in it, on whatever
+//! threads and shards they are.
+//!
+//! A shard may be copied before the one with the parent of a span. Then scouts read ahead in all shards: a parent was
+//! recorded before its children. A forwarder may begin after another one, and spans may be open then. So the trees
+//! begin with what the rings still say about the time before.
+
+use super::rule::SpanRule;
+use super::scout::{Scout, read_past};
+use eventring::reader::{Cursor, Descriptor};
+use eventring::schema::EventType as _;
+use eventring::schema::perf::{PerfEvent, PerfExt};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// The number of spans whose tree is remembered at most. Beyond it, all are forgotten, and those that are still open
+/// are judged as if they were roots.
+const SPANS_MAX: usize = 1 << 20;
+
+/// The verdict on a span, by its tree.
+#[derive(Clone, Copy)]
+struct TreeVerdict {
+    is_sampled: bool,
+    /// True if the span or one above it has a wanted name.
+    is_named: bool,
+    has_level: bool,
+}
+
+/// A span of which the beginning was read.
+#[derive(Clone, Copy)]
+struct FoundSpan {
+    parent: u64,
+    call_site: u32,
+}
+
+impl FoundSpan {
+    fn new(ext: &PerfExt) -> Self {
+        Self { parent: ext.related, call_site: ext.call_site_id }
+    }
+}
+
+/// The knowledge of the time before the copying began, from the shards.
+#[derive(Default)]
+struct Past {
+    spans: HashMap<u64, FoundSpan>,
+    closed: HashSet<u64>,
+}
+
+impl Past {
+    fn see(&mut self, kind: PerfEvent, ext: &PerfExt) {
+        if self.spans.len().max(self.closed.len()) >= SPANS_MAX {
+            let closed = std::mem::take(&mut self.closed);
+            self.spans.retain(|span, _| !closed.contains(span));
+            if self.spans.len() >= SPANS_MAX {
+                self.spans.clear();
+            }
+        }
+        match kind {
+            PerfEvent::SpanNew => _ = self.spans.insert(ext.span_id, FoundSpan::new(ext)),
+            _ => _ = self.closed.insert(ext.span_id),
+        }
+    }
+}
+
+/// A shard of the recorder.
+struct FilteredShard {
+    /// `None` for a shard that could not be opened.
+    scout: Option<Scout>,
+    /// The last pass in which everything was copied that the shard had.
+    copied_in: u64,
+}
+
+/// The trees of the spans of one recorder. `cursors` are always those that copy its shards, in their order; `None`
+/// stands for a shard that could not be opened.
+pub(crate) struct SpanTrees {
+    rule: SpanRule,
+    verdicts: HashMap<u64, TreeVerdict>,
+    /// Spans that were read ahead and not judged yet.
+    found: HashMap<u64, FoundSpan>,
+    /// Spans that were closed, with the pass in which they were. They are remembered until all other shards were
+    /// copied, too, because these may have children of them.
+    closed: VecDeque<(u64, u64)>,
+    pass: u64,
+    shards: Vec<FilteredShard>,
+    past: Past,
+}
+
+impl SpanTrees {
+    pub(crate) fn new(rule: SpanRule) -> Self {
+        Self {
+            rule,
+            verdicts: HashMap::new(),
+            found: HashMap::new(),
+            closed: VecDeque::new(),
+            pass: 0,
+            shards: Vec::new(),
+            past: Past::default(),
+        }
+    }
+
+    /// Adds a shard. After the last of those that were found together, call [`Self::judge_past`].
+    pub(crate) fn add_shard(&mut self, cursor: Option<&Cursor>) {
+        self.shards.push(FilteredShard { scout: cursor.map(Scout::new), copied_in: self.pass });
+        if let Some(cursor) = cursor.filter(|_| self.rule.is_about_trees()) {
+            read_past(cursor, |kind, ext| self.past.see(kind, ext));
+        }
+    }
+
+    /// Judges the spans that began before the copying did.
+    pub(crate) fn judge_past(&mut self, cursors: &[Option<&Cursor>]) {
+        let Past { spans, closed } = std::mem::take(&mut self.past);
+        // One look ahead is enough for all: what they need was recorded before them.
+        if !spans.is_empty() {
+            self.scout(cursors);
+        }
+        let ids: Vec<u64> = spans.keys().copied().collect();
+        self.found.extend(spans);
+        ids.into_iter().for_each(|span| self.judge_found(span, &[]));
+        let closed = closed.into_iter().filter(|span| self.verdicts.contains_key(span));
+        self.closed.extend(closed.map(|span| (self.pass, span)));
+    }
+
+    /// Begins another pass over the shards. Forgets closed spans that can have no more children.
+    pub(crate) fn begin_pass(&mut self) {
+        let complete = self.shards.iter().map(|shard| shard.copied_in).min().unwrap_or(0);
+        while let Some((pass, span)) = self.closed.front().copied()
+            && pass < complete
+        {
+            self.closed.pop_front();
+            self.verdicts.remove(&span);
+        }
+        self.pass += 1;
+    }
+
+    /// Takes note that everything was copied that this shard had at some time in this pass.
+    pub(crate) fn see_copied(&mut self, shard: usize) {
+        if let Some(shard) = self.shards.get_mut(shard) {
+            shard.copied_in = self.pass;
+        }
+    }
+
+    /// Judges the spans that begin in a block. After it, all spans are judged that began in a shard before its cursor,
+    /// so a scout that reads on from the cursors misses none.
+    pub(crate) fn judge_new(&mut self, events: &[Descriptor], cursors: &[Option<&Cursor>]) {
+        let mut awaiting_parent = Vec::new();
+        for event in events.iter().filter(|event| event.event_type == PerfEvent::SpanNew.code()) {
+            let ext = PerfExt::from_words(event.content_ext);
+            let needs_parent = self.rule.is_about_trees() && ext.related != 0;
+            if needs_parent && !self.verdicts.contains_key(&ext.related) {
+                self.found.insert(ext.span_id, FoundSpan::new(&ext));
+                awaiting_parent.push(ext.span_id);
+            } else {
+                self.found.remove(&ext.span_id);
+                self.judge(ext.span_id, ext.related, ext.call_site_id);
+            }
+        }
+        awaiting_parent.into_iter().for_each(|span| self.judge_found(span, cursors));
+    }
+
+    /// Returns true if the filter keeps this event of the recorder.
+    pub(crate) fn keeps(&mut self, event: &Descriptor, cursors: &[Option<&Cursor>]) -> bool {
+        let ext = PerfExt::from_words(event.content_ext);
+        match PerfEvent::from_code(event.event_type) {
+            Some(
+                kind @ (PerfEvent::SpanNew
+                | PerfEvent::SpanRecord
+                | PerfEvent::SpanEnter
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanFollowsFrom
+                | PerfEvent::SpanClose),
+            ) => {
+                let verdict = self.verdict_of(&ext, cursors);
+                if kind == PerfEvent::SpanClose {
+                    self.closed.push_back((self.pass, ext.span_id));
+                }
+                verdict.is_sampled && verdict.is_named && verdict.has_level
+            }
+            Some(PerfEvent::Event) => {
+                let is_in_tree = match ext.span_id {
+                    0 => self.rule.keeps_every_name(),
+                    _ if !self.rule.is_about_trees() => true,
+                    _ => {
+                        let verdict = self.verdict_by_id(ext.span_id, cursors);
+                        verdict.is_sampled && verdict.is_named
+                    }
+                };
+                is_in_tree && self.rule.has_level(ext.call_site_id)
+            }
+            // Descriptions, samples and marks.
+            _ => true,
+        }
+    }
+
+    /// Returns the verdict of a span that an event is about. The event has the call site of the span.
+    fn verdict_of(&mut self, ext: &PerfExt, cursors: &[Option<&Cursor>]) -> TreeVerdict {
+        let verdict = self.verdict_by_id(ext.span_id, cursors);
+        match self.verdicts.contains_key(&ext.span_id) {
+            true => verdict,
+            // The beginning of the span was overwritten.
+            false => self.judge(ext.span_id, 0, ext.call_site_id),
+        }
+    }
+
+    /// Returns the number of spans whose verdict is known.
+    #[cfg(test)]
+    pub(crate) fn known(&self) -> usize {
+        self.verdicts.len()
+    }
+
+    fn verdict_by_id(&mut self, span: u64, cursors: &[Option<&Cursor>]) -> TreeVerdict {
+        if !self.verdicts.contains_key(&span) && self.rule.is_about_trees() {
+            self.judge_found(span, cursors);
+        }
+        self.verdicts.get(&span).copied().unwrap_or_else(|| self.as_root(span))
+    }
+
+    /// Returns the verdict of a span of which nothing but the id is known.
+    fn as_root(&self, span: u64) -> TreeVerdict {
+        let (is_sampled, is_named) = (self.rule.has_in_sample(span), self.rule.keeps_every_name());
+        TreeVerdict { is_sampled, is_named, has_level: true }
+    }
+
+    /// Judges a span by its parent and its call site, and remembers the verdict.
+    fn judge(&mut self, span: u64, parent: u64, call_site: u32) -> TreeVerdict {
+        // The siblings of a span whose parent is not known get the same verdict.
+        let above = match (parent, self.verdicts.get(&parent)) {
+            (0, _) => self.as_root(span),
+            (_, Some(known)) => *known,
+            (_, None) => self.as_root(parent),
+        };
+        let verdict = TreeVerdict {
+            is_sampled: above.is_sampled,
+            is_named: above.is_named || self.rule.has_wanted_name(call_site),
+            has_level: self.rule.has_level(call_site),
+        };
+        // After losses there are spans of which no end is seen.
+        if self.verdicts.len() >= SPANS_MAX {
+            self.verdicts.clear();
+            self.closed.clear();
+        }
+        self.verdicts.insert(span, verdict);
+        verdict
+    }
+
+    /// Judges a span that was found, and the spans above it. A parent may have been recorded on another shard, behind
+    /// what was read so far of that shard; then the scouts read on.
+    fn judge_found(&mut self, span: u64, cursors: &[Option<&Cursor>]) {
+        let (mut path, mut next, mut may_scout) = (Vec::new(), span, true);
+        while next != 0 && !self.verdicts.contains_key(&next) {
+            // A span that names itself as its own ancestor is taken out of `found` at its first turn, so this ends.
+            match self.found.remove(&next) {
+                Some(found) => {
+                    path.push((next, found));
+                    next = found.parent;
+                }
+                None if std::mem::take(&mut may_scout) => self.scout(cursors),
+                None => break,
+            }
+        }
+        while let Some((span, found)) = path.pop() {
+            self.judge(span, found.parent, found.call_site);
+        }
+    }
+
+    /// Reads ahead in all shards, up to their present ends. A span that has been read before has all its ancestors
+    /// before these ends.
+    fn scout(&mut self, cursors: &[Option<&Cursor>]) {
+        let found = &mut self.found;
+        for (shard, cursor) in self.shards.iter_mut().zip(cursors) {
+            let (Some(scout), Some(cursor)) = (&mut shard.scout, cursor) else { continue };
+            scout.read_on(cursor, |ext| {
+                // Spans that were overwritten before they were copied are never asked for.
+                if found.len() >= SPANS_MAX {
+                    found.clear();
+                }
+                found.insert(ext.span_id, FoundSpan::new(ext));
+            });
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Trees of spans in rings that stand in a certain state.
+
+use super::rule::SpanRule;
+use super::trees::SpanTrees;
+use crate::BatchFilter;
+use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::EventType as _;
+use eventring::schema::perf::{PerfEvent, PerfExt};
+
+const TREES: u64 = 200;
+
+/// The rings of a recorder with two shards.
+struct Shards {
+    _dir: tempfile::TempDir,
+    recorders: [Recorder; 2],
+    readers: [Reader; 2],
+}
+
+impl Shards {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let recorders = ["a", "b"].map(|name| {
+            let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(dir.path().join(name));
+            builder.compact(true).shifts(15, 21).prefault(false).build().unwrap()
+        });
+        let readers = ["a", "b"].map(|name| Reader::open(dir.path().join(name)).unwrap());
+        Self { _dir: dir, recorders, readers }
+    }
+
+    fn record(&self, shard: usize, kind: PerfEvent, span: u64, parent: u64) {
+        let ext = PerfExt { related: parent, ..PerfExt::of_span(span, 0) };
+        self.recorders[shard].record(kind.code(), ext.to_words(), b"");
+    }
+
+    /// Returns cursors at these seqnos, or at the oldest event for 0.
+    fn cursors(&self, seqnos: [u64; 2]) -> Vec<Option<Cursor>> {
+        let cursor = |(reader, seqno): (&Reader, u64)| {
+            let mut cursor = reader.cursor();
+            cursor.seek(if seqno == 0 { Seek::Oldest } else { Seek::Seqno(seqno) });
+            Some(cursor)
+        };
+        self.readers.iter().zip(seqnos).map(cursor).collect()
+    }
+
+    fn rule(&self) -> SpanRule {
+        SpanRule::new(&BatchFilter::new().sampled_per_million(500_000), &self.readers[0])
+    }
+
+    fn trees(&self, cursors: &[Option<Cursor>]) -> SpanTrees {
+        let mut trees = SpanTrees::new(self.rule());
+        cursors.iter().for_each(|cursor| trees.add_shard(cursor.as_ref()));
+        trees.judge_past(&seen(cursors));
+        trees.begin_pass();
+        trees
+    }
+}
+
+/// Returns the cursors as the trees see them.
+fn seen(cursors: &[Option<Cursor>]) -> Vec<Option<&Cursor>> {
+    cursors.iter().map(Option::as_ref).collect()
+}
+
+/// Reads all that a shard has from its cursor on.
+fn copy(cursor: &mut Option<Cursor>) -> Vec<Descriptor> {
+    let mut events = Vec::new();
+    while let Next::Event(event) = cursor.as_mut().unwrap().next() {
+        events.push(event);
+    }
+    events
+}
+
+/// Returns the ids of the root, of the span in it, and of the span in that one.
+fn spans_of(tree: u64) -> [u64; 3] {
+    [1, 2, 3].map(|span| 10 * tree + span)
+}
+
+/// Copies the first shard, which has the innermost spans, and checks that these are judged by their roots.
+fn check_innermost(shards: &Shards, trees: &mut SpanTrees, cursors: &mut [Option<Cursor>]) {
+    let events = copy(&mut cursors[0]);
+    assert_eq!(events.len() as u64, TREES);
+    let cursors = seen(cursors);
+    trees.judge_new(&events, &cursors);
+    let rule = shards.rule();
+    for (event, tree) in events.iter().zip(0..) {
+        assert_eq!(trees.keeps(event, &cursors), rule.has_in_sample(spans_of(tree)[0]), "tree {tree}");
+    }
+}
+
+#[test]
+fn a_parent_behind_an_event_that_is_just_being_recorded_is_found() {
+    let shards = Shards::new();
+    let reservation = shards.recorders[1].reserve(PerfEvent::Event.code(), [0; 4], 8).unwrap();
+    for tree in 0..TREES {
+        let [root, inner, innermost] = spans_of(tree);
+        shards.record(1, PerfEvent::SpanNew, root, 0);
+        shards.record(1, PerfEvent::SpanNew, inner, root);
+        shards.record(0, PerfEvent::SpanNew, innermost, inner);
+    }
+    let mut cursors = shards.cursors([0, 0]);
+    let mut trees = shards.trees(&cursors);
+    check_innermost(&shards, &mut trees, &mut cursors);
+    drop(reservation);
+}
+
+#[test]
+fn spans_that_were_open_before_are_judged_by_their_trees_and_forgotten_when_they_have_ended() {
+    let shards = Shards::new();
+    for tree in 0..TREES {
+        let [root, inner, _] = spans_of(tree);
+        shards.record(1, PerfEvent::SpanNew, root, 0);
+        shards.record(1, PerfEvent::SpanNew, inner, root);
+        // Another span that has ended.
+        shards.record(1, PerfEvent::SpanNew, 10 * tree + 9, root);
+        shards.record(1, PerfEvent::SpanClose, 10 * tree + 9, 0);
+    }
+    let next_seqno = shards.readers[1].info().last_seqno + 1;
+    for tree in 0..TREES {
+        let [_, inner, innermost] = spans_of(tree);
+        shards.record(0, PerfEvent::SpanNew, innermost, inner);
+    }
+    let mut cursors = shards.cursors([0, next_seqno]);
+    let mut trees = shards.trees(&cursors);
+    assert_eq!(trees.known(), 3 * TREES as usize);
+    check_innermost(&shards, &mut trees, &mut cursors);
+    for _ in 0..3 {
+        [0, 1].into_iter().for_each(|shard| trees.see_copied(shard));
+        trees.begin_pass();
+    }
+    assert_eq!(trees.known(), 3 * TREES as usize, "the innermost came, and those that have ended went");
+}

@@ -1,0 +1,13 @@
+//! The part of the events that a user wants.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `selection` | what a user selects: times, threads, rings, spans |
+//! | `sieve` | which blocks a selection needs, and which of their records |
+//! | `roots` | the spans with which a selection of spans begins |
+//! | `batch_filter/` | the events that a capture into batches leaves out |
+
+pub(crate) mod batch_filter;
+pub(crate) mod roots;
+pub(crate) mod selection;
+pub(crate) mod sieve;

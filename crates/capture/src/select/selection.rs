@@ -1,0 +1,177 @@
+//! The selection of a part of a capture.
+
+use crate::error::{CaptureError, CaptureErrorKind};
+use crate::format::ring::{CapturedRing, RingRole};
+use crate::select::sieve::{Choice, RingChoice};
+use eventring::schema::{SchemaModel, ext_words};
+use eventring::tracing::{CallSite, Catalog, Thread};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The largest number of names that an error message lists.
+const NAMED_MAX: usize = 12;
+
+/// A part of a capture: a time window, threads, rings, spans. A new selection is the whole capture, and each method
+/// narrows it. [`CaptureFile::select`](crate::CaptureFile::select) says which events are in the part.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Selection {
+    from_nanos: Option<u64>,
+    to_nanos: Option<u64>,
+    threads: Vec<String>,
+    rings: Vec<String>,
+    pub(crate) spans: Vec<String>,
+    pub(crate) min_nanos: u64,
+}
+
+impl Selection {
+    /// Makes the selection of the whole capture.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Selects the events from this time on, in nanoseconds since the epoch.
+    #[must_use]
+    pub fn from_epoch_nanos(self, epoch_nanos: u64) -> Self {
+        Self { from_nanos: Some(epoch_nanos), ..self }
+    }
+
+    /// Selects the events up to this time, in nanoseconds since the epoch. An event of this very time is selected.
+    #[must_use]
+    pub fn to_epoch_nanos(self, epoch_nanos: u64) -> Self {
+        Self { to_nanos: Some(epoch_nanos), ..self }
+    }
+
+    /// Selects the events of a thread: its name, or the operating system's id of it. Several threads may be named.
+    #[must_use]
+    pub fn thread(mut self, name: impl Into<String>) -> Self {
+        self.threads.push(name.into());
+        self
+    }
+
+    /// Selects the events of a ring. The name of shard 0 stands for all shards of its recorder. Several rings may be
+    /// named.
+    #[must_use]
+    pub fn ring(mut self, name: impl Into<String>) -> Self {
+        self.rings.push(name.into());
+        self
+    }
+
+    /// Selects the spans of this name, and everything in them. The name may begin with the target: `shop::web::query`.
+    /// Several spans may be named.
+    #[must_use]
+    pub fn span(mut self, name: impl Into<String>) -> Self {
+        self.spans.push(name.into());
+        self
+    }
+
+    /// Selects the spans of this duration at least, and everything in them. If spans are named, only spans of these
+    /// names are measured.
+    #[must_use]
+    pub fn min_duration(self, duration: Duration) -> Self {
+        Self { min_nanos: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX), ..self }
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns true if the selection depends on spans.
+    pub(crate) fn has_spans(&self) -> bool {
+        !self.spans.is_empty() || self.min_nanos > 0
+    }
+
+    /// Looks the names of rings and threads up in a capture.
+    ///
+    /// # Errors
+    /// A name is not there.
+    pub(crate) fn choose(&self, rings: &[CapturedRing], catalogs: &[Catalog]) -> Result<Choice, CaptureError> {
+        let (from_nanos, to_nanos) = (self.from_nanos.unwrap_or(0), self.to_nanos.unwrap_or(u64::MAX));
+        let names_of_ring = |ring: &'_ CapturedRing| match ring.role {
+            RingRole::Shard { recorder, .. } => [ring.name.clone(), rings[recorder as usize].name.clone()],
+            RingRole::Single => [ring.name.clone(), ring.name.clone()],
+        };
+        check_names("ring", &self.rings, rings.iter().map(|ring| names_of_ring(ring).into_iter()))?;
+        let all_threads = catalogs.iter().flat_map(Catalog::threads);
+        check_names("thread", &self.threads, all_threads.map(|thread| names_of_thread(thread)))?;
+        let threads: Vec<_> = catalogs.iter().map(|catalog| Arc::new(self.threads_in(catalog))).collect();
+        let choices = rings.iter().enumerate().map(|(index, ring)| {
+            let shard0 = ring.shard0(index as u32) as usize;
+            let is_named = self.rings.is_empty() || names_of_ring(ring).iter().any(|name| self.rings.contains(name));
+            let text = Some(ring.schema_text.as_str()).filter(|text| !text.is_empty());
+            let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok();
+            let has_spans = ring.is_perf() && !ring.has_other_perf_schema();
+            RingChoice {
+                is_wanted: is_named && (has_spans || self.threads.is_empty()),
+                is_perf: has_spans,
+                process: ring.process,
+                words: ext_words(ring.content_type, model.as_deref()),
+                threads: (!self.threads.is_empty()).then(|| threads[shard0].clone()),
+            }
+        });
+        Ok(Choice { from_nanos, to_nanos, rings: choices.collect(), roots: None, spans_max: 0 })
+    }
+
+    /// Returns the ids of the named threads of a recorder.
+    fn threads_in(&self, catalog: &Catalog) -> HashSet<u32> {
+        let is_named = |thread: &&Arc<Thread>| names_of_thread(thread).any(|name| self.threads.contains(&name));
+        catalog.threads().filter(is_named).map(|thread| thread.id).collect()
+    }
+
+    /// Returns the ids of the call sites of the named spans, for each ring. The ids are empty unless the ring is shard
+    /// 0 of a recorder.
+    ///
+    /// # Errors
+    /// No span has one of the names.
+    pub(crate) fn call_sites(&self, catalogs: &[Catalog]) -> Result<Vec<HashSet<u32>>, CaptureError> {
+        let all = catalogs.iter().flat_map(Catalog::call_sites);
+        let spans = all.filter(|site| site.kind == Some(eventring::schema::perf::CallSiteKind::Span));
+        check_names("span", &self.spans, spans.map(|site| names_of_span(site)))?;
+        let is_named = |site: &&Arc<CallSite>| names_of_span(site).any(|name| self.spans.contains(&name));
+        let of_catalog = |catalog: &Catalog| catalog.call_sites().filter(is_named).map(|site| site.id).collect();
+        Ok(catalogs.iter().map(of_catalog).collect())
+    }
+}
+
+/// Returns the name of a thread, and the operating system's id of it.
+fn names_of_thread(thread: &Thread) -> impl Iterator<Item = String> + use<> {
+    thread.name.clone().into_iter().chain(thread.os_thread_id.map(|id| id.to_string()))
+}
+
+/// Returns the name of a span, and the name after its target.
+fn names_of_span(site: &CallSite) -> impl Iterator<Item = String> + use<> {
+    [site.name.clone(), format!("{}::{}", site.target, site.name)].into_iter()
+}
+
+/// Checks that each wanted name is there. `there` has the names of each thing, and the first of them is shown.
+fn check_names<N: Iterator<Item = String>>(
+    what: &str,
+    wanted: &[String],
+    there: impl Iterator<Item = N>,
+) -> Result<(), CaptureError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let (mut known, mut shown) = (HashSet::new(), BTreeSet::new());
+    for mut names in there {
+        if let Some(name) = names.next() {
+            known.insert(name.clone());
+            shown.insert(name);
+        }
+        known.extend(names);
+    }
+    let Some(missing) = wanted.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
+    let more = match shown.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let are = match shown.len() {
+        0 => format!("there is no {what}"),
+        1 => "there is only ".to_owned(),
+        _ => "there are ".to_owned(),
+    };
+    let shown: Vec<String> = shown.into_iter().take(NAMED_MAX).collect();
+    let message = format!("the capture has no {what} {missing}: {are}{}{more}", shown.join(", "));
+    Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
+}

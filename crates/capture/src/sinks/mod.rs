@@ -1,0 +1,18 @@
+//! Where captures go.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `file` | one file, numbered files, or an open writer |
+//! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
+//! | `batches` | small whole files, which are sent away |
+//! | `ends` | how far the rings of captures were captured that may be gone |
+//! | `present` | a capture of what rings hold now |
+
+#[doc(hidden)]
+pub mod batches;
+pub(crate) mod cut;
+#[doc(hidden)]
+pub mod ends;
+pub(crate) mod file;
+pub(crate) mod present;
+pub(crate) mod rolling;

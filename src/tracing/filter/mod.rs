@@ -1,0 +1,23 @@
+//! Which spans and log records are wanted. Knows nothing of how they are recorded.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `directive/`, `field_name` | one directive: `target[span{field=value}]=level` |
+//! | `filter` | a filter: a list of directives |
+//! | `effective` | the filter that is in force: what is configured, and what is wished for in addition |
+//! | `filter_handle` | changing a filter while other threads use it |
+//! | `span_matches` | the open spans that have met conditions of span directives |
+//! | `wish`, `steered` | wishes for more, also those of the clients of a server |
+//! | `switch` | one change at a time, after which `tracing` asks again |
+
+pub(super) mod directive;
+pub(super) mod effective;
+pub(super) mod field_name;
+#[allow(clippy::module_inception, reason = "the filter is the idea of this part")]
+pub(super) mod filter;
+pub(super) mod filter_handle;
+pub(super) mod span_matches;
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+pub(super) mod steered;
+pub(super) mod switch;
+pub(super) mod wish;

@@ -1,0 +1,82 @@
+//! The lock under which a thread switches recording on or off, or changes the filter or the recorder. Only one thread
+//! at a time makes such a change.
+//!
+//! For each call site, `tracing` asks the subscribers whether they want it. It also asks them for the most verbose
+//! level that they want. It caches all answers, and asks again when `rebuild_interest_cache` is called.
+//!
+//! A thread makes a change and then calls `rebuild_interest_cache`, both under a lock. This is called the thread's
+//! *turn*. Without the lock, the following could happen. Thread A collects the answers while recording is off. Thread
+//! B switches recording on and stores the new answers. Then A stores its old answers over them, and nothing is
+//! recorded.
+
+use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
+
+/// Lock that a thread holds during its turn.
+static SWITCH: Mutex<()> = Mutex::new(());
+
+/// Limit of how often `tracing` asks the subscribers in one turn. A layer can make a change each time `tracing` asks
+/// it. Without a limit, the turn with such a layer would never end.
+const ROUNDS_MAX: usize = 8;
+
+/// The state of the calling thread: whether it is in its turn, and if so, whether `tracing` must ask again which call
+/// sites are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    NotMine,
+    Mine,
+    /// Turn of the calling thread. Something has changed since `tracing` last began to ask which call sites are
+    /// wanted, so `tracing` must ask again.
+    MineWithChange,
+}
+
+thread_local! {
+    static TURN: Cell<Turn> = const { Cell::new(Turn::NotMine) };
+}
+
+/// Calls `change`, which makes a change and returns true if anything has changed. If so, makes `tracing` ask again,
+/// for all call sites, whether they are wanted. `tracing` has the answers before this function returns. It asks
+/// through the calling thread's subscriber.
+///
+/// A layer may call this function while `tracing` asks the layer. Then this function calls `change` and returns. The
+/// outer call of this function notices the change, and makes `tracing` ask once more for all call sites.
+pub(in crate::tracing) fn switch(change: impl FnOnce() -> bool) -> bool {
+    if TURN.get() != Turn::NotMine {
+        return note(change());
+    }
+    // A poisoned lock may be used. A layer can panic when `tracing` asks it, but `SWITCH` protects no data that could
+    // be inconsistent after the panic.
+    let _lock = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _mine = MyTurn::begin();
+    let has_changed = note(change());
+    for _ in 0..ROUNDS_MAX {
+        if TURN.replace(Turn::Mine) != Turn::MineWithChange {
+            break;
+        }
+        tracing_core::callsite::rebuild_interest_cache();
+    }
+    has_changed
+}
+
+fn note(has_changed: bool) -> bool {
+    if has_changed {
+        TURN.set(Turn::MineWithChange);
+    }
+    has_changed
+}
+
+/// A guard that ends the thread's turn when it is dropped, also while a panic unwinds.
+struct MyTurn;
+
+impl MyTurn {
+    fn begin() -> Self {
+        TURN.set(Turn::Mine);
+        Self
+    }
+}
+
+impl Drop for MyTurn {
+    fn drop(&mut self) {
+        TURN.set(Turn::NotMine);
+    }
+}

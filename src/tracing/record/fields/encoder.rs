@@ -1,0 +1,323 @@
+//! The encoder of fields: a visitor that fills a buffer on the stack.
+
+use super::{EncodedFields, FieldLimits, Redactable};
+use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
+use crate::tracing::record::thread::ThreadState;
+use arrayvec::ArrayVec;
+use std::error::Error;
+use std::fmt::{self, Write as _};
+use tracing_core::field::{Field, Visit};
+
+/// Limit of nested formatting. The `Debug` code of a value may record an event, which formats another value. Without a
+/// limit, the formatting of a value that records itself would never end.
+const FORMATTING_DEPTH_MAX: u32 = 3;
+/// The field that holds the text of a log record.
+const MESSAGE: &str = "message";
+
+/// Bytes of the largest value of a fixed size.
+const FIXED_BYTES_MAX: usize = 16;
+
+/// Value of [`Encoder::formatting`] that means: no field is being formatted.
+const NONE: usize = usize::MAX;
+
+/// Amount that is added to [`Encoder::word`] for each encoded field. The word is word 3 of the event's content
+/// extension and holds the flags and the counts of fields. [`MISSING`] and [`FORMATTED`] belong to the same word.
+const FIELD: u64 = 1 << 16;
+/// Amount that is added to [`Encoder::word`] for each field that is missing.
+const MISSING: u64 = 1 << 32;
+/// Flag in [`Encoder::word`]: a value was formatted. Only the encoder needs the flag, so it is removed before the
+/// event is recorded. Its bit lies above the bits of the counts.
+const FORMATTED: u64 = 1 << 63;
+
+/// An encoder that takes fields one by one and appends them to its buffer, while there is room.
+pub(in crate::tracing::record) struct Encoder<'t, const N: usize> {
+    bytes: ArrayVec<u8, N>,
+    /// The length up to which the encoder may fill the buffer. If a field does not fit and a larger buffer is possible,
+    /// the length is set to 0, so that this encoder encodes no more fields. The caller then encodes all fields again
+    /// into a larger buffer.
+    end: usize,
+    /// The index in `bytes` of the first byte of the field that is being formatted. [`NONE`] if no field is being
+    /// formatted.
+    formatting: usize,
+    /// The flags and counts of the event's descriptor, and [`FORMATTED`], all in one word. If each of them were stored
+    /// separately, a load of the whole word soon after would have to wait for the stores.
+    word: u64,
+    limits: &'t FieldLimits,
+    thread: &'t ThreadState,
+}
+
+impl<'t, const N: usize> Encoder<'t, N> {
+    #[inline(always)]
+    pub fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
+        let end = N.min(limits.fields_bytes_max);
+        Self { bytes: ArrayVec::new(), end, formatting: NONE, word: 0, limits, thread }
+    }
+
+    /// Returns true if a field did not fit and a larger buffer is possible. Then the caller visits all fields again
+    /// and encodes them into a larger buffer.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn is_too_small(&self) -> bool {
+        self.end == 0 && self.has_larger()
+    }
+
+    /// Returns true if the limits allow more bytes than this buffer has, so that a larger buffer can help when a
+    /// field does not fit.
+    fn has_larger(&self) -> bool {
+        N < self.limits.fields_bytes_max
+    }
+
+    /// Counts a field that is missing.
+    #[cold]
+    fn miss(&mut self) {
+        // The count cannot run over into other bits of the word, because a call site has at most several hundred
+        // fields.
+        self.word = (self.word + MISSING) | u64::from(flags::FIELDS_MISSING);
+    }
+
+    /// Returns true if that many bytes are left.
+    #[inline(always)]
+    fn has_room_for(&self, bytes: usize) -> bool {
+        self.bytes.len() + bytes <= self.end
+    }
+
+    /// Handles a field for which there is no room.
+    #[cold]
+    fn no_room(&mut self) {
+        if self.has_larger() {
+            self.end = 0;
+        } else {
+            self.miss();
+        }
+    }
+
+    /// Appends bytes that fit.
+    #[inline(always)]
+    fn append(&mut self, bytes: &[u8]) {
+        // The extension cannot fail: the caller has checked that the bytes fit, and `end` is never above the
+        // capacity.
+        let _ = self.bytes.try_extend_from_slice(bytes);
+    }
+
+    /// Encodes a value of fixed size.
+    #[inline(always)]
+    fn fixed<const K: usize>(&mut self, field: &Field, ty: ValueType, value: [u8; K]) {
+        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+        if !self.has_room_for(FIELD_HEADER_BYTES + K) {
+            return self.no_room();
+        }
+        // Header and value are appended together. Each append loads and stores the buffer's length, so a second
+        // append would have to wait for the store of the first.
+        let mut bytes = [0; FIELD_HEADER_BYTES + FIXED_BYTES_MAX];
+        bytes[..FIELD_HEADER_BYTES].copy_from_slice(&[index, ty as u8, K as u8, 0]);
+        bytes[FIELD_HEADER_BYTES..FIELD_HEADER_BYTES + K].copy_from_slice(&value);
+        self.append(&bytes[..FIELD_HEADER_BYTES + K]);
+        self.word += FIELD;
+    }
+
+    /// Encodes a value of any length. A value that is too long is cut. `floor` gets the number of bytes that fit, and
+    /// lowers this number until no character is split.
+    fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
+        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+        if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
+            return self.no_room();
+        }
+        let room = self.end - self.bytes.len() - FIELD_HEADER_BYTES;
+        if value.len() <= room {
+            // The room is less than 64 KiB, so the cast loses nothing.
+            let [low, high] = (value.len() as u16).to_le_bytes();
+            self.append(&[index, ty as u8, low, high]);
+            self.append(value);
+        } else if self.has_larger() {
+            return self.no_room();
+        } else {
+            let kept = floor(room - TRUNCATION_BYTES);
+            let [low, high] = ((kept + TRUNCATION_BYTES) as u16).to_le_bytes();
+            self.append(&[index, ty as u8 | TRUNCATED, low, high]);
+            self.append(&value[..kept]);
+            self.append(&Cut::Limit { original_bytes: u32::try_from(value.len()).ok() }.code().to_le_bytes());
+            self.word |= u64::from(flags::TRUNCATED);
+        }
+        self.word += FIELD;
+    }
+
+    /// Encodes the text that `write` formats. A text longer than `bytes_max` is cut.
+    fn formatted(
+        &mut self,
+        field: &Field,
+        ty: ValueType,
+        bytes_max: usize,
+        write: impl FnOnce(&mut CappedText<'_, N>) -> fmt::Result,
+    ) {
+        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+        if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
+            return self.no_room();
+        }
+        let Some(_depth) = FormattingDepth::enter(self.thread) else {
+            return self.fixed(field, ValueType::NotFormatted, [NotFormatted::Nested as u8]);
+        };
+        self.word |= FORMATTED;
+        let start = self.bytes.len();
+        self.append(&[index, ty as u8, 0, 0]);
+        let room = self.end - self.bytes.len() - TRUNCATION_BYTES;
+        let end = self.bytes.len() + room.min(bytes_max);
+        self.formatting = start;
+        let mut text = CappedText { bytes: &mut self.bytes, end, is_cut: false };
+        let written = write(&mut text);
+        let is_cut = text.is_cut;
+        self.formatting = NONE;
+        if is_cut && self.has_larger() && room < bytes_max {
+            self.bytes.truncate(start);
+            return self.no_room();
+        }
+        self.end_formatted(
+            start,
+            match written {
+                _ if is_cut => Some(Cut::Limit { original_bytes: None }),
+                Ok(()) => None,
+                Err(fmt::Error) => Some(Cut::Failed),
+            },
+        );
+    }
+
+    /// Completes the encoded bytes after a panic. If a field was being formatted, what was written of it stays and is
+    /// marked as cut. Otherwise the field counts as missing.
+    pub(super) fn panicked(&mut self) {
+        match std::mem::replace(&mut self.formatting, NONE) {
+            NONE => self.miss(),
+            start => self.end_formatted(start, Some(Cut::Panicked)),
+        }
+    }
+
+    /// Returns the encoded fields. `epoch_nanos` is the time before the fields were visited, or `None` if the caller
+    /// has not read the clock.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
+        let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
+        EncodedFields {
+            payload: &self.bytes,
+            flags_and_counts: self.word & !FORMATTED,
+            epoch_nanos,
+            has_panicked: false,
+        }
+    }
+
+    /// Completes the formatted field whose header begins at `start`: writes its length, and marks it if it was cut.
+    /// The caller has left room for the mark.
+    fn end_formatted(&mut self, start: usize, cut: Option<Cut>) {
+        if let Some(cut) = cut {
+            self.bytes[start + 1] |= TRUNCATED;
+            self.append(&cut.code().to_le_bytes());
+            self.word |= u64::from(flags::TRUNCATED);
+        }
+        let bytes = (self.bytes.len() - start - FIELD_HEADER_BYTES) as u16;
+        self.bytes[start + 2..start + 4].copy_from_slice(&bytes.to_le_bytes());
+        self.word += FIELD;
+    }
+}
+
+impl<const N: usize> Redactable for Encoder<'_, N> {
+    fn redacted(&mut self, field: &Field) {
+        self.fixed(field, ValueType::NotFormatted, [NotFormatted::Redacted as u8]);
+    }
+}
+
+impl<const N: usize> Visit for Encoder<'_, N> {
+    #[inline]
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.fixed(field, ValueType::I64, value.to_le_bytes());
+    }
+
+    #[inline]
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.fixed(field, ValueType::U64, value.to_le_bytes());
+    }
+
+    fn record_i128(&mut self, field: &Field, value: i128) {
+        self.fixed(field, ValueType::I128, value.to_le_bytes());
+    }
+
+    fn record_u128(&mut self, field: &Field, value: u128) {
+        self.fixed(field, ValueType::U128, value.to_le_bytes());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.fixed(field, ValueType::F64, value.to_le_bytes());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.fixed(field, ValueType::Bool, [value.into()]);
+    }
+
+    #[inline]
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.sized(field, ValueType::Str, value.as_bytes(), |end| value.floor_char_boundary(end));
+    }
+
+    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
+        self.sized(field, ValueType::Bytes, value, |end| end);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.formatted(field, ValueType::Error, self.limits.text_bytes_max, |text| {
+            write!(text, "{value}")?;
+            let mut source = value.source();
+            while let Some(error) = source {
+                write!(text, ": {error}")?;
+                source = error.source();
+            }
+            Ok(())
+        });
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let bytes_max = if field.name() == MESSAGE { self.limits.text_bytes_max } else { self.limits.debug_bytes_max };
+        if bytes_max == 0 {
+            return self.fixed(field, ValueType::NotFormatted, [NotFormatted::SwitchedOff as u8]);
+        }
+        self.formatted(field, ValueType::Debug, bytes_max, |text| write!(text, "{value:?}"));
+    }
+}
+
+/// A text that grows up to the length `end`. A write that does not fit fails, and so ends the formatting of the
+/// value.
+struct CappedText<'b, const N: usize> {
+    bytes: &'b mut ArrayVec<u8, N>,
+    end: usize,
+    is_cut: bool,
+}
+
+impl<const N: usize> fmt::Write for CappedText<'_, N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let kept = text.floor_char_boundary(self.end - self.bytes.len());
+        // The extension cannot fail: the text then ends at `end` or earlier, and `end` is within the capacity.
+        let _ = self.bytes.try_extend_from_slice(&text.as_bytes()[..kept]);
+        if kept == text.len() {
+            return Ok(());
+        }
+        self.is_cut = true;
+        // This write was cut, so later writes must add nothing. Otherwise a shorter write could still fit, and its
+        // text would follow the cut text as if nothing were missing between them.
+        self.end = self.bytes.len();
+        Err(fmt::Error)
+    }
+}
+
+/// A guard that counts how deep formatting is nested.
+struct FormattingDepth<'t>(&'t ThreadState);
+
+impl<'t> FormattingDepth<'t> {
+    fn enter(thread: &'t ThreadState) -> Option<Self> {
+        let depth = thread.formatting_depth.get();
+        if depth >= FORMATTING_DEPTH_MAX {
+            return None;
+        }
+        thread.formatting_depth.set(depth + 1);
+        Some(Self(thread))
+    }
+}
+
+impl Drop for FormattingDepth<'_> {
+    fn drop(&mut self) {
+        self.0.formatting_depth.set(self.0.formatting_depth.get() - 1);
+    }
+}

@@ -1,0 +1,39 @@
+//! Recording what a program does with `tracing`.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `init`, `setup_error`, `global` | switching recording on, in code or by the environment |
+//! | `recorder`, `builder`, `memory_plan`, `core` | a perf recorder, and the state that its handles share |
+//! | `subscriber/`, `layer/`, `sink` | what `tracing` calls, and the recorder that it leads to |
+//! | `shards`, `thread`, `end_of_thread` | the ring of each thread |
+//! | `span_stack/`, `span_map`, `open_spans` | which spans a thread is in, and which are open |
+//! | `call_sites`, `tables` | call sites and threads, in the tables of shard 0 |
+//! | `fields/`, `redact` | the values of fields as bytes, and those that are not to be recorded |
+//! | `counter`, `trigger`, `instruction_count` | samples, marks, triggers, counts of instructions |
+//! | `replayed` | recording again what was captured |
+
+pub(super) mod builder;
+pub(super) mod call_sites;
+pub(super) mod core;
+pub(super) mod counter;
+pub(super) mod end_of_thread;
+pub(super) mod fields;
+pub(super) mod global;
+pub(super) mod init;
+pub(super) mod instruction_count;
+pub(super) mod layer;
+pub(super) mod memory_plan;
+pub(super) mod open_spans;
+pub(super) mod recorder;
+pub(super) mod redact;
+pub(super) mod replayed;
+pub(super) mod setup_error;
+pub(super) mod shards;
+pub(super) mod sink;
+pub(super) mod span_map;
+pub(super) mod span_stack;
+pub(super) mod subscriber;
+pub(super) mod tables;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
+pub(super) mod thread;
+pub(super) mod trigger;

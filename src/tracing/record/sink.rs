@@ -1,0 +1,172 @@
+//! The sink of a subscriber or layer: the recorder to which it records.
+
+use crate::recorder::Recorder;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::record::core::PerfCore;
+use crate::tracing::record::fields::{self, EncodedFields, Redactable};
+use crate::tracing::record::global::PERF;
+use crate::tracing::record::recorder::PerfRecorder;
+use crate::tracing::record::redact::Redacting;
+use crate::tracing::record::span_stack::SpanEntry;
+use crate::tracing::record::thread::ThreadState;
+use std::sync::{Arc, Weak};
+use tracing_core::field::Visit;
+
+/// Sink of a subscriber or layer.
+#[derive(Debug)]
+pub(super) enum Sink {
+    /// Recorder that is installed in [`PERF`].
+    Global,
+    /// Recorder that belongs to the subscriber or layer.
+    Own(PerfRecorder),
+}
+
+/// The parent of a new span, or the span of an event.
+pub(super) struct Parent {
+    /// Id of the span, or 0 if there is no parent or no span.
+    pub(super) span_id: u64,
+    /// The flag [`EXPLICIT_PARENT`](crate::schema::perf::flags::EXPLICIT_PARENT) if the program has named the parent,
+    /// or `EXPLICIT_ROOT` if the program has asked for a root. 0 if the current span is the parent.
+    pub(super) flags: u16,
+}
+
+impl Sink {
+    /// Returns the recorder, if there is one.
+    #[inline(always)]
+    pub(super) fn recorder(&self) -> Option<&PerfRecorder> {
+        match self {
+            Self::Own(recorder) => Some(recorder),
+            Self::Global => PERF.installed(),
+        }
+    }
+
+    /// Returns the recorder that belongs to the subscriber or layer, or `None` if the recorder is the one in [`PERF`].
+    pub(super) fn own(&self) -> Option<Weak<PerfCore>> {
+        match self {
+            Self::Own(recorder) => Some(Arc::downgrade(&recorder.core)),
+            Self::Global => None,
+        }
+    }
+
+    /// Returns the state of the recorder if there is a recorder and it is switched on, and `None` otherwise.
+    #[inline(always)]
+    pub(super) fn recording(&self) -> Option<&Arc<PerfCore>> {
+        self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
+    }
+
+    /// Returns the thread's ring if the recorder is switched on and the thread's last event went to this recorder.
+    /// Otherwise returns `None`, and the caller takes the slow path.
+    #[inline(always)]
+    pub(super) fn try_ring<'s>(&'s self, thread: &ThreadState) -> Option<&'s Recorder> {
+        thread.try_ring(&self.recorder()?.core)
+    }
+
+    /// Returns the recorder's state and the thread's ring, for an event with fields. Returns `None` where
+    /// [`Self::try_ring`] does, and also if the recorder redacts fields: only the slow path can leave values out.
+    #[inline(always)]
+    pub(super) fn try_ring_for_fields<'s>(&'s self, thread: &ThreadState) -> Option<(&'s PerfCore, &'s Recorder)> {
+        let core = &self.recorder()?.core;
+        let ring = thread.try_ring(core)?;
+        core.redacted.is_empty().then_some((core, ring))
+    }
+
+    /// Records an event without payload.
+    #[inline(always)]
+    pub(super) fn record(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+        if let Some(core) = self.recording() {
+            core.record(thread, event, ext, &[]);
+        }
+    }
+
+    /// Records an exit or a close of a span, even while recording is switched off. Without the event, a reader would
+    /// show the span as open for ever. Record an exit only if the enter was recorded, and a close only if the creation
+    /// was recorded.
+    pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+        if let Some(recorder) = self.recorder() {
+            recorder.core.record(thread, event, ext, &[]);
+        }
+    }
+
+    /// Records that a thread exits a span. `entry` is the entry that the exit removed from the span stack; `None` if
+    /// there was no entry. If the enter was recorded, the exit is recorded even while recording is switched off.
+    pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {
+        let ext = PerfExt { related: thread.instructions(), ..ext };
+        if entry.is_some_and(|entry| entry.is_recorded()) {
+            self.record_end(thread, PerfEvent::SpanExit, ext);
+        } else {
+            self.record(thread, PerfEvent::SpanExit, ext);
+        }
+    }
+}
+
+/// Records an event of a span, without payload. The caller has checked that recording is switched on.
+#[inline(always)]
+pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+    let [span_id, related, ids, flags_and_counts] = ext.to_words();
+    let ids = ids | thread.id_word();
+    if ring.core.try_record_empty(event as u16, span_id, related, ids, flags_and_counts).is_none() {
+        ring.core.record_empty_slow(event as u16, span_id, related, ids, flags_and_counts);
+    }
+}
+
+impl PerfCore {
+    /// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns what
+    /// `then` returns. If the formatting of a value panics, `then` is called with the fields encoded until then, and
+    /// the panic continues.
+    ///
+    /// The event goes to `ring`, and gets the time at which this call begins. The events of a thread must be in the
+    /// order of time. So everything that may record another event must be done before this call: registering a new call
+    /// site, adopting a span, assigning a ring to the thread.
+    #[inline(always)]
+    pub(super) fn encode_fields<R>(
+        &self,
+        thread: &ThreadState,
+        ring: &Recorder,
+        visit: impl Fn(&mut dyn Visit),
+        then: impl Fn(EncodedFields<'_>) -> R,
+    ) -> R {
+        let epoch_nanos = ring.core.try_now();
+        if self.redacted.is_empty() {
+            fields::encode(thread, &self.limits, epoch_nanos, |encoder| visit(encoder), then)
+        } else {
+            let redacted = &self.redacted;
+            let visit = |encoder: &mut dyn Redactable| visit(&mut Redacting { encoder, redacted });
+            fields::encode(thread, &self.limits, epoch_nanos, visit, then)
+        }
+    }
+}
+
+/// Records an event with its fields.
+#[inline(always)]
+pub(super) fn record_with_fields(
+    ring: &Recorder,
+    thread: &ThreadState,
+    event: PerfEvent,
+    ext: PerfExt,
+    fields: EncodedFields<'_>,
+) {
+    let [span_id, related, ids, flags_and_counts] = ext.to_words();
+    let (ids, flags_and_counts) = (ids | thread.id_word(), flags_and_counts | fields.flags_and_counts);
+    match fields.epoch_nanos {
+        Some(epoch_nanos) => {
+            let content_ext = [span_id, related, ids, flags_and_counts];
+            ring.core.record_stamped(epoch_nanos, event as u16, content_ext, fields.payload);
+        }
+        None => record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload),
+    }
+}
+
+/// Records an event with the time of this call. The extension words are four separate arguments: the compiler passes
+/// them in registers, but would put an array into memory.
+#[inline(never)]
+fn record_now(
+    ring: &Recorder,
+    event_type: u16,
+    span_id: u64,
+    related: u64,
+    ids: u64,
+    flags_and_counts: u64,
+    payload: &[u8],
+) {
+    ring.core.record(event_type, [span_id, related, ids, flags_and_counts], payload);
+}

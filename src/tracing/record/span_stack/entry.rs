@@ -1,0 +1,125 @@
+//! An entry of the span stack.
+
+use crate::span_slab::SPAN_SLAB;
+use crate::sync::{AtomicU64, Ordering};
+use std::cell::Cell;
+
+/// An entry of the span stack: a span that the thread has entered and not yet exited.
+///
+/// Each field is a whole word. Entries are read as words soon after they are written. If a word were written in
+/// several parts, the processor would have to wait for the parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::tracing::record) struct SpanEntry {
+    /// The span's id in the ring.
+    pub(in crate::tracing::record) span_id: u64,
+    /// The id by which the subscriber or layer knows the span.
+    pub(in crate::tracing::record) local_id: u64,
+    /// The id of the call site (high half). The number of the owner, [`DUPLICATE`], [`UNRECORDED`] and [`HIDDEN`] (low
+    /// half).
+    pub(super) tag: u64,
+}
+
+/// Bit of an entry's tag: when the thread entered the span, it was in the same span already.
+pub(super) const DUPLICATE: u64 = 1 << 31;
+/// Bit of an entry's tag: the enter was not recorded, because recording was switched off.
+pub(super) const UNRECORDED: u64 = 1 << 30;
+/// Bit of an entry's tag: the entry of a closed span was removed above this entry. The thread is still in the closed
+/// span, so it has no current span where this entry would be it.
+pub(super) const HIDDEN: u64 = 1 << 29;
+/// Bits of an entry's tag: the number of the owner, which is the subscriber or layer that the span belongs to.
+pub(super) const OWNER_MASK: u64 = HIDDEN - 1;
+
+impl SpanEntry {
+    pub(super) const EMPTY: Self = Self { span_id: 0, local_id: 0, tag: 0 };
+
+    /// Returns the call site of the span.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn call_site_id(&self) -> u32 {
+        (self.tag >> 32) as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn is(&self, local_id: u64, owner: u32) -> bool {
+        self.local_id == local_id && self.tag & OWNER_MASK == u64::from(owner)
+    }
+
+    pub(super) fn has_owner_of(&self, other: &Self) -> bool {
+        (self.tag ^ other.tag) & OWNER_MASK == 0
+    }
+
+    pub(super) fn is_of(&self, owner: u32) -> bool {
+        self.tag & OWNER_MASK == u64::from(owner)
+    }
+
+    /// Returns true if no other entry decides about the current span when this is the last entry: it is no duplicate
+    /// of an entry below, and no closed span hides it.
+    #[inline(always)]
+    pub(super) fn is_current(&self) -> bool {
+        self.tag & (DUPLICATE | HIDDEN) == 0
+    }
+
+    pub(super) fn is_duplicate(&self) -> bool {
+        self.tag & DUPLICATE != 0
+    }
+
+    pub(super) fn is_hidden(&self) -> bool {
+        self.tag & HIDDEN != 0
+    }
+
+    /// Returns true if the span is open.
+    #[inline(always)]
+    pub(super) fn is_open(&self) -> bool {
+        SPAN_SLAB.is_open(self.span_id)
+    }
+
+    /// Returns true if the entry belongs to `owner`, is no duplicate and not hidden, and its enter was recorded. Then
+    /// no flag is set, and the low half of the tag equals `owner`. So one comparison is enough.
+    #[inline(always)]
+    pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
+        self.tag as u32 == owner
+    }
+
+    /// Returns true if the enter was recorded.
+    pub(in crate::tracing::record) fn is_recorded(&self) -> bool {
+        self.tag & UNRECORDED == 0
+    }
+}
+
+/// Returns a new owner number for a subscriber or layer. The number is in the owner's entries of the span stack, and
+/// distinguishes them from the entries of other subscribers and layers.
+pub(in crate::tracing::record) fn next_owner() -> u32 {
+    static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
+    // After 2^29 owners the numbers begin again. It is very unlikely that two owners with the same number are in use
+    // at the same time.
+    (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
+}
+
+/// A [`SpanEntry`] that can be replaced, word by word.
+pub(super) struct EntryCell {
+    span_id: Cell<u64>,
+    local_id: Cell<u64>,
+    tag: Cell<u64>,
+}
+
+impl EntryCell {
+    pub(super) const fn new() -> Self {
+        Self { span_id: Cell::new(0), local_id: Cell::new(0), tag: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> SpanEntry {
+        SpanEntry { span_id: self.span_id.get(), local_id: self.local_id.get(), tag: self.tag.get() }
+    }
+
+    #[inline(always)]
+    pub(super) fn span_id(&self) -> u64 {
+        self.span_id.get()
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&self, entry: SpanEntry) {
+        self.span_id.set(entry.span_id);
+        self.local_id.set(entry.local_id);
+        self.tag.set(entry.tag);
+    }
+}

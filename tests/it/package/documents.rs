@@ -1,0 +1,28 @@
+//! Links between the project's documents lead somewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Returns the targets of the links `[…](…)` in a text, without their anchors. Links into the web are left out.
+fn links(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.map(|target| target.split('#').next().unwrap()).filter(|to| !to.is_empty() && !to.contains("://")).collect()
+}
+
+#[test]
+fn every_link_between_documents_leads_somewhere_and_readme_has_one_to_each() {
+    let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let in_folder = |folder: &str| {
+        let entries = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect::<Vec<PathBuf>>()
+    };
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    for document in [in_folder(""), in_folder("docs")].concat() {
+        let folder = document.parent().unwrap();
+        for link in links(&fs::read_to_string(&document).unwrap()) {
+            assert!(folder.join(link).exists(), "{}: {link}", document.display());
+        }
+        let name = document.file_name().unwrap().to_str().unwrap();
+        assert!(folder == root || readme.contains(&format!("(docs/{name})")), "README.md does not link docs/{name}");
+    }
+}
