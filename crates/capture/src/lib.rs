@@ -57,6 +57,7 @@
 //! | `roots` | the spans with which a selection of spans begins |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod ahead;
 mod batch_filter;
