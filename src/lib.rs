@@ -63,6 +63,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(
     not(all(target_os = "linux", not(eventring_unsupported))),
     allow(dead_code, reason = "a part of each layer is only reached when there is a ring")

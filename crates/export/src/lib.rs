@@ -36,6 +36,7 @@
 //! | `numbers` | numbers for people |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 #[doc(hidden)]
 pub mod args;

@@ -54,6 +54,7 @@
 //! | `state` | questions about the present |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod ages;
 #[cfg(test)]

@@ -24,6 +24,7 @@
 //! | `numbers` | columns of numbers |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod arrow;
 mod arrow_tail;

@@ -9,7 +9,7 @@ use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead as _, PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -79,11 +79,7 @@ fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_o
     });
     wait_for(&place(&directory, "5.evc"));
     live.interrupt();
-    let mut line = String::new();
-    while !line.contains("to be written") {
-        line.clear();
-        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "nothing was said of the files that wait");
-    }
+    let line = live.notice("to be written");
     let waiting: u64 = line.split(' ').next().unwrap().replace(',', "").parse().unwrap();
     assert!(waiting > 15 && line.contains("for at most 60 s; a further Ctrl-C leaves out"), "{line}");
     live.interrupt();
@@ -155,11 +151,7 @@ fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wa
     let first = place(&directory, "1.evc");
     let mut live = begun(&recorder, &ring, &first, &options);
     live.interrupt();
-    let mut line = String::new();
-    while !line.contains("has not ended, and may run for 1 min 0 s each; a further Ctrl-C") {
-        line.clear();
-        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "nothing was said of the command");
-    }
+    live.notice("has not ended, and may run for 1 min 0 s each; a further Ctrl-C");
     live.interrupt();
     // The command still runs, and holds stderr. It ends when its file is gone.
     let mut out = String::new();
