@@ -121,6 +121,12 @@ impl BatchStart {
         self.next_seqnos.extend(next_seqnos_after(batch));
     }
 
+    /// Makes it the start of the next files of a row, from this number, with other rings.
+    pub(super) fn go_on_at(&mut self, part: u32) {
+        self.next_seqnos.clear();
+        self.part = part;
+    }
+
     /// Adds what an older batch says: its rings begin where it ends, unless they are known to have come further.
     pub fn after_older(&mut self, batch: &CaptureFile) {
         for (ring, next_seqno) in next_seqnos_after(batch) {
@@ -253,8 +259,8 @@ pub struct BatchOptions {
 
 /// A whole batch.
 pub struct Batch<'b> {
-    end: &'b CaptureEnd,
-    rings: &'b [SourceRing],
+    pub(super) end: &'b CaptureEnd,
+    pub(super) rings: &'b [SourceRing],
 }
 
 impl Batch<'_> {
@@ -271,11 +277,6 @@ impl Batch<'_> {
     /// Returns each ring with the seqno that follows the batch.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (&CapturedRing, u64)> {
         self.rings.iter().map(|ring| (&ring.described, ring.stats.last_seqno.saturating_add(1)))
-    }
-
-    /// Returns the number of events of each ring.
-    pub fn events_by_ring(&self) -> Vec<u64> {
-        self.end.stats.rings.iter().map(|ring| ring.events).collect()
     }
 
     pub fn lost(&self) -> u64 {

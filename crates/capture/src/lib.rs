@@ -28,7 +28,9 @@
 //! | `write` | writing blocks, index and footer |
 //! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
 //! | `read_files` | the files that this program reads, and so never writes over |
-//! | `parts` | the files of a rotated capture: their names, and removing the oldest |
+//! | `parts` | where the files of a capture go |
+//! | `rotation` | when the next file of a row is begun, and which of the old ones go |
+//! | `row`, `ends` | the files of a row, and going on after the newest |
 //! | `sources` | the rings that are captured, also those that are made during the capture |
 //! | `copy`, `pace` | the copying thread: what it copies, and when |
 //! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
@@ -70,8 +72,7 @@ mod cut;
 mod damage;
 mod encoding;
 mod end;
-#[doc(hidden)]
-pub mod ends;
+mod ends;
 mod error;
 mod events;
 mod filter_bits;
@@ -98,6 +99,8 @@ pub mod recording;
 mod ring;
 mod rolling;
 mod roots;
+mod rotation;
+mod row;
 mod run;
 #[doc(hidden)]
 pub mod secret;
@@ -141,6 +144,8 @@ pub use read_files::ReadFiles;
 pub use record::{CapturedContent, CapturedPayload, CapturedRecord};
 pub use ring::{CapturedRing, RingRole};
 pub use rolling::{RollingCapture, RollingOptions, RollingState};
+pub use rotation::RotationOptions;
+pub use row::CaptureRow;
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};
 pub use selection::Selection;
 pub use stats::{CaptureStats, RingStats};

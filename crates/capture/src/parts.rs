@@ -1,14 +1,13 @@
 //! The files of a capture.
 
-use super::batches::BatchParts;
+use super::batches::{Batch, BatchParts};
 use super::end::CaptureEnd;
 use super::error::CaptureError;
-use super::output_entry::OutputEntry;
 use super::read_files::ReadFiles;
 use super::rolling::Rolled;
+use super::row::Row;
 use super::sources::SourceRing;
-use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,23 +17,11 @@ pub(super) enum Parts<'o> {
     /// A writer that the caller has opened.
     Writer(Option<Box<dyn Write>>),
     /// A path, or a row of paths.
-    Path(PathParts),
+    Path(&'o mut Row),
     /// Files without names, of which only the last are kept.
     Rolling(Arc<Rolled>),
     /// Whole files, each of which goes its way before the next is begun.
     Batches(BatchParts<'o>),
-}
-
-/// A path, or a row of paths made from it.
-pub(super) struct PathParts {
-    pub(super) output: PathBuf,
-    pub(super) rotates: bool,
-    /// Number of files to keep; `None` for all.
-    pub(super) keep: Option<usize>,
-    pub(super) overwrite: bool,
-    pub(super) written: VecDeque<PathBuf>,
-    /// The number of files that were removed because only the last `keep` files are kept.
-    pub(super) removed: u32,
 }
 
 impl Parts<'_> {
@@ -43,7 +30,7 @@ impl Parts<'_> {
     pub(super) fn next(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
         match self {
             Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
-            Self::Path(parts) => Ok(Box::new(parts.next(part, read)?)),
+            Self::Path(row) => Ok(Box::new(row.next(part, read)?)),
             Self::Rolling(rolled) => Ok(Box::new(rolled.next()?)),
             Self::Batches(batches) => batches.next(part, read),
         }
@@ -53,7 +40,16 @@ impl Parts<'_> {
     pub(super) fn end(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
         match self {
             Self::Batches(batches) => batches.end(end, rings),
-            Self::Writer(_) | Self::Path(_) | Self::Rolling(_) => Ok(()),
+            Self::Path(row) => row.end(&Batch { end, rings }),
+            Self::Writer(_) | Self::Rolling(_) => Ok(()),
+        }
+    }
+
+    /// Removes files that have become too old or too much.
+    pub(super) fn remove_now_and_then(&mut self) -> Result<(), CaptureError> {
+        match self {
+            Self::Path(row) => row.remove_now_and_then(),
+            Self::Writer(_) | Self::Rolling(_) | Self::Batches(_) => Ok(()),
         }
     }
 
@@ -74,18 +70,14 @@ impl Parts<'_> {
     pub(super) fn current(&self) -> Option<&Path> {
         match self {
             Self::Writer(_) | Self::Rolling(_) | Self::Batches(_) => None,
-            Self::Path(parts) => parts.written.back().map(PathBuf::as_path),
+            Self::Path(row) => row.current(),
         }
     }
 
-    /// Removes the file that is being written, because it holds nothing. Otherwise its name would be taken when the
-    /// capture is tried again.
+    /// Removes the file that is being written, because it holds nothing.
     pub(super) fn discard_current(&mut self) {
-        if let Self::Path(parts) = self
-            && let Some(empty) = parts.written.pop_back()
-        {
-            // The capture has failed, and reports that error.
-            let _ = fs::remove_file(empty);
+        if let Self::Path(row) = self {
+            row.discard_current();
         }
     }
 
@@ -94,7 +86,7 @@ impl Parts<'_> {
         match self {
             Self::Writer(_) | Self::Batches(_) => 0,
             Self::Rolling(rolled) => rolled.forgotten_parts(),
-            Self::Path(parts) => parts.removed,
+            Self::Path(row) => row.removed,
         }
     }
 
@@ -102,36 +94,8 @@ impl Parts<'_> {
     pub(super) fn into_files(self) -> Vec<PathBuf> {
         match self {
             Self::Writer(_) | Self::Rolling(_) | Self::Batches(_) => Vec::new(),
-            Self::Path(parts) => parts.written.into(),
+            Self::Path(row) => row.written(),
         }
-    }
-}
-
-impl PathParts {
-    fn next(&mut self, part: u32, read: &ReadFiles) -> Result<File, CaptureError> {
-        let path = if self.rotates {
-            OutputEntry::open(&self.output)?.check_no_stream()?;
-            part_path(&self.output, part)
-        } else {
-            self.output.clone()
-        };
-        let file = OutputEntry::open(&path)?.create(self.overwrite, read)?;
-        self.written.push_back(path);
-        if let Some(keep) = self.keep {
-            while self.written.len() > keep.max(1) {
-                if let Some(oldest) = self.written.pop_front() {
-                    match fs::remove_file(&oldest) {
-                        // Somebody has removed the file already.
-                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                        removed => removed.map_err(|error| {
-                            CaptureError::io_writing("remove it, the oldest file", error).at(&oldest)
-                        })?,
-                    }
-                    self.removed += 1;
-                }
-            }
-        }
-        Ok(file)
     }
 }
 

@@ -8,8 +8,10 @@ use super::end::EndReason;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::options::CaptureOptions;
 use super::output::Output;
-use super::parts::{Parts, PathParts};
+use super::parts::Parts;
 use super::rolling::Rolled;
+use super::rotation::RotationOptions;
+use super::row::Row;
 use super::slots::{BlockSlot, CopyEnd, Message, Request};
 use super::sources::{FoundRings, SourceRing, Sources};
 use super::stats::RingStats;
@@ -105,15 +107,17 @@ pub fn capture_rings(
         )
         .at(output));
     }
-    let parts = Parts::Path(PathParts {
-        output: output.to_path_buf(),
-        rotates: options.rotates(),
-        keep: options.keep_files.filter(|_| options.rotates()),
-        overwrite: options.overwrite,
-        written: Default::default(),
-        removed: 0,
-    });
-    let (capture, sources) = Capture::begin(next_ring, parts, options)?;
+    capture_into_row(next_ring, &mut Row::new(output, options), options, progress)
+}
+
+/// Captures rings into the next files of a row.
+pub(super) fn capture_into_row<'o>(
+    next_ring: &'o mut dyn FnMut() -> NextRing,
+    row: &'o mut Row,
+    options: &'o CaptureOptions,
+    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+) -> Result<CaptureSummary, CaptureError> {
+    let (capture, sources) = Capture::begin(next_ring, Parts::Path(row), options)?;
     capture.run(sources, progress)
 }
 
@@ -127,7 +131,7 @@ pub fn capture_rings_to(
     options: &CaptureOptions,
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
-    let options = CaptureOptions { rotate_bytes: None, rotate_every: None, ..options.clone() };
+    let options = CaptureOptions { rotation: RotationOptions::default(), ..options.clone() };
     let (capture, sources) = Capture::begin(next_ring, Parts::Writer(Some(Box::new(out))), &options)?;
     capture.run(sources, progress)
 }
@@ -390,6 +394,7 @@ impl<'o> Capture<'o> {
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
             removed_files: self.output.removed_files,
             removed_bytes: self.output.removed_bytes,
+            of_files: self.output.removable.into(),
             files: self.output.parts.into_files(),
             problems,
             lost_pages,

@@ -19,6 +19,7 @@ mod diff;
 mod directories;
 mod exit;
 mod export;
+mod filter;
 mod format;
 mod formats;
 mod forward;
@@ -41,6 +42,7 @@ mod patterns;
 mod processes;
 mod reading;
 mod report;
+mod rotation;
 mod saved;
 mod selection;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -9,7 +9,6 @@ use eventring_export::ExportFiles;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -87,36 +86,14 @@ pub(super) fn write_whole<T>(
     read: &ReadFiles,
     write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    write_beside(output, format, (force, read), Some(RemovedBySignal::listen()?), write)
-}
-
-/// Does what [`write_whole`] does, for a program that has its own answer to signals: `write` goes on.
-pub(super) fn write_whole_despite_signals<T>(
-    output: &Path,
-    format: Format,
-    write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    write_beside(output, format, (false, &ReadFiles::default()), None, write)
-}
-
-/// Calls `write` with an unfinished directory beside `output`. `removed` removes it if a signal ends the program.
-fn write_beside<T>(
-    output: &Path,
-    format: Format,
-    (force, read): (bool, &ReadFiles),
-    removed: Option<RemovedBySignal>,
-    write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+    let removed = RemovedBySignal::listen()?;
     look(output, format, force, read)?;
     let cannot = |error: io::Error| Failure::writing(output, &error);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let mut unnamed = tempfile::Builder::new();
     unnamed.prefix(UNFINISHED).permissions(Permissions::from_mode(MODE));
     let make = || unnamed.tempdir_in(parent);
-    let unfinished =
-        removed.as_ref().map_or_else(make, |removed| removed.make(make)).map_err(|error| cannot(io_error(&error)))?;
-    // As long as this program lives, [`remove_abandoned`] leaves the directory.
-    let _lock = lock(unfinished.path()).map_err(cannot)?;
+    let unfinished = removed.make(make).map_err(|error| cannot(io_error(&error)))?;
     let written = write(&mut OutputDirectory(unfinished.path()))?;
     sync(unfinished.path()).map_err(cannot)?;
     // From here on, the temporary name may belong to something else.
@@ -138,28 +115,6 @@ fn write_beside<T>(
         let _ = unfinished.keep();
     }
     Ok(written)
-}
-
-/// Removes unfinished exports beside which nobody lives any more: their programs were killed.
-pub(super) fn remove_abandoned(directory: &Path) -> io::Result<()> {
-    for path in entries(directory)? {
-        let is_unfinished =
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()));
-        // Links and files are not locked, so they stay.
-        if is_unfinished && path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && lock(&path).is_ok() {
-            // What is no export stays.
-            let _ = remove(&path, Format::Parquet);
-        }
-    }
-    Ok(())
-}
-
-/// Locks a directory, unless another process has locked it.
-fn lock(directory: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
-    rustix::fs::flock(&opened, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-    Ok(opened)
 }
 
 /// Returns the operating system's own error. The message of a temporary directory's error names the temporary path.
