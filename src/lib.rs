@@ -100,6 +100,9 @@ pub mod global;
 mod layout;
 mod locked_section;
 mod macros;
+#[cfg(test)]
+#[path = "../crates/stress/src/missing.rs"]
+mod missing;
 pub mod reader;
 pub mod recorder;
 mod ring;

@@ -43,6 +43,7 @@ mod select;
 mod sinks;
 
 pub use engine::options::CaptureOptions;
+pub use engine::rotation::RotationOptions;
 pub use engine::summary::{CaptureProgress, CaptureSummary, NextRing};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use format::end::{CaptureEnd, EndReason};
@@ -55,6 +56,7 @@ pub use select::selection::Selection;
 pub use sinks::cut::{CutSummary, Shortfall};
 pub use sinks::file::{capture, capture_rings, capture_rings_to, capture_to};
 pub use sinks::rolling::{RollingCapture, RollingOptions, RollingState};
+pub use sinks::row::CaptureRow;
 
 // For the tools above, which make their other files (exports and snapshots) in the same way, and send batches.
 #[doc(hidden)]

@@ -30,6 +30,20 @@ pub(crate) fn part_path(output: &Path, part: u32) -> PathBuf {
     output.with_file_name(name)
 }
 
+/// Returns the numbers of the files of a row that are there.
+pub(crate) fn existing_parts(output: &Path) -> Result<Vec<u32>, CaptureError> {
+    let directory = directory_of(output);
+    let read = |error| CaptureError::io("read the directory", error).at(directory);
+    let mut parts = Vec::new();
+    for entry in fs::read_dir(directory).map_err(read)? {
+        let name = entry.map_err(read)?.file_name();
+        let numbers = name.to_str().into_iter().flat_map(|name| name.split('.')).filter_map(|part| part.parse().ok());
+        parts.extend(numbers.filter(|part| part_path(output, *part).file_name() == Some(&name)));
+    }
+    parts.sort_unstable();
+    Ok(parts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

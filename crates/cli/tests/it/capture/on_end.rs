@@ -227,14 +227,15 @@ fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
     let (ring, file) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
     let _recorder = recorder(&ring);
     let (ring, file, missing) = (argument(&ring), argument(&file), place(&directory, "missing"));
-    let missing = argument(&missing);
+    let row = place(&directory, "row.evc");
+    let (missing, row) = (argument(&missing), argument(&row));
     for arguments in [
         &["watch", ring][..],
         &["watch", missing, "--wait"],
         &["capture", ring, "-o", file],
         &["capture", missing, "--wait", "-o", file],
         &["capture", missing, "--wait", "--on", "event=TRIGGER", "-o", file],
-        &["forward", ring, "--to", directory.path().to_str().unwrap()],
+        &["capture", ring, "-o", row, "--reopen"],
     ] {
         let (stderr, _unread) = full_pipe();
         let mut child = program::program(arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
