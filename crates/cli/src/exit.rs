@@ -84,11 +84,6 @@ impl Failure {
         self
     }
 
-    /// Returns the exit code.
-    pub(super) fn exit(&self) -> Exit {
-        self.exit
-    }
-
     /// Returns the failure of writing to a file, with a remedy.
     pub(super) fn writing(output: &std::path::Path, error: &io::Error) -> Self {
         let exit = of_io(error);
