@@ -1,7 +1,7 @@
 //! The cost of an event as the number of threads, readers, payload bytes, open spans or call sites grows. The
 //! benchmark prints one table for each of these.
 //!
-//! `cargo bench --bench growth` prints all tables; `cargo bench --bench growth -- threads readers` prints only these
+//! `cargo bench -p eventring-benches --bench growth` prints all tables. With `-- threads readers` it prints only these
 //! two. Each number is the median of several batches: the wall time of a batch in nanoseconds, divided by the number
 //! of events that all threads recorded. See `docs/COST.md`.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Requests per second of examples/http_service.rs with full tracing, against none.
+# Requests per second of the example http_service with full tracing, against none.
 #
 #   benches/http_service.sh [ROUNDS] [REQUESTS]      200 rounds of 2,000 requests unless said
 #
@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-200} requests=${2:-2000}
-cargo build --quiet --release --features server --example http_service
+cargo build --quiet --release -p eventring-http-service --example http_service
 target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 for subscriber in nothing recorder; do
     printf '%-10s' "$subscriber"

@@ -174,7 +174,7 @@ pub fn capture_service(dir: &Path) -> String {
     let [ring, capture] = ["shop", "t.evc"].map(|name| path_in(dir, name));
     // `cargo test` builds the examples, unless its options select a single test.
     let service = Path::new(program::PROGRAM).with_file_name("examples").join("http_service");
-    assert!(service.exists(), "{service:?} is missing; build it: cargo build --examples --features cli");
+    assert!(service.exists(), "{service:?} is missing; build it: cargo build --workspace --examples");
     let of_service = [service.to_str().unwrap(), "--requests", "400", "--ring", &ring];
     let captured = run(&[&["capture", &ring, "-o", &capture, "--"][..], &of_service].concat());
     assert_eq!(captured.code, Some(0), "{captured:?}");

