@@ -106,7 +106,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         ("while :; do echo 'a line that nobody reads'; done", "timed_out"),
         (&format!("({daemon_ends}) & true"), "done"),
     ];
-    for (command, fate) in commands {
+    let check = |command: &str, fate: &str| {
         let directory = directory();
         let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
         let recorder = recorder(&ring);
@@ -137,7 +137,12 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         let says =
             problems(&result).iter().filter(|it| it.contains("has taken longer than 1.0 s (--exec-timeout)")).count();
         assert_eq!(says as u64, if fate == "done" { 0 } else { files }, "{command}: {result:#}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for (command, fate) in commands {
+            scope.spawn(move || check(command, fate));
+        }
+    });
 }
 
 /// The control of the limit: the second interrupt does not wait for it.
@@ -202,11 +207,11 @@ fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
         let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
         let recorder = recorder(&ring);
         let (stderr, _unread) = full_pipe();
-        let words = ["capture", argument(&ring), "-d", "2s", "-o", argument(&names)];
+        let words = ["capture", argument(&ring), "-d", "1s", "-o", argument(&names)];
         let mut command = program::program(&[&words[..], options].concat());
         command.env("EVENTRING_DIR", directory.path()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap();
-        for _ in 0..100 {
+        for _ in 0..60 {
             recorder.trigger("now");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -229,6 +234,7 @@ fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
     let (ring, file, missing) = (argument(&ring), argument(&file), place(&directory, "missing"));
     let row = place(&directory, "row.evc");
     let (missing, row) = (argument(&missing), argument(&row));
+    let mut children = Vec::new();
     for arguments in [
         &["watch", ring][..],
         &["watch", missing, "--wait"],
@@ -237,17 +243,19 @@ fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
         &["capture", missing, "--wait", "--on", "event=TRIGGER", "-o", file],
         &["capture", ring, "-o", row, "--reopen"],
     ] {
-        let (stderr, _unread) = full_pipe();
-        let mut child = program::program(arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        let (stderr, unread) = full_pipe();
+        let child = program::program(arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        children.push((child, arguments.join(" "), unread));
+    }
+    for _ in 0..2 {
         // The notice of what is awaited comes after a second.
         std::thread::sleep(Duration::from_millis(1500));
-        for _ in 0..2 {
-            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
-            std::thread::sleep(Duration::from_millis(1500));
-        }
+        children.iter().for_each(|(child, ..)| _ = kill_process(Pid::from_child(child), Signal::TERM));
+    }
+    for (mut child, arguments, _unread) in children {
         // A command that does not listen to the signal is ended by the first one.
-        let code = ended_within(&mut child, Duration::from_secs(5));
-        assert!(matches!(code, None | Some(130)), "{arguments:?}: {code:?}");
+        let code = ended_within(&mut child, Duration::from_secs(20));
+        assert!(matches!(code, None | Some(130)), "{arguments}: {code:?}");
     }
 }
 
