@@ -85,8 +85,7 @@ mod output;
 mod output_entry;
 mod overlaps;
 mod pace;
-#[doc(hidden)]
-pub mod parts;
+mod parts;
 mod present;
 mod process_end;
 mod read;

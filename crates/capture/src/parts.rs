@@ -105,7 +105,7 @@ pub(super) fn directory_of(path: &Path) -> &Path {
 }
 
 /// Removes a file. One that is not there any more is removed already.
-pub fn remove_file(path: &Path) -> Result<(), CaptureError> {
+pub(super) fn remove_file(path: &Path) -> Result<(), CaptureError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(CaptureError::io_writing("remove it", error).at(path))
