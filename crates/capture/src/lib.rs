@@ -62,8 +62,6 @@ pub use sinks::row::CaptureRow;
 #[doc(hidden)]
 pub use files::output_entry::{OutputEntry, OutputKind, UnfinishedFile};
 #[doc(hidden)]
-pub use files::parts;
-#[doc(hidden)]
 pub use files::read_files::ReadFiles;
 #[doc(hidden)]
 pub use read::events::{ContentRef, RecordRef};

@@ -76,8 +76,7 @@ pub struct CaptureSummary {
 
 impl CaptureSummary {
     /// Adds what a capture has found that was taken after this one, into the same files.
-    #[doc(hidden)]
-    pub fn append(&mut self, later: Self) {
+    pub(crate) fn append(&mut self, later: Self) {
         self.reason = later.reason;
         self.elapsed = self.elapsed.saturating_add(later.elapsed);
         self.rings.extend(later.rings);

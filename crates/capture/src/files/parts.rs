@@ -10,7 +10,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 }
 
 /// Removes a file. One that is not there any more is removed already.
-pub fn remove_file(path: &Path) -> Result<(), CaptureError> {
+pub(crate) fn remove_file(path: &Path) -> Result<(), CaptureError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(CaptureError::io_writing("remove it", error).at(path))

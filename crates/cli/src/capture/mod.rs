@@ -118,8 +118,12 @@ impl Args {
     /// itself but makes files with numbered names. Only the first of these names is checked here. The others are
     /// checked when their files are made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
-        let is_row = self.rotation.rotates() || self.goes_on();
-        if is_row { output::look_at_row(output, self.force || self.resume) } else { output::look(output, self.force) }
+        match self.resume {
+            // The files of the row are there, and are checked when the capture goes on after them.
+            true => Ok(OutputKind::File),
+            false if self.rotation.rotates() || self.reopen => output::look_at_row(output, self.force),
+            false => output::look(output, self.force),
+        }
     }
 
     /// Returns true if the capture goes on after an earlier one, or with later rings.
