@@ -3,7 +3,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `figures` | the pass that counts what a page shows |
+//! | `figures` | the counts of what a page shows |
 //! | `activity` | counts of events over the time |
 //! | `durations` | histograms of durations, and curves of percentiles |
 //! | `header` | what was captured, and the loss account |
@@ -29,8 +29,9 @@ pub(crate) mod tables;
 pub mod text;
 
 use document::CapturePage;
+use eventring_capture::recording::write_error;
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::{ExportOptions, ExportSummary, pass};
+use eventring_export::{ExportOptions, ExportSummary};
 pub(crate) use figures::CaptureFigures;
 use profile::EmbeddedProfile;
 use std::io::Write;
@@ -43,8 +44,8 @@ pub fn write(
 ) -> Result<ExportSummary, CaptureError> {
     let figures = CaptureFigures::of(capture, options)?;
     let profile = EmbeddedProfile::of(&figures, options)?;
-    out.write_all(CapturePage { figures: &figures, profile: &profile }.html().as_bytes()).map_err(pass::write_error)?;
-    out.flush().map_err(pass::write_error)?;
+    out.write_all(CapturePage { figures: &figures, profile: &profile }.html().as_bytes()).map_err(write_error)?;
+    out.flush().map_err(write_error)?;
     let mut counts = figures.counts().clone();
     counts.problems.extend_from_slice(capture.problems());
     Ok(counts)

@@ -3,10 +3,11 @@
 
 use super::figures::CaptureFigures;
 use eventring_capture::CaptureError;
+use eventring_capture::recording::write_error;
 use eventring_export::speedscope::{SCHEMA, SpeedscopeWriter};
 use eventring_export::stacks::HotStack;
 use eventring_export::trace_builder::draw;
-use eventring_export::{ExportOptions, numbers, pass};
+use eventring_export::{ExportOptions, numbers};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
@@ -49,7 +50,7 @@ impl EmbeddedProfile {
             let mut writer = SpeedscopeWriter::new(&mut gzip, outline.first_nanos, outline.last_nanos);
             draw(&figures.recording, outline, options, &mut writer)?;
             let is_empty = writer.is_empty();
-            let gzip = gzip.finish().map_err(pass::write_error)?;
+            let gzip = gzip.finish().map_err(write_error)?;
             if gzip.len() <= BYTES_MAX {
                 let note =
                     format!("All {slices} slices, a profile for each thread. Losses have profiles of their own.");
@@ -73,7 +74,7 @@ impl EmbeddedProfile {
             let (all, shown) = (numbers::grouped(all as u64), numbers::grouped(stacks.len() as u64));
             note = format!("{note} Of {all} stacks, the page has the {shown} hottest.");
         }
-        let gzip = compressed_stacks(&stacks).map_err(pass::write_error)?;
+        let gzip = compressed_stacks(&stacks).map_err(write_error)?;
         Ok(Self { gzip, note, is_cut: true, is_empty: stacks.is_empty() })
     }
 }
