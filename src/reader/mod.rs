@@ -52,5 +52,8 @@ pub use payload::PayloadRead;
 pub use ring_set::OpenedShards;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
 #[cfg(feature = "snapshot")]
+#[doc(hidden)]
+pub use snapshot::counted::CountedWriter;
+#[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 pub use wait::WaitStrategy;

@@ -19,7 +19,7 @@ mod served;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod thread_cursors;
 
-pub use crate::clock::{Calibration, Clock, ClockKind};
+pub use crate::clock::{Calibration, Clock, ClockKind, TickCounter};
 pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
 #[cfg(feature = "tracing")]

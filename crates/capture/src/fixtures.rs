@@ -8,7 +8,7 @@ use crate::format::ring::{CapturedRing, RingRole};
 use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::write::CaptureWriter;
 use crate::read::file::CaptureFile;
-use eventring::__internals::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
+use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::EventType;
 use eventring::schema::exec::ExecEvent;

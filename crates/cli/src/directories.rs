@@ -2,7 +2,7 @@
 
 use super::exit::Failure;
 use super::paint::WARNING;
-use eventring::__internals::shm::RingDirectories;
+use eventring::files::RingDirectories;
 use eventring::reader::{Reader, RingInfo, RingState};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

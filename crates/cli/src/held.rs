@@ -1,8 +1,8 @@
 //! Files that running programs hold open without a name: rings whose files were removed, and notes of programs that
 //! record nothing.
 
-use eventring::__internals::shm::HeldFile;
 use eventring::reader::{Reader, RingState};
+use eventring::shm::HeldFile;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

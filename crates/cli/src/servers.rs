@@ -1,7 +1,7 @@
 //! The servers of running programs, as `eventring list` shows them.
 
 use super::processes::FileNumbers;
-use eventring::__internals::control::SharedPatience;
+use eventring::control::SharedPatience;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@ use super::options::LiveOptions;
 use super::sight::{ProgramEnd, Sight};
 use super::state::LiveState;
 use super::tables::LiveTables;
-use eventring::__internals::clock::Clock;
 use eventring::reader::{Gap, Reader, RingEnd, RingItem, RingSet, RingState, Seek, SetRing, WaitStrategy};
+use eventring::recorder::Clock;
 use eventring_capture::recording::EntryContent;
 use std::time::{Duration, Instant};
 

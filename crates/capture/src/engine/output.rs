@@ -13,7 +13,7 @@ use crate::format::fit::PartFinder;
 use crate::format::header::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::write::{CaptureWriter, RingCounts, block_bytes_max};
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use std::collections::VecDeque;
 use std::time::Instant;
 

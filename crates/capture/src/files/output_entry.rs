@@ -10,7 +10,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::{directory_of, part_path};
 use crate::files::read_files::{IS_READ, ReadFiles};
-use eventring::__internals::shm::{FileId, LockState, lock_state};
+use eventring::files::{FileId, LockState, lock_state};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -3,7 +3,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::directory_of;
 use crate::read::file::CaptureFile;
-use eventring::__internals::shm::FileId;
+use eventring::files::FileId;
 use eventring::reader::{Reader, shard_path};
 use rustix::fs::{FileType, Stat};
 use std::ffi::{OsStr, OsString};

@@ -2,8 +2,8 @@
 
 use crate::error::CaptureError;
 use crate::read::file::CaptureFile;
-use eventring::__internals::shm::AsFd;
 use eventring::reader::Reader;
+use eventring::shm::AsFd;
 
 /// The files that are read. There are none on this system.
 #[derive(Debug, Default)]

@@ -40,7 +40,7 @@ use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::tables;
 use crate::format::write::{CaptureWriter, RingCounts};
 use crate::read::file::CaptureFile;
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::BufWriter;

@@ -3,7 +3,7 @@
 use crate::capture::{AwaitedRings, report_problem};
 use crate::decoder::{Decoder, no_such_event};
 use crate::exit::{Exit, Failure};
-use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
 use eventring_forward::BatchFilter;

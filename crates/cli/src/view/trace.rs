@@ -6,7 +6,7 @@ use crate::format::{bytes, grouped};
 use crate::formats::{Format, export};
 use crate::paint::WARNING;
 use crate::saved::{Saved, SavedArgs};
-use eventring::__internals::shm::nameless_file;
+use eventring::shm::nameless_file;
 use eventring_capture::{CaptureFile, CapturedContent};
 use eventring_export::{ExportOptions, ExportSummary};
 use std::fs::File;

@@ -11,7 +11,7 @@ use crate::open::{Expect, LOOK_PAUSE};
 use crate::paint::WARNING;
 use crate::patterns::FollowedPatterns;
 use crate::silence::Silence;
-use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
+use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{
     BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState,
     Seek, SetRing,

@@ -1,7 +1,7 @@
 //! `eventring soak`.
 
 use crate::program::{Live, program, run};
-use eventring::__internals::shm::{LockState, lock_state};
+use eventring::files::{LockState, lock_state};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::process::Stdio;
