@@ -16,11 +16,11 @@
 //! }
 //! ```
 
-pub use crate::layout::block_table::ENTRIES as BLOCK_TABLE_ENTRIES;
 pub use crate::layout::fit::{Events as EventSizes, Shifts};
 pub use crate::layout::header::{
     CONTENT_TYPE_EXEC, CONTENT_TYPE_FIRST_FREE, CONTENT_TYPE_PERF, MAGIC, content_type_name,
 };
+pub use crate::layout::start_table::ENTRIES as BLOCK_TABLE_ENTRIES;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use crate::shm::StaleFile;
 pub use crate::shm::{

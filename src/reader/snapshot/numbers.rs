@@ -35,8 +35,7 @@ impl SeqnoRuns {
     /// Returns the new seqno of the event that had the number `seqno` in the ring. Returns 0 if the snapshot does not
     /// have this event.
     pub(super) fn renumber(&self, seqno: u64) -> u64 {
-        // A RECORD_ERROR may have been recorded in place of the event that the word names (for example a BLOCK_START).
-        // Then the named event does not exist, and the word becomes 0.
+        // A RECORD_ERROR may have been recorded in place of the event that the word names. Then the named event does not exist, and the word becomes 0.
         if self.errors.binary_search(&seqno).is_ok() {
             return 0;
         }

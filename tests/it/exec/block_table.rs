@@ -3,8 +3,9 @@
 
 use crate::record_again;
 use eventring::exec::BlockScope;
+use eventring::exec::{BlockInfo, KnownBlocks};
 use eventring::global::EXEC;
-use eventring::reader::{BlockInfo, Descriptor, KnownBlocks, Next, PayloadRead, Reader, Seek, SnapshotOptions};
+use eventring::reader::{Descriptor, Next, PayloadRead, Reader, Seek, SnapshotOptions};
 use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
 use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecEvent, ExecPayload};
 use eventring::schema::{EventPayload as _, EventType as _};

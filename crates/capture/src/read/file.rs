@@ -12,7 +12,7 @@ use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::tables;
 use crate::read::events::{IsWanted, Progress};
 use crate::select::sieve::Choice;
-use eventring::reader::{KnownBlocks, SavedBlocks};
+use eventring::exec::{KnownBlocks, SavedBlocks};
 use eventring::shm;
 use eventring::tracing::Catalog;
 use std::fs::File;

@@ -88,7 +88,7 @@ impl RollingOptions {
 /// is dropped. [`Self::cut`] writes a part of what is kept into a file.
 ///
 /// ```
-/// use eventring::capture::{CaptureFile, NextRing, RollingCapture, RollingOptions};
+/// use eventring_capture::{CaptureFile, NextRing, RollingCapture, RollingOptions};
 /// use eventring::reader::Reader;
 /// use eventring::recorder::{ContentDescription, Recorder};
 ///

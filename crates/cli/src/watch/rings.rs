@@ -11,10 +11,10 @@ use crate::open::{Expect, LOOK_PAUSE};
 use crate::paint::WARNING;
 use crate::patterns::FollowedPatterns;
 use crate::silence::Silence;
+use eventring::exec::{BlockInfo, KnownBlocks};
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{
-    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState,
-    Seek, SetRing,
+    Descriptor, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
