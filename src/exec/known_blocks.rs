@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// # let block = BlockScope::start(&start);
 /// # eventring::record!(ExecEvent::BlockEnd, &BlockEnd::default());
 /// let reader = Reader::options().open_fd(recorder.as_fd())?;
-/// let mut blocks = KnownBlocks::of(&reader);
+/// let mut blocks = KnownBlocks::of_ring(&reader);
 /// let mut cursor = reader.cursor();
 /// cursor.seek(Seek::Last(1)); // the BLOCK_START came before
 /// let Next::Event(event) = cursor.next() else { panic!() };
@@ -57,7 +57,7 @@ impl KnownBlocks {
 
     /// Makes the list for the events of `reader`'s ring.
     #[must_use]
-    pub fn of(reader: &Reader) -> Self {
+    pub fn of_ring(reader: &Reader) -> Self {
         Self { table: Some(reader.clone()), ..Self::default() }
     }
 

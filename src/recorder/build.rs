@@ -312,7 +312,7 @@ impl RecorderBuilder {
 
     /// Returns the switch of the new recorder. The recorder is on.
     fn domain_switch(&self) -> Result<DomainSwitch, RecorderError> {
-        let names = DomainNames::of(&self.description);
+        let names = DomainNames::new(&self.description);
         let choice = match &self.domains {
             Some(settings) => settings.choose(&names),
             None => Ok(DomainChoice { configured: names.all(), forbidden: 0 }),

@@ -165,7 +165,7 @@ fn nothing_to_read() -> Failure {
 /// Returns true if the ring is named by the process id of its program, or by a socket whose name has this id.
 fn is_of_one_process(ring: &Path) -> bool {
     let socket =
-        ring.parent().filter(|process| process.to_str().is_some_and(Process::is_named_by)).map(ServerAddress::of);
+        ring.parent().filter(|process| process.to_str().is_some_and(Process::is_named_by)).map(ServerAddress::new);
     ring.to_str().is_some_and(|text| text.starts_with("pid:"))
         || socket.is_some_and(|address| address.pid_hint().is_some())
 }

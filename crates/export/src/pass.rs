@@ -116,7 +116,7 @@ pub fn run_on(
             (first_nanos, last_nanos) = (first_nanos.min(nanos), last_nanos.max(nanos));
         }
         pass.entry(&entry, &step, replay).map_err(write_error)?;
-        while let Some(span) = replay.take_closed_place() {
+        while let Some(span) = replay.take_closed_boxed() {
             pass.closed(entry.process_index, &span, replay).map_err(write_error)?;
             replay.recycle(span);
         }

@@ -257,7 +257,7 @@ impl LiveCore {
     where
         S: FnMut(&Sight<'_>, LiveState<'_>),
     {
-        while let Some(span) = self.processes[process_index].replay.take_closed_place() {
+        while let Some(span) = self.processes[process_index].replay.take_closed_boxed() {
             let self_times = self.processes[process_index].self_times.as_mut();
             let self_nanos = self_times.and_then(|self_times| self_times.take(&span, 0));
             self.count(&span, self_nanos);

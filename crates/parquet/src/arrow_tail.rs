@@ -57,7 +57,7 @@ impl ArrowTail {
         let Counted { mut tables, rings } = tables;
         for (process_index, replay) in self.replays.iter_mut().enumerate() {
             replay.end_batch();
-            while let Some(span) = replay.take_closed_place() {
+            while let Some(span) = replay.take_closed_boxed() {
                 tables.span(process_index, &span).map_err(pass::write_error)?;
                 replay.recycle(span);
             }

@@ -44,7 +44,7 @@ impl<'r> Image<'r> {
         let context_bytes = reader.info().geometry.context_area_bytes();
         let geometry =
             Geometry::new(capacity, payload_bytes, context_bytes).map_err(|error| ReaderError::bad_header(&error))?;
-        let starts = SnapshotStarts::of(reader, &collected.seqnos);
+        let starts = SnapshotStarts::new(reader, &collected.seqnos);
         Ok(Self { reader, collected, geometry, starts })
     }
 

@@ -20,7 +20,7 @@ pub(super) struct SnapshotStarts {
 
 impl SnapshotStarts {
     /// Makes the table for a snapshot whose events have the numbers `seqnos`. Returns `None` if the ring has no table.
-    pub(super) fn of(reader: &Reader, seqnos: &SeqnoRuns) -> Option<Self> {
+    pub(super) fn new(reader: &Reader, seqnos: &SeqnoRuns) -> Option<Self> {
         let starts = reader.kept_starts()?;
         let mut this = Self { tags: HashMap::new(), table: vec![0; TABLE_BYTES as usize] };
         this.put(table::MAGIC_OFFSET, table::MAGIC);

@@ -106,7 +106,7 @@ fn replay(recording: &Path) -> BTreeMap<Identity, u64> {
         |pending: &mut Vec<(u64, u64)>, of_new_tag: &BTreeMap<u64, (Identity, u64)>, counts: &mut BTreeMap<_, _>| {
             let reader = reader_of(&recorder);
             let oldest = recorder.stats().last_seqno.saturating_sub(CAPACITY - 1);
-            let mut known = KnownBlocks::of(&reader);
+            let mut known = KnownBlocks::of_ring(&reader);
             for (seqno, tag) in pending.drain(..) {
                 let event = event(&reader, seqno);
                 let block = reader.block_of(&event);

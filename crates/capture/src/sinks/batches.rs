@@ -35,7 +35,7 @@ impl BatchStart {
     pub fn after_sent(&mut self, batch: &Batch<'_>) {
         self.has_ended = batch.end.reason.is_final();
         for ring in batch.rings {
-            self.next_seqnos.insert(RingIdentity::of(&ring.described), ring.stats.last_seqno.saturating_add(1));
+            self.next_seqnos.insert(RingIdentity::new(&ring.described), ring.stats.last_seqno.saturating_add(1));
         }
     }
 }
@@ -132,7 +132,7 @@ impl Batch<'_> {
             Some(ring) => (ring, ring.described.first_seqno.to_string()),
             None => (self.rings.first()?, "end".to_owned()),
         };
-        Some(format!("{}/{what}", RingIdentity::of(&ring.described)))
+        Some(format!("{}/{what}", RingIdentity::new(&ring.described)))
     }
 }
 

@@ -56,7 +56,7 @@ impl Ring {
         let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
         let words = reader.ext_words();
         let content_type = reader.info().content_type;
-        let blocks = RefCell::new(KnownBlocks::of(&reader));
+        let blocks = RefCell::new(KnownBlocks::of_ring(&reader));
         let reader = Some(reader);
         let is_missed = false;
         Self { reader, content_type, captured_seqno: 0, decoder, label, words, is_exec, perf, blocks, is_missed }
