@@ -11,10 +11,10 @@ use crate::open::{Expect, LOOK_PAUSE};
 use crate::paint::WARNING;
 use crate::patterns::FollowedPatterns;
 use crate::silence::Silence;
-use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
+use eventring::exec::{BlockInfo, KnownBlocks};
+use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{
-    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState,
-    Seek, SetRing,
+    Descriptor, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
@@ -56,7 +56,7 @@ impl Ring {
         let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
         let words = reader.ext_words();
         let content_type = reader.info().content_type;
-        let blocks = RefCell::new(KnownBlocks::of(&reader));
+        let blocks = RefCell::new(KnownBlocks::of_ring(&reader));
         let reader = Some(reader);
         let is_missed = false;
         Self { reader, content_type, captured_seqno: 0, decoder, label, words, is_exec, perf, blocks, is_missed }
