@@ -63,6 +63,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(
     not(all(target_os = "linux", not(eventring_unsupported))),
     allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
@@ -99,6 +100,9 @@ pub mod global;
 mod layout;
 mod locked_section;
 mod macros;
+#[cfg(test)]
+#[path = "../crates/stress/src/missing.rs"]
+mod missing;
 pub mod reader;
 pub mod recorder;
 mod ring;

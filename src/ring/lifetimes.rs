@@ -91,7 +91,7 @@ const SIZES: [u64; 28] = [
 
 #[test]
 fn cursors_of_a_default_shard_that_take_turns_keep_payloads_for_half_of_the_buffer() {
-    for cursors in [1, 2, 6, 40, 63, 167, SHARD_THREADS] {
+    for cursors in [1, 6, 63, SHARD_THREADS] {
         for bytes in SIZES {
             assert!(by_turns(SHARD_SHIFT, cursors, bytes, 0) >= 50);
         }
@@ -100,7 +100,7 @@ fn cursors_of_a_default_shard_that_take_turns_keep_payloads_for_half_of_the_buff
 
 #[test]
 fn slow_cursors_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_the_buffer() {
-    for cursors in [33, 167, SHARD_THREADS] {
+    for cursors in [33, SHARD_THREADS] {
         for bytes in SIZES {
             for busy in [3 << 10, 300 << 10] {
                 assert!(by_turns(SHARD_SHIFT, cursors, bytes, busy) >= 50);
@@ -121,7 +121,7 @@ fn one_cursor_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size()
         (4112, 32, 32),
         (70_000, 66_000, 66_000),
     ];
-    for payload_shift in [21, 23, 27, 28] {
+    for payload_shift in [21, 23, 25] {
         for (large, small_in_all, small) in mixes {
             let mut traffic = Traffic::new(payload_shift, 1);
             while !traffic.is_enough() {
@@ -155,11 +155,13 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
 /// the smallest that a ring may have.
 #[test]
 fn many_cursors_that_take_turns_keep_payloads_for_a_third_of_the_buffer_and_beside_a_busy_one_for_an_eighth() {
-    for (payload_shift, cursors) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {
-        for bytes in [48, 144, 8208] {
+    for (payload_shift, cursors, sizes) in
+        [(21, 500, &[48, 144, 8208][..]), (SHARD_SHIFT, 1000, &[48, 144, 8208]), (27, 1000, &[8208])]
+    {
+        for bytes in sizes {
             // The shortest lifetimes are 37 % (2^27: 8,208 bytes) and 15 % (2^23: 144 bytes).
             for (busy, percent_at_least) in [(0, 33), (30 << 10, 12)] {
-                assert!(by_turns(payload_shift, cursors, bytes, busy) >= percent_at_least);
+                assert!(by_turns(payload_shift, cursors, *bytes, busy) >= percent_at_least);
             }
         }
     }

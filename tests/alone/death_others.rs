@@ -5,7 +5,7 @@ use crate::stall::seal::{Verdict, fill};
 use eventring::reader::{Cursor, Followed, Follower, Next, Reader, RingState, Seek, WaitStrategy};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::{alone, test_name};
+use eventring_stress::test_name;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::Duration;
@@ -259,95 +259,4 @@ fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives
     // The name is free for the next recorder.
     recorder(&path);
     assert!(writer.end().success());
-}
-
-#[test]
-fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
-    alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let recorder = recorder(&path);
-    std::panic::set_hook(Box::new(|_| {}));
-    let mut panics = 0;
-    std::thread::scope(|scope| {
-        for writer in 0..2 {
-            let recorder = &recorder;
-            scope.spawn(move || record_some(recorder, writer, 0..2500));
-        }
-        for _ in 0..60 {
-            let recorder = &recorder;
-            let panicked = scope.spawn(move || {
-                let mut outer = recorder.reserve(9, [7; 4], 3000).unwrap();
-                outer.append(b"half of it");
-                let _inner = recorder.reserve(9, [7; 4], 100).unwrap();
-                panic!("in the middle");
-            });
-            assert!(panicked.join().is_err());
-            panics += 1;
-        }
-    });
-    let _ = std::panic::take_hook();
-    let mut cursor = from_the_start(&Reader::open(&path).unwrap());
-    let (mut errors, mut verdict, mut buffer) = (0, Verdict::default(), Vec::new());
-    loop {
-        match cursor.next() {
-            Next::Event(event) if event.event_type == 1 => {
-                let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
-                // The payload of a RECORD_ERROR begins with three numbers: the reason (3: the event is missing), the
-                // type of the event (9), and how many bytes of its payload follow (0).
-                assert_eq!((payload.len(), &payload[..8]), (16, &[3, 0, 9, 0, 0, 0, 0, 0][..]));
-                errors += 1;
-            }
-            Next::Event(event) => judge(&cursor, &event, &mut buffer, &mut verdict),
-            Next::Gap(gap) => panic!("{gap:?}"),
-            Next::NotReady => break,
-        }
-    }
-    println!("{panics} panics in {errors} reservations: {verdict}");
-    assert_eq!((errors, verdict.read, verdict.wrong()), (120, 5000, 0), "{verdict}");
-    assert_eq!(recorder.stats().record_errors, 120);
-}
-
-/// A value that records an event when it is dropped at the end of its thread.
-struct Last(Recorder);
-
-impl Drop for Last {
-    fn drop(&mut self) {
-        assert_ne!(self.0.record(2, [1; 4], b"while the thread ends"), 0);
-    }
-}
-
-#[test]
-fn threads_that_record_until_their_last_breath_are_all_read() {
-    alone!();
-    thread_local! {
-        static FIRST: std::cell::RefCell<Option<Last>> = const { std::cell::RefCell::new(None) };
-        static LAST: std::cell::RefCell<Option<Last>> = const { std::cell::RefCell::new(None) };
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let recorder = recorder(&path);
-    // Each thread drops its two `Last` values when it ends, and it gives its payload cursor back between the two drops.
-    // The second drop records without a payload cursor, so its event takes a whole chunk of payload memory. The payload
-    // buffer has room for the chunks of 120 threads, so no payload is overwritten.
-    for _ in 0..120 {
-        let recorder = recorder.clone();
-        let thread = std::thread::spawn(move || {
-            FIRST.with(|first| *first.borrow_mut() = Some(Last(recorder.clone())));
-            recorder.record(2, [0; 4], b"alive");
-            LAST.with(|last| *last.borrow_mut() = Some(Last(recorder.clone())));
-        });
-        thread.join().unwrap();
-    }
-    let mut cursor = from_the_start(&Reader::open(&path).unwrap());
-    let (mut alive, mut ending, mut buffer) = (0, 0, Vec::new());
-    while let Next::Event(event) = cursor.next() {
-        match cursor.payload(&event, &mut buffer).valid() {
-            Some(b"alive") => alive += 1,
-            Some(b"while the thread ends") => ending += 1,
-            other => panic!("{other:?}"),
-        }
-    }
-    println!("{alive} threads, {ending} events at their ends");
-    assert_eq!((alive, ending), (120, 240));
 }

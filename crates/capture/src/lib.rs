@@ -27,6 +27,7 @@
 //! Each folder uses those above it in this table, and none below.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod engine;
 mod error;
@@ -42,6 +43,7 @@ mod select;
 mod sinks;
 
 pub use engine::options::CaptureOptions;
+pub use engine::rotation::RotationOptions;
 pub use engine::summary::{CaptureProgress, CaptureSummary, NextRing};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use format::end::{CaptureEnd, EndReason};
@@ -54,12 +56,11 @@ pub use select::selection::Selection;
 pub use sinks::cut::{CutSummary, Shortfall};
 pub use sinks::file::{capture, capture_rings, capture_rings_to, capture_to};
 pub use sinks::rolling::{RollingCapture, RollingOptions, RollingState};
+pub use sinks::row::CaptureRow;
 
 // For the tools above, which make their other files (exports and snapshots) in the same way, and send batches.
 #[doc(hidden)]
 pub use files::output_entry::{OutputEntry, OutputKind, UnfinishedFile};
-#[doc(hidden)]
-pub use files::parts;
 #[doc(hidden)]
 pub use files::read_files::ReadFiles;
 #[doc(hidden)]

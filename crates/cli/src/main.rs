@@ -25,6 +25,7 @@ mod diff;
 mod directories;
 mod exit;
 mod export;
+mod filter;
 mod format;
 mod formats;
 #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
@@ -54,6 +55,7 @@ mod patterns;
 mod processes;
 mod reading;
 mod report;
+mod rotation;
 mod saved;
 mod selection;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

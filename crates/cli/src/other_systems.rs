@@ -108,16 +108,9 @@ pub(super) mod processes {
 /// What `output_directory` does without the calls of Linux.
 pub(super) mod directory {
     use crate::formats::Format;
-    use std::convert::Infallible;
     use std::fs::{self, File};
     use std::io;
     use std::path::Path;
-
-    /// No lock: nobody but its owner removes an unfinished directory.
-    #[expect(clippy::unnecessary_wraps, reason = "it is called like the other one")]
-    pub(crate) fn lock(_: &Path) -> io::Result<Option<Infallible>> {
-        Ok(None)
-    }
 
     /// Moves `b` out of the way, and `a` to its place. The earlier one then has the name of `a`.
     pub(crate) fn exchange(a: &Path, b: &Path) -> io::Result<()> {

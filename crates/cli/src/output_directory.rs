@@ -11,9 +11,9 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-use crate::other_systems::directory::{exchange, lock, open_plain, remove};
+use crate::other_systems::directory::{exchange, open_plain, remove};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use linux::{exchange, lock, open_plain, remove};
+use linux::{exchange, open_plain, remove};
 
 /// The beginning of the name of an export that is not complete.
 const UNFINISHED: &str = ".eventring.";
@@ -91,26 +91,7 @@ pub(super) fn write_whole<T>(
     read: &ReadFiles,
     write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    write_beside(output, format, (force, read), Some(RemovedBySignal::listen()?), write)
-}
-
-/// Does what [`write_whole`] does, for a program that has its own answer to signals: `write` goes on.
-pub(super) fn write_whole_despite_signals<T>(
-    output: &Path,
-    format: Format,
-    write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    write_beside(output, format, (false, &ReadFiles::default()), None, write)
-}
-
-/// Calls `write` with an unfinished directory beside `output`. `removed` removes it if a signal ends the program.
-fn write_beside<T>(
-    output: &Path,
-    format: Format,
-    (force, read): (bool, &ReadFiles),
-    removed: Option<RemovedBySignal>,
-    write: impl FnOnce(&mut OutputDirectory<'_>) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+    let removed = RemovedBySignal::listen()?;
     look(output, format, force, read)?;
     let cannot = |error: io::Error| Failure::writing(output, &error);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(".".as_ref());
@@ -119,10 +100,7 @@ fn write_beside<T>(
     #[cfg(unix)]
     unnamed.permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE));
     let make = || unnamed.tempdir_in(parent);
-    let unfinished =
-        removed.as_ref().map_or_else(make, |removed| removed.make(make)).map_err(|error| cannot(io_error(&error)))?;
-    // As long as this program lives, [`remove_abandoned`] leaves the directory.
-    let _lock = lock(unfinished.path()).map_err(cannot)?;
+    let unfinished = removed.make(make).map_err(|error| cannot(io_error(&error)))?;
     let written = write(&mut OutputDirectory(unfinished.path()))?;
     sync(unfinished.path()).map_err(cannot)?;
     // From here on, the temporary name may belong to something else.
@@ -144,20 +122,6 @@ fn write_beside<T>(
         let _ = unfinished.keep();
     }
     Ok(written)
-}
-
-/// Removes unfinished exports beside which nobody lives any more: their programs were killed.
-pub(super) fn remove_abandoned(directory: &Path) -> io::Result<()> {
-    for path in entries(directory)? {
-        let is_unfinished =
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()));
-        // Links and files are not locked, so they stay.
-        if is_unfinished && path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && lock(&path).is_ok() {
-            // What is no export stays.
-            let _ = remove(&path, Format::Parquet);
-        }
-    }
-    Ok(())
 }
 
 /// Returns the operating system's own error. The message of a temporary directory's error names the temporary path.
@@ -197,16 +161,7 @@ mod linux {
     use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
     use std::fs::File;
     use std::io;
-    use std::os::fd::OwnedFd;
     use std::path::Path;
-
-    /// Locks a directory, unless another process has locked it.
-    pub(super) fn lock(directory: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(directory, flags, Mode::empty())?;
-        rustix::fs::flock(&opened, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-        Ok(opened)
-    }
 
     /// Exchanges the names of two directories.
     pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<()> {

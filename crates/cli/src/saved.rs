@@ -87,6 +87,13 @@ impl PartArgs {
     }
 }
 
+/// Returns true if one of the names is that of a capture file.
+pub(super) fn has_capture(names: &[PathBuf]) -> bool {
+    // A pipe is not opened: that would wait for another process.
+    let is_capture = |name: &PathBuf| name.is_file() && CaptureFile::is_capture(name).unwrap_or(false);
+    names.iter().any(is_capture)
+}
+
 /// A capture to read.
 pub(super) struct Saved {
     pub capture: CaptureFile,

@@ -1,16 +1,16 @@
 //! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
 //! 1234`. The number may also be that of the instructions.
 
-use super::pass::{self, Pass, PassEnd};
 use super::stacks::{StackId, StackSums, Stacks};
 use super::{ExportOptions, ExportSummary, Names, View};
-use eventring::reader::GapCause;
+use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{IdMap, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::CaptureError;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::SelfTimes;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanOver, SpanParts,
+    replay_capture, write_error,
+};
 use std::io::{self, Write};
 
 /// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in
@@ -22,35 +22,23 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let mut folder = SpanFolder::new(recording, view, names);
-    let end = pass::run(recording, &mut folder)?;
-    folder.end(&end);
-    let end_nanos = end.end_nanos.clone();
-    let take = |process: usize, span: Span| {
-        folder.fold(process, &span, end_nanos[process]);
-        Ok(())
-    };
-    let counts = end.finish(take).map_err(pass::write_error)?;
+    let counts = replay_capture(recording, &mut folder)?;
     let lines = folder.finish().lines(&programs(recording), weight);
-    lines.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}")).map_err(pass::write_error)?;
+    lines.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}")).map_err(write_error)?;
     Ok(counts)
 }
 
 /// Returns the names of the programs, in the order of the processes.
 pub fn programs<'r>(recording: &'r CaptureRecording<'_>) -> Vec<&'r str> {
-    let program = |process: &u32| {
-        let ring = recording.capture.rings().iter().find(|ring| ring.process == *process);
-        ring.map_or("", |ring| ring.program_name.as_str())
-    };
-    recording.processes().iter().map(program).collect()
+    recording.rings().programs().iter().map(|program| program.name.as_str()).collect()
 }
 
 /// The number of spans whose stacks are found at one time, each the parent of the one before. (In a damaged file, a
 /// span can be its own ancestor.)
 const PARENTS_MAX: u32 = 16;
 
-/// The pass that sums times and instructions by stack.
-pub struct SpanFolder<'r> {
-    recording: &'r CaptureRecording<'r>,
+/// Sums times and instructions by stack.
+pub struct SpanFolder {
     view: View,
     stacks: Stacks,
     processes: Vec<FoldedProcess>,
@@ -61,7 +49,6 @@ pub struct SpanFolder<'r> {
 struct FoldedProcess {
     spans: IdMap<SpanId, FoldedSpan>,
     threads: IdMap<ThreadKey, Innermost>,
-    self_times: SelfTimes,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -83,15 +70,20 @@ struct Innermost {
     first_counted: u64,
 }
 
-impl Pass for SpanFolder<'_> {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+impl ReplayConsumer for SpanFolder {
+    fn parts(&self) -> SpanParts {
+        SpanParts { self_times: self.view == View::Span, remaining: true, ..SpanParts::default() }
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        let replay = &state.replays[entry.process_index];
         let process = &mut self.processes[entry.process_index];
         let record = match &entry.content {
             EntryContent::Perf { record, .. } => record,
             // The cause `NeverCommitted` means that the thread never finished recording the lost event. The thread did
             // not leave its spans after that, so their time goes on.
-            EntryContent::Gap { cause, .. } if *cause != GapCause::NeverCommitted => {
-                process.forget(self.recording.rings().losing_shard(entry.ring, *cause), replay);
+            EntryContent::Gap(Gap { cause, .. }) if *cause != GapCause::NeverCommitted => {
+                process.forget(state.tables.rings.losing_shard(entry.ring, *cause), replay);
                 return Ok(());
             }
             _ => return Ok(()),
@@ -106,7 +98,6 @@ impl Pass for SpanFolder<'_> {
             }
         }
         if self.view == View::Span {
-            process.self_times.record(record, step, replay);
             return Ok(());
         }
         match step {
@@ -123,17 +114,26 @@ impl Pass for SpanFolder<'_> {
         Ok(())
     }
 
-    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
-        let process = &mut self.processes[process_index];
-        if let Some(FoldedSpan { stack: None, .. }) = process.spans.get(&span.id) {
+    fn span(&mut self, process_index: usize, over: &OverSpan<'_>, state: ReplayState<'_>) -> io::Result<()> {
+        let (process, span) = (&mut self.processes[process_index], over.span);
+        // At the end, all stacks were found.
+        if let (SpanOver::Closed, Some(FoldedSpan { stack: None, .. })) = (over.over, process.spans.get(&span.id)) {
+            let replay = &state.replays[process_index];
             let outer = span.parent;
             let outer =
                 outer.and_then(|outer| process.stack_of(&mut self.stacks, process_index, outer, replay, PARENTS_MAX));
             let stack = self.stacks.of(process_index, outer, span);
             process.spans.entry(span.id).or_default().stack = Some(stack);
         }
-        // The span is closed, so the end of the recording does not matter.
-        self.fold(process_index, span, 0);
+        self.fold(process_index, over);
+        Ok(())
+    }
+
+    fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
+        for (process_index, (process, replay)) in self.processes.iter_mut().zip(state.replays).enumerate() {
+            process.count_all(end_nanos[process_index]);
+            process.find_stacks(&mut self.stacks, process_index, replay);
+        }
         Ok(())
     }
 
@@ -143,18 +143,10 @@ impl Pass for SpanFolder<'_> {
     }
 }
 
-impl<'r> SpanFolder<'r> {
-    pub fn new(recording: &'r CaptureRecording<'r>, view: View, names: Names) -> Self {
+impl SpanFolder {
+    pub fn new(recording: &CaptureRecording<'_>, view: View, names: Names) -> Self {
         let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
-        Self { recording, view, stacks: Stacks::new(names), processes }
-    }
-
-    /// Counts the spans that are open at the end of the pass.
-    pub fn end(&mut self, end: &PassEnd) {
-        for (process_index, (process, replay)) in self.processes.iter_mut().zip(&end.replays).enumerate() {
-            process.count_all(end.end_nanos[process_index]);
-            process.find_stacks(&mut self.stacks, process_index, replay);
-        }
+        Self { view, stacks: Stacks::new(names), processes }
     }
 
     pub fn finish(self) -> Stacks {
@@ -162,11 +154,10 @@ impl<'r> SpanFolder<'r> {
     }
 
     /// Adds the time and the instructions of a span to its stack, and forgets the span.
-    pub fn fold(&mut self, process_index: usize, span: &Span, last_nanos: u64) {
-        let process = &mut self.processes[process_index];
-        let folded = process.spans.remove(&span.id).unwrap_or_default();
+    fn fold(&mut self, process_index: usize, OverSpan { span, self_nanos, .. }: &OverSpan<'_>) {
+        let folded = self.processes[process_index].spans.remove(&span.id).unwrap_or_default();
         let nanos = match self.view {
-            View::Span => process.self_times.take(span, last_nanos).unwrap_or(0),
+            View::Span => self_nanos.unwrap_or(0),
             View::Thread | View::Both => folded.nanos,
         };
         let sums = StackSums { nanos, instructions: span.instructions.map_or(0, |instructions| instructions.own) };
@@ -242,7 +233,7 @@ impl FoldedProcess {
         const THREAD_BYTES: u64 = 2 * size_of::<(ThreadKey, Innermost)>() as u64;
         let spans = (self.spans.len() as u64).saturating_mul(SPAN_BYTES);
         let threads = (self.threads.len() as u64).saturating_mul(THREAD_BYTES);
-        spans.saturating_add(threads).saturating_add(self.self_times.kept_bytes())
+        spans.saturating_add(threads)
     }
 }
 

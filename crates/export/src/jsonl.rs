@@ -3,18 +3,15 @@
 use super::ExportSummary;
 use super::json::{JsonText, SiteText};
 use super::line_slices::{LineSlices, SpanSlices};
-use super::pass::{self, Pass};
 use super::ring_blocks::RingBlocks;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::decode_event;
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{
-    CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanInstructions, SpanReplay, SpanStep, Thread,
+use eventring::tracing::{CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanInstructions, SpanStep, Thread};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
+    payloads, replay_capture, write_error,
 };
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::PerDescription;
-use eventring_capture::recording::payloads;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
 use eventring_capture::{CaptureError, CapturedLife, RingRole};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -27,13 +24,9 @@ pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Re
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
     let blocks = RingBlocks::of(recording);
     let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices, blocks };
-    lines.line(&head(recording)).map_err(pass::write_error)?;
-    let end = pass::run(recording, &mut lines)?;
-    let counts = end.finish(|process, span| lines.span(process, &span)).map_err(pass::write_error)?;
-    lines
-        .line(&foot(recording, &counts))
-        .and_then(|()| lines.out.write_all(&lines.text.0))
-        .map_err(pass::write_error)?;
+    lines.line(&head(recording)).map_err(write_error)?;
+    let counts = replay_capture(recording, &mut lines)?;
+    lines.line(&foot(recording, &counts)).and_then(|()| lines.out.write_all(&lines.text.0)).map_err(write_error)?;
     Ok(counts)
 }
 
@@ -91,7 +84,7 @@ fn life(process: u32, life: CapturedLife) -> Value {
     })
 }
 
-/// The pass that writes lines.
+/// Writes lines.
 struct LineWriter<'o> {
     recording: &'o CaptureRecording<'o>,
     out: &'o mut dyn Write,
@@ -107,30 +100,30 @@ struct LineWriter<'o> {
 /// The number of bytes that are passed on together.
 const WRITE_BYTES: usize = 64 << 10;
 
-impl Pass for LineWriter<'_> {
-    fn replay(&self) -> SpanReplay {
-        SpanReplay::new().without_slices()
+impl ReplayConsumer for LineWriter<'_> {
+    fn parts(&self) -> SpanParts {
+        SpanParts { fields: true, remaining: true, ..SpanParts::default() }
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, _: &SpanReplay) -> io::Result<()> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { recorder, record, catalog } => {
                 self.slices[entry.process_index].record(*recorder, record, catalog, step);
                 self.record(entry.process, record, catalog)
             }
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
-            EntryContent::Gap { first_seqno, count, cause } => {
+            EntryContent::Gap(gap) => {
                 let ring = &self.recording.ring(entry.ring).name;
                 self.line(&json!({
-                    "type": "loss", "process": entry.process, "ring": ring, "first_seqno": first_seqno,
-                    "count": count, "cause": cause.name(),
+                    "type": "loss", "process": entry.process, "ring": ring, "first_seqno": gap.first_seqno,
+                    "count": gap.count, "cause": gap.cause.name(),
                 }))
             }
         }
     }
 
-    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
-        self.span(process_index, span)
+    fn span(&mut self, process: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
+        self.span_line(process, over.span)
     }
 
     fn kept_bytes(&self) -> u64 {
@@ -164,7 +157,7 @@ impl LineWriter<'_> {
     }
 
     /// Writes the line of a span. An open span counts as busy until the end of the recording if a thread is in it.
-    fn span(&mut self, process_index: usize, span: &Span) -> io::Result<()> {
+    fn span_line(&mut self, process_index: usize, span: &Span) -> io::Result<()> {
         let busy = span.known_busy_nanos();
         let process = self.recording.processes()[process_index];
         let of_span = self.slices[process_index].take(span.id);

@@ -7,12 +7,9 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `recording` | the events of a capture, decoded |
 //! | `ring_blocks` | the blocks to which the events of execution rings belong |
-//! | `kept` | the limit on the memory that an export takes |
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
-//! | `pass` | reading a recording once, from the first event to the last |
 //! | `stacks` | stacks of names, with their times |
 //! | `walls` | durations and their percentiles |
 //! | `json` | JSON text |
@@ -20,7 +17,6 @@
 //! | `flows` | the arrows between slices |
 //! | `names` | the names under which spans are shown |
 //! | `losses` | the times in which events were lost |
-//! | `payloads` | counts of events that have lost their payload |
 //! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
 //! | `trace_writer` | the interface of trace formats |
 //! | `args` | fields and payloads as named values |
@@ -36,6 +32,7 @@
 //! | `numbers` | numbers for people |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 #[doc(hidden)]
 pub mod args;
@@ -66,8 +63,6 @@ pub mod numbers;
 #[doc(hidden)]
 pub mod outline;
 #[doc(hidden)]
-pub mod pass;
-#[doc(hidden)]
 pub mod perfetto;
 #[doc(hidden)]
 pub mod ring_blocks;
@@ -88,8 +83,8 @@ pub use files::ExportFiles;
 pub use names::Names;
 pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};
 
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::PayloadLosses;
+pub use eventring_capture::recording::ReplayCounts as ExportSummary;
+use eventring_capture::recording::{CaptureRecording, write_error};
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use outline::Outline;
 use std::io::Write;
@@ -237,43 +232,6 @@ impl From<View> for ExportOptions {
     }
 }
 
-/// The counts of an export.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct ExportSummary {
-    /// Spans that any record names.
-    pub spans: u64,
-    /// Spans of `spans` that were open at the end.
-    pub open_spans: u64,
-    /// The number of spans among `spans` whose end was not seen and may have been lost.
-    pub lost_ends: u64,
-    /// Span slices.
-    pub slices: u64,
-    /// Log records.
-    pub events: u64,
-    /// Typed events: events of other rings than perf rings.
-    pub typed_events: u64,
-    /// Samples of counters.
-    pub counters: u64,
-    /// Markers.
-    pub markers: u64,
-    /// Events that were lost.
-    pub lost: u64,
-    /// The events that have lost their payload, counted for each ring that has such events. The fields of spans and
-    /// log records are in the payload, so they are lost, too.
-    pub payload_losses: Vec<PayloadLosses>,
-    /// The problems of the capture, a line each. Everything that has no problem was exported.
-    pub problems: Vec<String>,
-}
-
-impl ExportSummary {
-    /// Returns the number of events that have lost their payload, in all rings together.
-    #[must_use]
-    pub fn lost_payloads(&self) -> u64 {
-        eventring_capture::recording::payloads::count(&self.payload_losses)
-    }
-}
-
 /// Writes a capture in another format.
 ///
 /// A capture is read once for lines, OTLP and folded stacks, twice for a trace, and once or twice for a page. In memory
@@ -300,7 +258,7 @@ pub fn export(
         Format::Jsonl => jsonl::write(&recording, out)?,
         _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     };
-    out.flush().map_err(pass::write_error)?;
+    out.flush().map_err(write_error)?;
     summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
 }

@@ -1,6 +1,6 @@
 //! Losses as intervals of time. All losses of a ring between the same two events make one interval.
 
-use eventring::reader::GapCause;
+use eventring::reader::{Gap, GapCause};
 use eventring_capture::recording::CaptureRecording;
 
 /// All events of one ring that were lost between two events that were not lost.
@@ -50,7 +50,7 @@ impl LossCollector {
         self.last_nanos[index] = Some(epoch_nanos);
     }
 
-    pub(super) fn gap(&mut self, ring: u32, first_seqno: u64, count: u64, cause: GapCause) {
+    pub(super) fn gap(&mut self, ring: u32, Gap { first_seqno, count, cause }: Gap) {
         let from_nanos = self.last_nanos[ring as usize].unwrap_or(0);
         let loss = self.pending[ring as usize].get_or_insert(Loss {
             ring,

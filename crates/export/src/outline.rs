@@ -6,13 +6,14 @@
 use super::bits::BitSet;
 use super::flows::{FlowFinder, Flows};
 use super::losses::{Loss, LossCollector};
-use super::pass::{self, Pass, PassEnd};
 use super::{ExportSummary, View};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{CallSite, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, TakenSlice};
 use eventring_capture::CaptureError;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanOver, SpanParts,
+    replay_capture,
+};
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
@@ -76,14 +77,8 @@ impl Outline {
     /// The export would take more memory than any capture of this size from a real program needs.
     pub(super) fn of(recording: &CaptureRecording<'_>, view: View) -> Result<Self, CaptureError> {
         let mut finder = OutlinePass::new(recording, view);
-        let end = pass::run(recording, &mut finder)?;
-        let times = finder.end(&end);
-        let take = |process: usize, span: Span| {
-            finder.take_remaining(process, span);
-            Ok(())
-        };
-        let counts = end.finish(take).map_err(pass::write_error)?;
-        Ok(finder.finish(recording, counts, times))
+        let counts = replay_capture(recording, &mut finder)?;
+        Ok(finder.finish(recording, counts))
     }
 }
 
@@ -105,26 +100,8 @@ impl OutlinePass {
         Self { view, processes, losses, remaining, end_nanos: Vec::new() }
     }
 
-    /// Takes the slices that are open at the end of the pass. Returns the times of the first and of the last event.
-    pub fn end(&mut self, end: &PassEnd) -> (u64, u64) {
-        for ((process, replay), end_nanos) in self.processes.iter_mut().zip(&end.replays).zip(&end.end_nanos) {
-            process.end_slices(replay, *end_nanos);
-        }
-        self.end_nanos.clone_from(&end.end_nanos);
-        (end.first_nanos, end.last_nanos)
-    }
-
-    /// Takes a span that [`PassEnd::finish`] returns.
-    pub fn take_remaining(&mut self, process_index: usize, span: Span) {
-        self.remaining[process_index].push(span);
-    }
-
-    pub fn finish(
-        mut self,
-        recording: &CaptureRecording<'_>,
-        counts: ExportSummary,
-        (first_nanos, last_nanos): (u64, u64),
-    ) -> Outline {
+    pub fn finish(mut self, recording: &CaptureRecording<'_>, counts: ExportSummary) -> Outline {
+        let ExportSummary { first_nanos, last_nanos, .. } = counts;
         for (process, spans) in self.processes.iter_mut().zip(&self.remaining) {
             process.end_spans(spans, self.view);
         }
@@ -146,23 +123,37 @@ struct ProcessPass {
     spans_seen: u64,
 }
 
-impl Pass for OutlinePass {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+impl ReplayConsumer for OutlinePass {
+    fn parts(&self) -> SpanParts {
+        SpanParts { remaining: true, ..SpanParts::default() }
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { record, .. } => {
                 self.losses.event(entry.ring, record.epoch_nanos());
-                self.processes[entry.process_index].record(record, step, replay);
+                let process = entry.process_index;
+                self.processes[process].record(record, step, &state.replays[process]);
             }
             EntryContent::Typed { descriptor, .. } => self.losses.event(entry.ring, descriptor.record_epoch_nanos),
-            EntryContent::Gap { first_seqno, count, cause } => {
-                self.losses.gap(entry.ring, *first_seqno, *count, *cause);
-            }
+            EntryContent::Gap(gap) => self.losses.gap(entry.ring, *gap),
         }
         Ok(())
     }
 
-    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
-        self.processes[process_index].closed(span, replay, self.view);
+    fn span(&mut self, process: usize, over: &OverSpan<'_>, state: ReplayState<'_>) -> io::Result<()> {
+        match over.over {
+            SpanOver::Remaining => self.remaining[process].push(over.span.clone()),
+            _ => self.processes[process].closed(over.span, &state.replays[process], self.view),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
+        for ((process, replay), end_nanos) in self.processes.iter_mut().zip(state.replays).zip(end_nanos) {
+            process.end_slices(replay, *end_nanos);
+        }
+        self.end_nanos = end_nanos.to_vec();
         Ok(())
     }
 

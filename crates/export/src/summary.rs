@@ -1,15 +1,14 @@
 //! Counts and durations of spans, by name.
 
 use super::ExportSummary;
-use super::pass::{self, Pass};
 use super::walls::Walls;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
-use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanReplay, SpanStep};
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::PerDescription;
-use eventring_capture::recording::SelfTimes;
+use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
 use eventring_capture::recording::payloads::{self, PayloadLosses};
-use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
+    replay_capture,
+};
 use eventring_capture::{CaptureError, CaptureFile};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -112,14 +111,8 @@ impl InstructionSummary {
 pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
     recording.expect_spans()?;
-    let mut counter = SpanCounter::new(&recording);
-    let end = pass::run(&recording, &mut counter)?;
-    let end_nanos = end.end_nanos.clone();
-    let add = |process: usize, span: Span| {
-        counter.add(process, &span, end_nanos[process]);
-        Ok(())
-    };
-    let counts = end.finish(add).map_err(pass::write_error)?;
+    let mut counter = SpanCounter::default();
+    let counts = replay_capture(&recording, &mut counter)?;
     Ok(counter.finish(capture, &counts, 0).0)
 }
 
@@ -172,64 +165,33 @@ impl SpanSummary {
     }
 }
 
-/// The pass that counts spans.
+/// Counts spans.
+#[derive(Default)]
 pub struct SpanCounter {
     groups: SpanGroups,
-    /// The self times of each process's spans.
-    self_times: Vec<SelfTimes>,
 }
 
-impl Pass for SpanCounter {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
-        if let EntryContent::Perf { record, catalog, .. } = &entry.content {
-            self.self_times[entry.process_index].record(record, step, replay);
-            if is_error(record, catalog)
-                && let Some(span) = record.span().and_then(|span| replay.get(span))
-            {
-                self.groups.of(span).0.summary.errors += 1;
-            }
+impl ReplayConsumer for SpanCounter {
+    fn parts(&self) -> SpanParts {
+        SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        if let EntryContent::Perf { record, catalog, .. } = &entry.content
+            && is_error(record, catalog)
+            && let Some(span) = record.span().and_then(|span| state.span(entry.process_index, span))
+        {
+            self.groups.of(span).0.summary.errors += 1;
         }
         Ok(())
     }
 
-    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
-        // The span is closed, so the end of the recording does not matter.
-        self.add(process_index, span, 0);
-        Ok(())
-    }
-
-    fn kept_bytes(&self) -> u64 {
-        let of_self_times = self.self_times.iter().map(SelfTimes::kept_bytes).fold(0, u64::saturating_add);
-        self.groups.kept_bytes.saturating_add(of_self_times)
-    }
-}
-
-/// Returns true if the record is a log record of the level ERROR.
-pub fn is_error(record: &RawRecord<'_>, catalog: &Catalog) -> bool {
-    record.event == Some(PerfEvent::Event) && catalog.call_site(record.ext.call_site_id).level == CallSiteLevel::Error
-}
-
-impl SpanCounter {
-    pub fn new(recording: &CaptureRecording<'_>) -> Self {
-        let self_times = recording.processes().iter().map(|_| SelfTimes::default()).collect();
-        Self { groups: SpanGroups::default(), self_times }
-    }
-
-    /// Returns the summary. Also returns the durations of its first spans, at most so many as `durations_max`.
-    pub fn finish(self, capture: &CaptureFile, counts: &ExportSummary, durations_max: usize) -> (Summary, Vec<Walls>) {
-        let mut spans = self.groups.finish();
-        spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
-        let (spans, mut walls): (Vec<SpanSummary>, Vec<Walls>) = spans.into_iter().unzip();
-        walls.truncate(durations_max);
-        let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
-        let removed = capture.end().map_or(0, |end| end.stats.removed());
-        let payload_losses = counts.payload_losses.clone();
-        (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, walls)
-    }
-
-    /// Adds a span that was closed, or one that the recording left open.
-    pub fn add(&mut self, process_index: usize, span: &Span, end_nanos: u64) {
-        let self_nanos = self.self_times[process_index].take(span, end_nanos);
+    fn span(
+        &mut self,
+        _: usize,
+        OverSpan { span, self_nanos, .. }: &OverSpan<'_>,
+        _: ReplayState<'_>,
+    ) -> io::Result<()> {
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.groups.of(span);
         match (span.wall_nanos(), span.is_open()) {
@@ -243,6 +205,30 @@ impl SpanCounter {
             (None, true) => group.summary.open += 1,
             (None, false) => group.summary.incomplete += 1,
         }
+        Ok(())
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.groups.kept_bytes
+    }
+}
+
+/// Returns true if the record is a log record of the level ERROR.
+pub fn is_error(record: &RawRecord<'_>, catalog: &Catalog) -> bool {
+    record.event == Some(PerfEvent::Event) && catalog.call_site(record.ext.call_site_id).level == CallSiteLevel::Error
+}
+
+impl SpanCounter {
+    /// Returns the summary. Also returns the durations of its first spans, at most so many as `durations_max`.
+    pub fn finish(self, capture: &CaptureFile, counts: &ExportSummary, durations_max: usize) -> (Summary, Vec<Walls>) {
+        let mut spans = self.groups.finish();
+        spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
+        let (spans, mut walls): (Vec<SpanSummary>, Vec<Walls>) = spans.into_iter().unzip();
+        walls.truncate(durations_max);
+        let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
+        let removed = capture.end().map_or(0, |end| end.stats.removed());
+        let payload_losses = counts.payload_losses.clone();
+        (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, walls)
     }
 }
 

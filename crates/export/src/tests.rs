@@ -67,6 +67,8 @@ fn counts_are_those_of_the_capture() {
         lost: 42,
         payload_losses: Vec::new(),
         problems: Vec::new(),
+        first_nanos: 1000,
+        last_nanos: 4100,
     };
     assert_eq!(counts, expected);
 }

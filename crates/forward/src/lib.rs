@@ -19,17 +19,14 @@
 //! | `sender` | sending one batch exactly once |
 //! | `forwarder` | a recorder's events, as batches, to their stream |
 //! | `watched` | the caller of a forwarder, who learns its progress and may end it |
-//! | `directory` | files of a directory instead of a stream |
-//! | `kept` | what such a directory has, where the next forwarder begins, and what is removed |
 //! | `receiver` | a stream, as a capture file |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod broker;
 mod connect;
-mod directory;
 mod forwarder;
-mod kept;
 mod receiver;
 mod sender;
 mod subject;
@@ -37,7 +34,6 @@ mod watched;
 
 pub use broker::EventStream;
 pub use connect::StreamOptions;
-pub use directory::{DirectoryForwarder, DirectoryOptions};
 #[doc(hidden)]
 pub use eventring_capture::received::receive_message;
 #[doc(hidden)]

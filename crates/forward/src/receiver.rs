@@ -4,7 +4,7 @@ use super::broker::{BatchesOfStream, EventStream, StoredBatch};
 use super::subject::{check_subject, filter_of};
 use eventring_capture::batches::read_batch;
 use eventring_capture::received::{Added, ReceivedCapture, ReceivedOptions};
-use eventring_capture::{CaptureError, CaptureFile, CaptureStats};
+use eventring_capture::{CaptureError, CaptureFile, CaptureStats, RotationOptions};
 use std::hash::Hasher as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -78,21 +78,9 @@ impl ReceiverOptions {
         Self { files: ReceivedOptions { overwrite, ..self.files }, ..self }
     }
 
-    /// Begins a new file before the present one has more bytes than this. The files are numbered as those of
-    /// [`CaptureOptions::rotate_bytes`](eventring_capture::CaptureOptions::rotate_bytes). Default: one file.
-    pub fn rotate_bytes(self, bytes: u64) -> Self {
-        Self { files: ReceivedOptions { rotate_bytes: Some(bytes), ..self.files }, ..self }
-    }
-
-    /// Begins a new file with the first batch that comes later than this after the beginning of the present one.
-    /// Default: one file.
-    pub fn rotate_every(self, time: Duration) -> Self {
-        Self { files: ReceivedOptions { rotate_every: Some(time), ..self.files }, ..self }
-    }
-
-    /// Keeps only the last files, 1 at least. Default: all.
-    pub fn keep_files(self, files: usize) -> Self {
-        Self { files: ReceivedOptions { keep_files: Some(files), ..self.files }, ..self }
+    /// Receives into a row of files. A new file is begun by a batch, and then the old ones go. Default: one file.
+    pub fn rotation(self, rotation: RotationOptions) -> Self {
+        Self { files: ReceivedOptions { rotation, ..self.files }, ..self }
     }
 }
 

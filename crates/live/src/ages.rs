@@ -3,7 +3,7 @@
 use super::open::OpenSpan;
 use super::sight::ClosedSpan;
 use super::state::LiveState;
-use eventring::tracing::SpanId;
+use eventring::tracing::{SpanId, SpanReplay};
 use std::collections::HashSet;
 
 /// The number of spans up to which those that the engine gave up stay in the list.
@@ -36,10 +36,9 @@ impl SpanAge {
                 test(span);
             }
         });
-        let processes = &state.core.processes;
-        let open: usize = processes.iter().map(|process| process.replay.len()).sum();
+        let open: usize = state.replayed.replays.iter().map(SpanReplay::len).sum();
         if self.tested.len() > 2 * open + GIVEN_UP_MAX {
-            self.tested.retain(|(index, id)| processes.get(*index).is_some_and(|it| it.replay.get(*id).is_some()));
+            self.tested.retain(|(index, id)| state.replayed.span(*index, *id).is_some());
         }
     }
 

@@ -126,7 +126,7 @@ fn threads_whose_ends_are_lost_take_a_bounded_memory() {
             stream.tick(nanos, &mut ignore);
         }
     }
-    let replay = &stream.core.processes[0].replay;
+    let replay = &stream.state().replayed.replays[0];
     let (links, stacks) = replay.thread_counts();
     assert!(links < 135_000 && stacks <= 1 << 16, "{links}, {stacks}");
     assert_eq!(stream.state().refused(), 0);
@@ -149,7 +149,7 @@ fn a_span_that_is_closed_again_and_again_waits_once() {
     let mut stream = stream();
     stream.quiet(START, PerfEvent::SpanNew, span(1), &[]);
     (0..100_000).for_each(|_| stream.quiet(START, PerfEvent::SpanClose, span(1), &[]));
-    assert_eq!(stream.core.processes[0].replay.closing_count(), 1);
+    assert_eq!(stream.state().replayed.replays[0].closing_count(), 1);
     let mut closed = 0;
     stream.tick(START + 10 * MILLI, &mut |sight, _| closed += u64::from(matches!(sight, Sight::SpanClosed(_))));
     assert_eq!(closed, 1);
@@ -167,8 +167,8 @@ fn parents_that_nobody_asks_for_are_forgotten() {
             stream.tick(START + parent, &mut ignore);
         }
     }
-    let kept = stream.core.processes[0].self_times.as_ref().unwrap().parents();
-    assert!(kept <= 4096 + 4 + 1000, "{kept}");
+    let kept = stream.replay.kept_bytes();
+    assert!(kept < 1 << 20, "{kept}");
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn a_span_that_is_given_up_and_seen_again_and_again_is_listed_once() {
     (1..=100).for_each(|id| stream.quiet(nanos, PerfEvent::SpanRecord, span(id), &[]));
     let ids = |spans: Vec<SpanId>| (spans.len(), spans.into_iter().collect::<HashSet<_>>().len());
     let open = stream.state().open_spans().to_vec().iter().map(|span| span.id()).collect();
-    let process = &mut stream.core.processes[0];
-    process.order.remove_closed(&process.replay);
-    let listed = ids(process.order.iter().collect());
+    let order = &mut stream.core.processes[0].order;
+    order.remove_closed(&stream.replay.state(&stream.tables).replays[0]);
+    let listed = ids(order.iter().collect());
     assert_eq!((listed.0, ids(open)), (listed.1, listed));
 }

@@ -74,7 +74,6 @@ impl ConditionSet {
         match sight {
             Sight::Tick => return self.tick(state, fulfilled),
             // Conditions say nothing about such records, and nothing is known to have happened to such spans.
-            Sight::Other(_) | Sight::SpanGivenUp(_) => return,
             Sight::SpanClosed(span) => {
                 for age in ages.iter_mut() {
                     if age.close(span) {

@@ -3,33 +3,26 @@
 use super::options::LiveOptions;
 use super::order::SpanOrder;
 use super::series::SeriesTable;
-use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRecord, Sight};
+use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
 use super::state::LiveState;
-use super::tables::LiveTables;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
-use eventring::tracing::{GRACE_NANOS, RawRecord, Span, SpanReplay, SpanStep, ThreadKey};
-use eventring_capture::recording::{EntryContent, RecordingEntry, SelfTimes, ShardOrigin};
+use eventring::tracing::{RawRecord, Span, SpanStep};
+use eventring_capture::recording::{
+    EntryContent, OverSpan, RecordingEntry, RecordingReplay, RecordingTables, ReplayBounds, ReplayConsumer,
+    ReplayState, SpanOver, SpanParts,
+};
+use std::io;
 
-/// The pause between two searches for spans whose close was lost, in nanoseconds.
-const LOST_PAUSE_NANOS: u64 = 10_000_000_000;
-
-/// The present, as far as the events show it.
+/// The present, as far as the events show it. The spans are in the replay.
 pub(super) struct LiveCore {
-    pub(super) processes: Vec<ProcessSpans>,
+    pub(super) processes: Vec<LiveProcess>,
     pub(super) series: SeriesTable,
-    open_spans_max: usize,
-    has_self_times: bool,
-    /// The time that the stream has reached.
-    pub(super) now_nanos: u64,
     /// For each ring, true if its first events were overwritten and none of the others was seen yet.
     has_lost_first: Vec<bool>,
     /// The time from which on all events are known; `None` if nothing was overwritten before.
     pub(super) known_since_nanos: Option<u64>,
     pub(super) counts: LiveCounts,
-    lost_spans_nanos: u64,
-    /// The events of each ring that were overwritten before the engine began, until somebody takes them.
-    pub(super) lost_before: Vec<(u32, Gap)>,
 }
 
 /// Counts since the engine began.
@@ -43,12 +36,10 @@ pub(super) struct LiveCounts {
     pub(super) given_up: u64,
 }
 
-/// The spans of one process.
-pub(super) struct ProcessSpans {
-    pub(super) replay: SpanReplay,
+/// What is known of one process beside its spans.
+#[derive(Default)]
+pub(super) struct LiveProcess {
     pub(super) order: SpanOrder,
-    /// `None` if self times are left out.
-    pub(super) self_times: Option<SelfTimes>,
     /// The time of the last event, in nanoseconds since the epoch.
     pub(super) last_nanos: u64,
     pub(super) has_ended: bool,
@@ -56,7 +47,7 @@ pub(super) struct ProcessSpans {
     pub(super) end: Option<RingEnd>,
 }
 
-impl ProcessSpans {
+impl LiveProcess {
     /// Returns the time to which the ages of the spans count at least. A program that has ended was certainly alive
     /// until its last sign of life.
     pub(super) fn now_nanos(&self, now_nanos: u64) -> u64 {
@@ -78,197 +69,25 @@ impl LiveCore {
         Self {
             processes: Vec::new(),
             series: SeriesTable::new(options),
-            open_spans_max: options.open_spans_max,
-            has_self_times: options.has_self_times,
-            now_nanos: 0,
             has_lost_first: Vec::new(),
             known_since_nanos: None,
             counts: LiveCounts::default(),
-            lost_spans_nanos: 0,
-            lost_before: Vec::new(),
         }
     }
 
     /// Makes room for the rings and processes of `tables`.
-    pub(super) fn grow(&mut self, tables: &LiveTables) {
-        let (open_spans_max, has_self_times) = (self.open_spans_max, self.has_self_times);
-        let new = || ProcessSpans {
-            replay: SpanReplay::live(open_spans_max),
-            order: SpanOrder::default(),
-            self_times: has_self_times.then(SelfTimes::default),
-            last_nanos: 0,
-            has_ended: false,
-            end: None,
-        };
-        self.processes.resize_with(tables.programs.len().max(self.processes.len()), new);
-        self.has_lost_first.resize(tables.len().max(self.has_lost_first.len()), false);
+    pub(super) fn grow(&mut self, tables: &RecordingTables) {
+        let (processes, rings) = (tables.rings.processes().len(), tables.rings.count());
+        self.processes.resize_with(processes.max(self.processes.len()), LiveProcess::default);
+        self.has_lost_first.resize(rings.max(self.has_lost_first.len()), false);
     }
 
-    /// Takes the next event of a perf ring. Calls `see` with what it shows.
-    #[inline]
-    pub(super) fn take_perf<S>(
-        &mut self,
-        tables: &mut LiveTables,
-        ring: u32,
-        shard: ShardOrigin,
-        event: (&Descriptor, PayloadRead<'_>),
-        see: &mut S,
-    ) where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        let record = RawRecord::new(&mut tables.catalogs[shard.recorder_index], shard.shard, event.0, event.1);
-        let catalog = &tables.catalogs[shard.recorder_index];
-        let content = EntryContent::Perf { recorder: shard.recorder, record, catalog };
-        let entry = tables.entry(ring, content);
-        self.take(tables, &entry, see);
-        if record.event == Some(PerfEvent::ThreadEnded) {
-            let thread = ThreadKey { recorder: shard.recorder, thread_id: record.ext.thread_id };
-            if self.processes[entry.process_index].replay.stack(thread).is_empty() {
-                tables.catalogs[shard.recorder_index].forget_thread(thread.thread_id);
-            }
-        }
+    /// Notes that the stream has reached the time of the state.
+    pub(super) fn advance(&mut self, now_nanos: u64) {
+        self.series.advance(now_nanos, self.counts.events);
     }
 
-    /// Takes the next event or loss. Calls `see` with what it shows.
-    #[inline]
-    pub(super) fn take<S>(&mut self, tables: &LiveTables, entry: &RecordingEntry<'_>, see: &mut S)
-    where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        let nanos = match &entry.content {
-            EntryContent::Perf { record, .. } => record.epoch_nanos(),
-            EntryContent::Typed { descriptor, .. } => descriptor.record_epoch_nanos,
-            EntryContent::Gap { first_seqno, count, cause } => {
-                let gap = Gap { first_seqno: *first_seqno, count: *count, cause: *cause };
-                return self.lose(tables, entry, gap, see);
-            }
-        };
-        self.counts.events += 1;
-        if nanos > self.now_nanos {
-            self.now_nanos = nanos;
-            self.series.advance(nanos, self.counts.events);
-        }
-        let process = &mut self.processes[entry.process_index];
-        process.last_nanos = process.last_nanos.max(nanos);
-        if self.has_lost_first[entry.ring as usize] {
-            self.has_lost_first[entry.ring as usize] = false;
-            self.known_since_nanos = self.known_since_nanos.max(Some(nanos));
-            self.series.restart(self.now_nanos, self.counts.events - 1);
-        }
-        match &entry.content {
-            EntryContent::Perf { recorder, record, .. } => self.record(tables, entry, *recorder, record, see),
-            EntryContent::Typed { descriptor, payload } => self.typed_event(tables, entry, descriptor, *payload, see),
-            EntryContent::Gap { .. } => {}
-        }
-        self.closings(tables, entry.process_index, see);
-    }
-
-    #[inline]
-    fn record<S>(
-        &mut self,
-        tables: &LiveTables,
-        entry: &RecordingEntry<'_>,
-        recorder: u32,
-        record: &RawRecord<'_>,
-        see: &mut S,
-    ) where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        let EntryContent::Perf { catalog, .. } = &entry.content else { return };
-        let ProcessSpans { replay, order, self_times, .. } = &mut self.processes[entry.process_index];
-        let step = replay.push_raw(recorder, record, catalog);
-        order.look(replay, [record.related(), record.span()]);
-        match (&step, self_times) {
-            (SpanStep::None, _) | (_, None) => {}
-            (_, Some(self_times)) => self_times.record(record, &step, replay),
-        }
-        let span = || record.span().and_then(|id| self.processes[entry.process_index].replay.get(id));
-        let program = &tables.programs[entry.process_index];
-        match record.event {
-            Some(PerfEvent::Event) => {
-                let call_site = catalog.known_call_site(record.ext.call_site_id);
-                let level = call_site.map_or(CallSiteLevel::None, |call_site| call_site.level);
-                self.series.log_record(level).count += 1;
-                let seen = SeenRecord { record, call_site, catalog, span: span(), program };
-                see(&Sight::LogRecord(seen), LiveState { tables, core: self });
-            }
-            Some(PerfEvent::Marker) => {
-                let call_site = catalog.known_call_site(record.ext.call_site_id);
-                let seen = SeenMark { record, call_site, catalog, span: span(), program };
-                see(&Sight::Marker(seen), LiveState { tables, core: self });
-            }
-            Some(PerfEvent::SpanFollowsFrom | PerfEvent::RecordError) => {
-                let seen = SeenOther { record, catalog, span: span(), program };
-                see(&Sight::Other(seen), LiveState { tables, core: self });
-            }
-            _ => {}
-        }
-    }
-
-    fn typed_event<S>(
-        &mut self,
-        tables: &LiveTables,
-        entry: &RecordingEntry<'_>,
-        descriptor: &Descriptor,
-        payload: PayloadRead<'_>,
-        see: &mut S,
-    ) where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        let (ring, code) = (entry.ring, descriptor.event_type);
-        let id = tables.rings.span(ring, descriptor);
-        let ProcessSpans { replay, order, .. } = &mut self.processes[entry.process_index];
-        if let Some(id) = id {
-            replay.push_typed_event(id, descriptor.record_epoch_nanos);
-            order.look(replay, [id.into(), None]);
-        }
-        self.series.event(ring, code, || tables.rings.event_name(ring, code)).count += 1;
-        let span = id.and_then(|id| self.processes[entry.process_index].replay.get(id));
-        let program = &tables.programs[entry.process_index];
-        let seen = SeenEvent { tables, ring, descriptor, payload, span, program };
-        see(&Sight::TypedEvent(seen), LiveState { tables, core: self });
-    }
-
-    #[cold]
-    fn lose<S>(&mut self, tables: &LiveTables, entry: &RecordingEntry<'_>, gap: Gap, see: &mut S)
-    where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        // A seqno that was given up never had an event.
-        if !gap.is_loss() {
-            return;
-        }
-        self.processes[entry.process_index].replay.gap(tables.rings.losing_shard(entry.ring, gap.cause));
-        if gap.cause == GapCause::OverwrittenBefore {
-            self.has_lost_first[entry.ring as usize] = true;
-            // A ring has one such loss.
-            self.lost_before.push((entry.ring, gap));
-            return;
-        }
-        self.counts.lost = self.counts.lost.saturating_add(gap.count);
-        let program = &tables.programs[entry.process_index];
-        let seen = SeenLoss { ring_name: tables.ring_name(entry.ring), gap, epoch_nanos: self.now_nanos, program };
-        see(&Sight::Lost(seen), LiveState { tables, core: self });
-    }
-
-    /// Takes the spans of a process that are over.
-    #[inline]
-    fn closings<S>(&mut self, tables: &LiveTables, process_index: usize, see: &mut S)
-    where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        while let Some(span) = self.processes[process_index].replay.take_closed_place() {
-            let self_times = self.processes[process_index].self_times.as_mut();
-            let self_nanos = self_times.and_then(|self_times| self_times.take(&span, 0));
-            self.count(&span, self_nanos);
-            let program = &tables.programs[process_index];
-            let seen = ClosedSpan { span: &span, self_nanos, program, process_index };
-            see(&Sight::SpanClosed(seen), LiveState { tables, core: self });
-            self.processes[process_index].replay.recycle(span);
-        }
-    }
-
-    fn count(&mut self, span: &Span, self_nanos: Option<u64>) {
+    fn count_span(&mut self, span: &Span, self_nanos: Option<u64>) {
         let tally = self.series.span(span.call_site.as_ref());
         tally.count += 1;
         tally.self_nanos = tally.self_nanos.saturating_add(self_nanos.unwrap_or(0));
@@ -277,58 +96,132 @@ impl LiveCore {
             tally.add_wall(wall);
         }
     }
+}
 
-    /// Notes that the stream has reached this time, even if it has no event then.
-    pub(super) fn advance<S>(&mut self, tables: &LiveTables, now_nanos: u64, see: &mut S)
-    where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        if now_nanos > self.now_nanos {
-            self.now_nanos = now_nanos;
-            self.series.advance(now_nanos, self.counts.events);
+/// Begins the replay of a stream without end.
+pub(super) fn replay(options: &LiveOptions) -> RecordingReplay {
+    let parts = SpanParts { self_times: options.has_self_times, ..SpanParts::default() };
+    RecordingReplay::new(parts, ReplayBounds::Forget { spans_max: options.open_spans_max })
+}
+
+/// The consumer that keeps the state. It calls `see` with what an entry shows, and passes everything on to `also`.
+pub(super) struct LiveConsumer<'c, S, C> {
+    pub(super) core: &'c mut LiveCore,
+    pub(super) see: &'c mut S,
+    pub(super) also: &'c mut C,
+}
+
+impl<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
+    fn parts(&self) -> SpanParts {
+        self.also.parts()
+    }
+
+    #[inline]
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        if self.core.has_lost_first.len() < state.tables.rings.count() {
+            self.core.grow(state.tables);
         }
-        for process_index in 0..self.processes.len() {
-            self.processes[process_index].replay.advance(self.now_nanos);
-            self.closings(tables, process_index, see);
+        if let Some(nanos) = entry.epoch_nanos() {
+            let core = &mut *self.core;
+            core.counts.events += 1;
+            core.series.advance(state.now_nanos, core.counts.events);
+            let process = &mut core.processes[entry.process_index];
+            process.last_nanos = process.last_nanos.max(nanos);
+            if core.has_lost_first[entry.ring as usize] {
+                core.has_lost_first[entry.ring as usize] = false;
+                core.known_since_nanos = core.known_since_nanos.max(Some(nanos));
+                core.series.restart(state.now_nanos, core.counts.events - 1);
+            }
+        }
+        match &entry.content {
+            EntryContent::Perf { record, .. } => self.record(entry, record, state),
+            EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload, state),
+            EntryContent::Gap(gap) => self.lose(entry, *gap, state),
+        }
+        self.also.entry(entry, step, state)
+    }
+
+    #[inline]
+    fn span(&mut self, process: usize, over: &OverSpan<'_>, state: ReplayState<'_>) -> io::Result<()> {
+        match over.over {
+            SpanOver::Closed => {
+                let OverSpan { span, self_nanos, .. } = *over;
+                self.core.count_span(span, self_nanos);
+                let program = &state.tables.rings.programs()[process];
+                self.see(&Sight::SpanClosed(ClosedSpan { span, self_nanos, program, process_index: process }), state);
+            }
+            SpanOver::GivenUp => self.core.counts.given_up += 1,
+            SpanOver::Remaining => {}
+        }
+        self.also.span(process, over, state)
+    }
+
+    fn process_end(&mut self, process: usize) -> io::Result<()> {
+        self.also.process_end(process)
+    }
+
+    fn tidy(&mut self, state: ReplayState<'_>) -> io::Result<()> {
+        self.also.tidy(state)
+    }
+}
+
+impl<S: FnMut(&Sight<'_>, LiveState<'_>), C> LiveConsumer<'_, S, C> {
+    #[inline]
+    fn see(&mut self, sight: &Sight<'_>, replayed: ReplayState<'_>) {
+        (self.see)(sight, LiveState { replayed, core: self.core });
+    }
+
+    #[inline]
+    fn record(&mut self, entry: &RecordingEntry<'_>, record: &RawRecord<'_>, state: ReplayState<'_>) {
+        let EntryContent::Perf { catalog, .. } = &entry.content else { return };
+        let process = entry.process_index;
+        self.core.processes[process].order.look(&state.replays[process], [record.related(), record.span()]);
+        let span = || record.span().and_then(|id| state.span(process, id));
+        let program = &state.tables.rings.programs()[process];
+        match record.event {
+            Some(PerfEvent::Event) => {
+                let call_site = catalog.known_call_site(record.ext.call_site_id);
+                let level = call_site.map_or(CallSiteLevel::None, |call_site| call_site.level);
+                self.core.series.log_record(level).count += 1;
+                self.see(&Sight::LogRecord(SeenRecord { record, call_site, catalog, span: span(), program }), state);
+            }
+            Some(PerfEvent::Marker) => {
+                let call_site = catalog.known_call_site(record.ext.call_site_id);
+                self.see(&Sight::Marker(SeenMark { record, call_site, span: span(), program }), state);
+            }
+            _ => {}
         }
     }
 
-    /// Takes the spans that are over at the end of the stream, however late they were closed.
-    pub(super) fn close_at_end<S>(&mut self, tables: &LiveTables, see: &mut S)
-    where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        for process_index in 0..self.processes.len() {
-            self.processes[process_index].replay.advance(self.now_nanos.saturating_add(GRACE_NANOS));
-            self.closings(tables, process_index, see);
+    fn typed_event(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        descriptor: &Descriptor,
+        payload: PayloadRead<'_>,
+        state: ReplayState<'_>,
+    ) {
+        let (process, ring, code) = (entry.process_index, entry.ring, descriptor.event_type);
+        let rings = &*state.tables.rings;
+        let id = rings.span(ring, descriptor);
+        if id.is_some() {
+            self.core.processes[process].order.look(&state.replays[process], [id, None]);
         }
+        self.core.series.event(ring, code, || rings.event_name(ring, code)).count += 1;
+        let span = id.and_then(|id| state.span(process, id));
+        let seen = SeenEvent { rings, ring, descriptor, payload, span, program: &rings.programs()[process] };
+        self.see(&Sight::TypedEvent(seen), state);
     }
 
-    /// Forgets what nobody will ask for. If there is little room left for open spans, gives up those whose close may
-    /// have been lost, and calls `see` with each.
-    pub(super) fn make_room<S>(&mut self, tables: &LiveTables, see: &mut S)
-    where
-        S: FnMut(&Sight<'_>, LiveState<'_>),
-    {
-        let is_due = self.now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
-        for process_index in 0..self.processes.len() {
-            let ProcessSpans { replay, self_times, .. } = &mut self.processes[process_index];
-            replay.forget_old();
-            if let Some(self_times) = self_times {
-                self_times.forget_old(replay);
-            }
-            if is_due && replay.len() >= self.open_spans_max / 10 * 9 {
-                self.lost_spans_nanos = self.now_nanos;
-                let given_up = replay.take_lost(self.now_nanos);
-                for span in given_up {
-                    let self_times = self.processes[process_index].self_times.as_mut();
-                    let self_nanos = self_times.and_then(|self_times| self_times.take(&span, 0));
-                    self.counts.given_up += 1;
-                    let program = &tables.programs[process_index];
-                    let seen = ClosedSpan { span: &span, self_nanos, program, process_index };
-                    see(&Sight::SpanGivenUp(seen), LiveState { tables, core: self });
-                }
-            }
+    #[cold]
+    fn lose(&mut self, entry: &RecordingEntry<'_>, gap: Gap, state: ReplayState<'_>) {
+        if gap.cause == GapCause::OverwrittenBefore {
+            // Nobody waits for what was overwritten before the engine began.
+            self.core.has_lost_first[entry.ring as usize] = true;
+            return;
         }
+        self.core.counts.lost = self.core.counts.lost.saturating_add(gap.count);
+        let rings = &state.tables.rings;
+        let (ring_name, program) = (rings.name(entry.ring), &rings.programs()[entry.process_index]);
+        self.see(&Sight::Lost(SeenLoss { ring_name, gap, epoch_nanos: state.now_nanos, program }), state);
     }
 }

@@ -1,34 +1,52 @@
 //! A stream for tests: records with any times, taken as the engine takes those of a ring.
 
-use super::core::LiveCore;
+use super::core::{LiveConsumer, LiveCore, replay};
 use super::options::LiveOptions;
 use super::sight::Sight;
 use super::state::LiveState;
-use super::tables::LiveTables;
-use eventring::reader::{Descriptor, GapCause, PayloadRead};
+use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
+use eventring::schema::EventType as _;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView};
-use eventring_capture::recording::EntryContent;
+use eventring::tracing::{Catalog, RawRecord};
+use eventring_capture::recording::{
+    EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingReplay, RecordingTables,
+    ReplayConsumer,
+};
+use std::sync::Arc;
 
 /// The time of the first event, in nanoseconds since the epoch.
 pub const START: u64 = 1_000_000_000;
 
 /// A stream of one perf ring.
 pub struct StreamFixture {
-    pub tables: LiveTables,
+    pub tables: RecordingTables,
+    pub replay: RecordingReplay,
     pub(super) core: LiveCore,
     seqno: u64,
 }
 
 impl StreamFixture {
     pub fn new(options: &LiveOptions) -> Self {
-        let tables = LiveTables::of_one_perf_ring();
-        let mut core = LiveCore::new(options);
+        let mut rings = RecordedRings::default();
+        rings.add_process(0, RecordedProgram::new(1, "program"));
+        rings.add(&NewRing {
+            process: 0,
+            shard: Some((0, 0)),
+            name: "ring",
+            created_epoch_nanos: 0,
+            content_type: PerfEvent::CONTENT_TYPE,
+            schema_hash: PerfEvent::schema_hash(),
+            schema_text: None,
+        });
+        let tables = RecordingTables { rings: Arc::new(rings), catalogs: vec![Catalog::live()] };
+        let (mut replay, mut core) = (replay(options), LiveCore::new(options));
+        replay.grow(&tables);
         core.grow(&tables);
-        Self { tables, core, seqno: 0 }
+        Self { tables, replay, core, seqno: 0 }
     }
 
     pub fn state(&self) -> LiveState<'_> {
-        LiveState { tables: &self.tables, core: &self.core }
+        LiveState { replayed: self.replay.state(&self.tables), core: &self.core }
     }
 
     /// Takes a record.
@@ -40,6 +58,18 @@ impl StreamFixture {
         payload: &[u8],
         see: &mut impl FnMut(&Sight<'_>, LiveState<'_>),
     ) {
+        self.push_to(nanos, event, ext, payload, (see, &mut ()));
+    }
+
+    /// Takes a record, and gives it to a consumer, too.
+    pub fn push_to(
+        &mut self,
+        nanos: u64,
+        event: PerfEvent,
+        ext: PerfExt,
+        payload: &[u8],
+        (see, also): (&mut impl FnMut(&Sight<'_>, LiveState<'_>), &mut impl ReplayConsumer),
+    ) {
         self.seqno += 1;
         let descriptor = Descriptor {
             seqno: self.seqno,
@@ -49,8 +79,12 @@ impl StreamFixture {
             payload_buf_offset: 0,
             content_ext: ext.to_words(),
         };
-        if let Some(shard) = self.tables.know(0, &descriptor, &[]) {
-            self.core.take_perf(&mut self.tables, 0, shard, (&descriptor, PayloadRead::Valid(payload)), see);
+        let record = RawRecord::new(&mut self.tables.catalogs[0], 0, &descriptor, PayloadRead::Valid(payload));
+        let content = EntryContent::Perf { recorder: 0, record, catalog: &self.tables.catalogs[0] };
+        let entry = RecordingEntry { tables: &self.tables, ring: 0, process: 0, process_index: 0, content };
+        self.replay.step(&entry, &mut LiveConsumer { core: &mut self.core, see, also }).unwrap();
+        if let Some(thread) = self.replay.ended_thread(&entry) {
+            self.tables.catalogs[0].forget_thread(thread.thread_id);
         }
     }
 
@@ -92,20 +126,34 @@ impl StreamFixture {
 
     fn gap(&mut self, cause: GapCause) {
         self.seqno += 1;
-        let content = EntryContent::Gap { first_seqno: self.seqno, count: 1, cause };
-        let entry = self.tables.entry(0, content);
-        self.core.take(&self.tables, &entry, &mut |_: &Sight<'_>, _: LiveState<'_>| ());
+        let content = EntryContent::Gap(Gap { first_seqno: self.seqno, count: 1, cause });
+        let entry = RecordingEntry { tables: &self.tables, ring: 0, process: 0, process_index: 0, content };
+        let see = &mut |_: &Sight<'_>, _: LiveState<'_>| ();
+        self.replay.step(&entry, &mut LiveConsumer { core: &mut self.core, see, also: &mut () }).unwrap();
     }
 
     /// Ticks at a time, as the engine does.
     pub fn tick(&mut self, nanos: u64, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
-        self.core.advance(&self.tables, nanos, see);
-        self.core.make_room(&self.tables, see);
-        see(&Sight::Tick, LiveState { tables: &self.tables, core: &self.core });
+        self.tick_to(nanos, see, &mut ());
+    }
+
+    /// Ticks at a time, and tells a consumer, too.
+    pub fn tick_to(
+        &mut self,
+        nanos: u64,
+        see: &mut impl FnMut(&Sight<'_>, LiveState<'_>),
+        also: &mut impl ReplayConsumer,
+    ) {
+        self.core.advance(nanos.max(self.state().now_epoch_nanos()));
+        let mut consumer = LiveConsumer { core: &mut self.core, see, also };
+        self.replay.advance(nanos, &self.tables, &mut consumer).unwrap();
+        self.replay.make_room(&self.tables, &mut consumer).unwrap();
+        see(&Sight::Tick, self.state());
     }
 
     /// Ends the stream.
     pub fn end(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
-        self.core.close_at_end(&self.tables, see);
+        let mut consumer = LiveConsumer { core: &mut self.core, see, also: &mut () };
+        self.replay.close_all(&self.tables, &mut consumer).unwrap();
     }
 }

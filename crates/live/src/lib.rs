@@ -36,13 +36,11 @@
 //! | file | idea |
 //! |---|---|
 //! | `options` | the limits |
-//! | `rings` | reading rings without end |
+//! | `rings` | reading rings without end, or a capture up to a time |
 //! | `condition/` | expressions that say when something has happened that a watcher waits for |
 //! | `occurrence` | what conditions are tested on |
 //! | `conditions` | conditions that are tested on all that happens |
 //! | `ages` | the ages at which open spans are tested |
-//! | `captured` | the state at a time of a capture |
-//! | `tables` | the rings, the programs, and the names of call sites and threads |
 //! | `core` | the effect of each event on the state |
 //! | `open` | the open spans |
 //! | `threads` | the threads, and the spans that they are in |
@@ -54,11 +52,11 @@
 //! | `state` | questions about the present |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod ages;
 #[cfg(test)]
 mod bounds_tests;
-mod captured;
 mod condition;
 mod conditions;
 mod core;
@@ -79,22 +77,20 @@ mod rings;
 mod series;
 mod sight;
 mod state;
-mod tables;
 mod threads;
 mod window;
 
-pub use captured::LiveCapture;
 pub use condition::{Compare, Tokens, time_nanos, write_word};
 pub use condition::{Condition, ConditionError, NamePattern, Operand, RateOf, Subject};
 pub use conditions::ConditionSet;
+pub use eventring_capture::recording::RecordedProgram;
 pub use fields::LiveFields;
 pub use occurrence::Occurrence;
 pub use open::{OpenSpan, OpenSpans};
 pub use options::LiveOptions;
 pub use rings::{Live, LiveProgress};
 pub use series::{SeriesKind, SeriesView};
-pub use sight::{ClosedSpan, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenOther, SeenRecord, Sight};
+pub use sight::{ClosedSpan, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
 pub use state::LiveState;
-pub use tables::LiveProgram;
 pub use threads::LiveThread;
 pub use window::WindowStats;

@@ -124,7 +124,7 @@ fn a_million_open_spans(argument: &str) -> Vec<u64> {
         let ext = PerfExt { thread_id: 1, field_count: fields, ..PerfExt::of_span(id, 1) };
         stream.quiet(START + id, PerfEvent::SpanNew, ext, &payload);
     }
-    let open = stream.core.processes[0].replay.len() as u64;
+    let open = stream.state().replayed.replays[0].len() as u64;
     vec![before, status_kib("VmHWM"), open]
 }
 

@@ -6,11 +6,11 @@ use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
 use super::sight::{ClosedSpan, Sight, span_name};
 use super::state::LiveState;
-use super::tables::LiveProgram;
 use eventring::reader::RingEnd;
 use eventring::schema::Value;
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
 use eventring::tracing::{Span, Thread};
+use eventring_capture::recording::RecordedProgram;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
@@ -119,7 +119,7 @@ impl<'a> Occurrence<'a> {
 
     /// Returns the program, unless it is a signal or a rate.
     #[must_use]
-    pub fn program(&self) -> Option<&'a LiveProgram> {
+    pub fn program(&self) -> Option<&'a RecordedProgram> {
         match self.what {
             What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.program()),
             What::Open(span) => Some(span.program()),

@@ -1,12 +1,12 @@
 //! The open spans.
 
-use super::core::ProcessSpans;
+use super::core::LiveProcess;
 use super::fields::LiveFields;
 use super::sight::span_name;
 use super::state::LiveState;
-use super::tables::LiveProgram;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{CallSite, IdMap, Span, SpanId, SpanReplay, Thread, ThreadKey};
+use eventring_capture::recording::{RecordedProgram, is_certainly_open};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ pub struct OpenSpans<'s> {
 
 impl<'s> OpenSpans<'s> {
     pub(super) fn new(state: LiveState<'s>) -> Self {
-        let now_nanos = state.core.now_nanos;
+        let now_nanos = state.replayed.now_nanos;
         let entered = |replay: &'s SpanReplay| {
             let certain = replay.open_slices().filter(|slice| !replay.may_have_ended(slice, now_nanos));
             certain.map(|slice| (slice.span, slice.thread)).collect()
         };
-        Self { state, entered: state.core.processes.iter().map(|process| entered(&process.replay)).collect() }
+        Self { state, entered: state.replayed.replays.iter().map(entered).collect() }
     }
 
     /// Returns the spans, oldest first.
@@ -41,18 +41,6 @@ impl<'s> OpenSpans<'s> {
         spans
     }
 
-    /// Returns the open spans of a program that has recorded its last event at this time, as they are then.
-    pub fn at_end(&self, process_index: usize, end_epoch_nanos: u64) -> impl Iterator<Item = Span> {
-        let replay = &self.state.core.processes[process_index].replay;
-        let entered = replay.stacks_at(end_epoch_nanos);
-        let of_process = self.to_vec().into_iter().filter(move |open| open.process_index == process_index);
-        of_process.map(move |open| {
-            let mut span = open.span.clone();
-            replay.end_with(&mut span, &entered);
-            span
-        })
-    }
-
     /// Returns the number of open spans.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -60,11 +48,8 @@ impl<'s> OpenSpans<'s> {
     }
 
     pub(super) fn get(&self, process_index: usize, id: SpanId) -> Option<OpenSpan<'s>> {
-        let replay = &self.state.core.processes[process_index].replay;
-        // Without losses, a span without a creation is one that was closed long ago: a thread has recorded something of
-        // it far too late.
-        let is_real = |span: &&Span| span.is_open() && (span.created.is_some() || replay.has_losses());
-        let span = replay.get(id).filter(is_real)?;
+        let replay = &self.state.replayed.replays[process_index];
+        let span = replay.get(id).filter(|span| is_certainly_open(replay, span))?;
         let thread = self.entered[process_index].get(&id).copied();
         Some(OpenSpan { state: self.state, span, process_index, thread })
     }
@@ -122,7 +107,7 @@ impl<'s> OpenSpan<'s> {
     /// at least this, and at most [`Self::age_max_nanos`].
     #[must_use]
     pub fn age_nanos(&self) -> u64 {
-        let now_nanos = self.process().now_nanos(self.state.core.now_nanos);
+        let now_nanos = self.process().now_nanos(self.state.replayed.now_nanos);
         now_nanos.saturating_sub(self.span.start_epoch_nanos())
     }
 
@@ -151,7 +136,7 @@ impl<'s> OpenSpan<'s> {
     /// task that is not polled is in no thread.
     #[must_use]
     pub fn thread(&self) -> Option<Arc<Thread>> {
-        self.state.tables.thread(self.thread?)
+        self.state.replayed.tables.thread(self.thread?)
     }
 
     /// Returns the parent, if it is open.
@@ -182,8 +167,8 @@ impl<'s> OpenSpan<'s> {
 
     /// Returns the program.
     #[must_use]
-    pub fn program(&self) -> &'s LiveProgram {
-        &self.state.tables.programs[self.process_index]
+    pub fn program(&self) -> &'s RecordedProgram {
+        &self.state.programs()[self.process_index]
     }
 
     /// Returns the index of the program in [`LiveState::programs`].
@@ -192,12 +177,12 @@ impl<'s> OpenSpan<'s> {
         self.process_index
     }
 
-    fn process(&self) -> &'s ProcessSpans {
+    fn process(&self) -> &'s LiveProcess {
         &self.state.core.processes[self.process_index]
     }
 
     fn replay(&self) -> &'s SpanReplay {
-        &self.process().replay
+        &self.state.replayed.replays[self.process_index]
     }
 }
 

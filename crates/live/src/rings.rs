@@ -1,13 +1,16 @@
-//! Reading rings without end.
+//! Reading rings without end, or a capture up to a time.
 
-use super::core::LiveCore;
+use super::core::{LiveConsumer, LiveCore, replay};
 use super::options::LiveOptions;
 use super::sight::{ProgramEnd, Sight};
 use super::state::LiveState;
-use super::tables::LiveTables;
 use eventring::__internals::clock::Clock;
-use eventring::reader::{Gap, Reader, RingEnd, RingItem, RingSet, RingState, Seek, SetRing, WaitStrategy};
-use eventring_capture::recording::EntryContent;
+use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
+use eventring_capture::recording::{
+    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, write_error,
+};
+use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
+use std::io;
 use std::time::{Duration, Instant};
 
 /// The time between two ticks.
@@ -24,8 +27,8 @@ const END_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The engine: follows rings, keeps the state of their programs, and says what it sees.
 pub struct Live {
-    set: RingSet,
-    tables: LiveTables,
+    entries: RingEntries,
+    replay: RecordingReplay,
     core: LiveCore,
     /// The time at which the engine began, in nanoseconds since the epoch.
     attached_nanos: u64,
@@ -33,6 +36,8 @@ pub struct Live {
     /// For each process, when its end was noticed, and whether the end was told.
     ends: Vec<NoticedEnd>,
     has_present: bool,
+    /// The problems of the capture; `None` if rings are read.
+    problems: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -53,33 +58,100 @@ pub enum LiveProgress {
     Ended,
 }
 
+/// Those who are told what the engine reads.
+struct Watchers<'w, S, C> {
+    see: &'w mut S,
+    also: &'w mut C,
+}
+
+impl<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer> Watchers<'_, S, C> {
+    #[inline]
+    fn on<'c>(&'c mut self, core: &'c mut LiveCore) -> LiveConsumer<'c, S, C> {
+        LiveConsumer { core, see: self.see, also: self.also }
+    }
+}
+
 impl Live {
     /// Begins to follow rings. The set should begin with the oldest events, as it does by default.
     #[must_use]
     pub fn new(mut set: RingSet, options: &LiveOptions) -> Self {
         set.set_wait(WaitStrategy::Sleep(PAUSE));
-        let mut live = Self {
-            set,
-            tables: LiveTables::default(),
-            core: LiveCore::new(options),
-            attached_nanos: Clock::global().now_epoch_nanos(),
-            next_tick: Instant::now() + TICK,
-            ends: Vec::new(),
-            has_present: false,
-        };
-        live.take_new_rings();
+        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options));
+        live.grow();
         live.notice_ends(Instant::now());
         live
     }
 
+    fn with(entries: RingEntries, replay: RecordingReplay, core: LiveCore) -> Self {
+        Self {
+            entries,
+            replay,
+            core,
+            attached_nanos: Clock::global().now_epoch_nanos(),
+            next_tick: Instant::now() + TICK,
+            ends: Vec::new(),
+            has_present: false,
+            problems: None,
+        }
+    }
+
+    /// Reads a capture up to a time (nanoseconds since the epoch), or to its end. The state is that of the time.
+    ///
+    /// # Errors
+    /// There is no perf ring, or all perf rings have the schema of another version.
+    pub fn of_capture(
+        capture: &CaptureFile,
+        epoch_nanos: Option<u64>,
+        options: &LiveOptions,
+    ) -> Result<Self, CaptureError> {
+        let recording = CaptureRecording::new(capture)?;
+        recording.expect_spans()?;
+        let (mut replay, mut core) = (replay(options), LiveCore::new(options));
+        let mut entries = recording.entries();
+        replay.grow(entries.tables());
+        core.grow(entries.tables());
+        let ignore = &mut |_: &Sight<'_>, _: LiveState<'_>| ();
+        let until = epoch_nanos.unwrap_or(u64::MAX);
+        let mut is_cut = false;
+        while let Some(entry) = entries.next() {
+            is_cut = entry.epoch_nanos().is_some_and(|nanos| nanos > until);
+            if is_cut {
+                break;
+            }
+            let mut consumer = LiveConsumer { core: &mut core, see: ignore, also: &mut () };
+            replay.step(&entry, &mut consumer).map_err(write_error)?;
+        }
+        let mut end_nanos = if is_cut { until } else { 0 };
+        for (process, number) in core.processes.iter_mut().zip(recording.processes()) {
+            let life = capture.life_of(*number);
+            // A program that still ran at the end of the capture did so until then, with or without events.
+            end_nanos = end_nanos.max(life.until_nanos().unwrap_or(0));
+            if let CapturedLife::Ended { end, .. } = life
+                && until > end.after_epoch_nanos
+            {
+                let mut end = end;
+                end.before_epoch_nanos = end.before_epoch_nanos.min(until);
+                process.has_ended = true;
+                process.end = Some(end);
+            }
+        }
+        let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
+        let no_rings = RingSet::options().from_readers(Vec::new());
+        let entries = RingEntries::with_tables(no_rings, entries.into_tables());
+        let mut live = Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core) };
+        let watchers = &mut Watchers { see: ignore, also: &mut () };
+        live.advance(end_nanos.min(until), watchers).and_then(|()| live.close_all(watchers)).map_err(write_error)?;
+        Ok(live)
+    }
+
     /// Follows a further ring, with all its shards, from its oldest events on.
     pub fn add(&mut self, ring: Reader) {
-        let index = self.set.rings().len();
-        self.set.add(ring, Seek::Oldest);
-        self.take_new_rings();
+        let index = self.entries.set().rings().len();
+        self.entries.add(ring);
+        self.grow();
         // All rings of a program may have ended before it makes another one: then it ends again.
-        if index < self.tables.len() {
-            let process_index = self.tables.rings.origin(index as u32).process_index;
+        if index < self.tables().rings.count() {
+            let process_index = self.tables().rings.origin(index as u32).process_index;
             self.ends[process_index] = NoticedEnd::default();
             self.core.processes[process_index].has_ended = false;
             self.core.processes[process_index].end = None;
@@ -89,63 +161,76 @@ impl Live {
     /// Returns the state of the programs.
     #[must_use]
     pub fn state(&self) -> LiveState<'_> {
-        LiveState { tables: &self.tables, core: &self.core }
+        LiveState { replayed: self.replay.state(self.tables()), core: &self.core }
     }
 
-    /// Returns the rings.
+    /// Returns the rings. A capture has none.
     #[must_use]
     pub fn rings(&self) -> &RingSet {
-        &self.set
+        self.entries.set()
     }
 
-    /// Takes the events of each ring that were overwritten before the engine began.
-    pub fn take_lost_before(&mut self) -> Vec<(u32, Gap)> {
-        std::mem::take(&mut self.core.lost_before)
-    }
-
-    /// Returns the time at which the engine began, in nanoseconds since the epoch. What it sees of earlier times is
-    /// history.
+    /// Returns the problems of a capture, a line each. Rings have none.
     #[must_use]
-    pub fn attached_epoch_nanos(&self) -> u64 {
-        self.attached_nanos
+    pub fn problems(&self) -> &[String] {
+        self.problems.as_deref().unwrap_or_default()
     }
 
     /// Returns true if the engine has read all events that were recorded before it began. From then on, the state is
     /// that of the present.
     #[must_use]
     pub fn has_reached_present(&self) -> bool {
-        self.has_present || self.core.now_nanos >= self.attached_nanos
+        self.has_present || self.state().now_epoch_nanos() >= self.attached_nanos
     }
 
     /// Reads events for this time, or until the programs have ended. Waits if there are none. Calls `see` with
     /// everything that it sees.
     pub fn read(&mut self, time: Duration, mut see: impl FnMut(&Sight<'_>, LiveState<'_>)) -> LiveProgress {
-        let see = &mut see;
+        // Nobody writes, so nothing fails.
+        self.read_for(time, &mut Watchers { see: &mut see, also: &mut () }).unwrap_or(LiveProgress::Ended)
+    }
+
+    /// Reads events as [`Self::read`] does, and gives everything to a consumer of replays. Spans have undecoded fields
+    /// and no slices, whatever the consumer needs.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    #[doc(hidden)]
+    pub fn drive(&mut self, time: Duration, consumer: &mut impl ReplayConsumer) -> io::Result<LiveProgress> {
+        self.read_for(time, &mut Watchers { see: &mut |_: &Sight<'_>, _: LiveState<'_>| (), also: consumer })
+    }
+
+    fn read_for<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        time: Duration,
+        to: &mut Watchers<'_, S, C>,
+    ) -> io::Result<LiveProgress> {
+        if self.problems.is_some() {
+            return Ok(LiveProgress::Ended);
+        }
         let until = Instant::now() + time;
         let mut events = 0;
         loop {
-            let item = self.set.next().or_else(|| {
-                self.catch_up(see);
+            if !self.take_next(None, to)? {
+                self.catch_up(to)?;
                 let wait = until.min(self.next_tick).saturating_duration_since(Instant::now());
-                self.set.next_timeout(wait.min(PAUSE))
-            });
-            let Some(item) = item else {
-                if self.set.has_ended() {
-                    self.end(see);
-                    return LiveProgress::Ended;
+                if !self.take_next(Some(wait.min(PAUSE)), to)? {
+                    if self.entries.set().has_ended() {
+                        self.end(to)?;
+                        return Ok(LiveProgress::Ended);
+                    }
+                    self.tick(to, true)?;
+                    if Instant::now() >= until {
+                        return Ok(LiveProgress::UpToDate);
+                    }
+                    continue;
                 }
-                self.tick(see, true);
-                if Instant::now() >= until {
-                    return LiveProgress::UpToDate;
-                }
-                continue;
-            };
-            self.take(item, see);
+            }
             events += 1;
             if events % EVENTS_BETWEEN_LOOKS == 0 {
-                self.tick(see, false);
+                self.tick(to, false)?;
                 if Instant::now() >= until {
-                    return LiveProgress::Behind;
+                    return Ok(LiveProgress::Behind);
                 }
             }
         }
@@ -167,75 +252,89 @@ impl Live {
         true
     }
 
-    fn take_new_rings(&mut self) {
-        while self.tables.len() < self.set.rings().len() {
-            let before = self.tables.len();
-            self.tables.add(self.set.rings());
-            if self.tables.len() == before {
-                return;
-            }
-        }
-        self.core.grow(&self.tables);
-        self.ends.resize(self.tables.programs.len(), NoticedEnd::default());
+    fn tables(&self) -> &RecordingTables {
+        self.entries.tables()
     }
 
+    /// Makes room for the rings and processes that are known.
+    fn grow(&mut self) {
+        self.replay.grow(self.entries.tables());
+        self.core.grow(self.entries.tables());
+        self.ends.resize(self.core.processes.len(), NoticedEnd::default());
+    }
+
+    /// Takes the next entry. Returns false if there is none yet.
     #[inline]
-    fn take(&mut self, item: RingItem, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
-        if self.set.rings().len() > self.tables.len() {
-            self.take_new_rings();
+    fn take_next<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        wait: Option<Duration>,
+        to: &mut Watchers<'_, S, C>,
+    ) -> io::Result<bool> {
+        let Some(entry) = self.entries.next(wait) else { return Ok(false) };
+        self.replay.step(&entry, &mut to.on(&mut self.core))?;
+        if let Some(thread) = self.replay.ended_thread(&entry) {
+            self.entries.forget_thread(thread);
         }
-        let (RingItem::Gap { ring, .. } | RingItem::Event { ring, .. }) = item;
-        if ring >= self.tables.len() {
-            // A ring of which nothing is known. There is none: a shard that could not be opened has a shard 0.
-            return;
-        }
-        match item {
-            RingItem::Gap { ring, gap: Gap { first_seqno, count, cause } } => {
-                let content = EntryContent::Gap { first_seqno, count, cause };
-                let entry = self.tables.entry(ring as u32, content);
-                self.core.take(&self.tables, &entry, see);
-            }
-            RingItem::Event { ring, event } => {
-                let ring = ring as u32;
-                let Some(shard) = self.tables.know(ring, &event, self.set.rings()) else {
-                    let content = EntryContent::Typed { descriptor: &event, payload: self.set.payload() };
-                    let entry = self.tables.entry(ring, content);
-                    return self.core.take(&self.tables, &entry, see);
-                };
-                let payload = self.set.payload();
-                self.core.take_perf(&mut self.tables, ring, shard, (&event, payload), see);
-            }
-        }
+        Ok(true)
     }
 
     /// Notes that all events there are were read.
-    fn catch_up(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
-        if self.ends.iter().any(|end| end.noticed.is_none()) {
-            let now_nanos = Clock::global().now_epoch_nanos().saturating_sub(SURE_NANOS);
-            self.core.advance(&self.tables, now_nanos, see);
-        } else {
-            self.core.close_at_end(&self.tables, see);
+    fn catch_up<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        to: &mut Watchers<'_, S, C>,
+    ) -> io::Result<()> {
+        if self.ends.len() < self.core.processes.len() {
+            self.grow();
+        }
+        match self.ends.iter().any(|end| end.noticed.is_none()) {
+            true => self.advance(Clock::global().now_epoch_nanos().saturating_sub(SURE_NANOS), to),
+            false => self.close_all(to),
         }
     }
 
-    fn tick(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>), is_up_to_date: bool) {
+    fn advance<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        now_nanos: u64,
+        to: &mut Watchers<'_, S, C>,
+    ) -> io::Result<()> {
+        if now_nanos > self.state().now_epoch_nanos() {
+            self.core.advance(now_nanos);
+        }
+        self.replay.advance(now_nanos, self.entries.tables(), &mut to.on(&mut self.core))
+    }
+
+    fn close_all<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        to: &mut Watchers<'_, S, C>,
+    ) -> io::Result<()> {
+        self.replay.close_all(self.entries.tables(), &mut to.on(&mut self.core))
+    }
+
+    fn tick<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        to: &mut Watchers<'_, S, C>,
+        is_up_to_date: bool,
+    ) -> io::Result<()> {
         let now = Instant::now();
         if now < self.next_tick {
-            return;
+            return Ok(());
         }
         self.next_tick = now + TICK;
-        self.core.make_room(&self.tables, see);
+        self.grow();
+        self.replay.make_room(self.entries.tables(), &mut to.on(&mut self.core))?;
         self.notice_ends(now);
         if is_up_to_date {
-            self.tell_ends(see, |noticed| now.duration_since(noticed) >= END_PATIENCE);
+            self.tell_ends(to, |noticed| now.duration_since(noticed) >= END_PATIENCE)?;
         }
-        see(&Sight::Tick, LiveState { tables: &self.tables, core: &self.core });
+        (to.see)(&Sight::Tick, self.state());
+        Ok(())
     }
 
     /// Asks the operating system which programs have ended.
     fn notice_ends(&mut self, now: Instant) {
         for (index, end) in self.ends.iter_mut().enumerate().filter(|(_, end)| end.noticed.is_none()) {
-            let rings = || rings_of(&self.tables, self.set.rings(), index);
+            let (tables, all) = (self.entries.tables(), self.entries.set().rings());
+            let rings = || tables.rings.of_process(index).filter_map(|ring| all[ring as usize].reader());
             if !rings().any(|ring| matches!(ring.state(), RingState::Live | RingState::Unknown)) {
                 end.noticed = Some(now);
                 self.core.processes[index].has_ended = true;
@@ -245,43 +344,43 @@ impl Live {
     }
 
     /// Tells the ends of programs for which `is_due` returns true.
-    fn tell_ends(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>), is_due: impl Fn(Instant) -> bool) {
+    fn tell_ends<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        to: &mut Watchers<'_, S, C>,
+        is_due: impl Fn(Instant) -> bool,
+    ) -> io::Result<()> {
         for index in 0..self.ends.len() {
             let NoticedEnd { noticed: Some(noticed), is_told: false } = self.ends[index] else { continue };
             if !is_due(noticed) {
                 continue;
             }
             self.ends[index].is_told = true;
-            self.core.close_at_end(&self.tables, see);
+            self.close_all(to)?;
             let process = &self.core.processes[index];
-            let (bounds, program) = (process.end(), &self.tables.programs[index]);
+            let (bounds, epoch_nanos) = (process.end(), process.now_nanos(0));
             let has_died = bounds.is_some_and(|end| end.has_died);
-            let end = ProgramEnd { program, has_died, epoch_nanos: process.now_nanos(0), bounds };
-            see(&Sight::ProgramEnded(end), LiveState { tables: &self.tables, core: &self.core });
+            let program = &self.tables().rings.programs()[index];
+            (to.see)(&Sight::ProgramEnded(ProgramEnd { program, has_died, epoch_nanos, bounds }), self.state());
+            self.replay.end_process(index, epoch_nanos, self.entries.tables(), to.also)?;
         }
+        Ok(())
     }
 
-    fn end(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
+    fn end<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+        &mut self,
+        to: &mut Watchers<'_, S, C>,
+    ) -> io::Result<()> {
         self.has_present = true;
         let now = Instant::now();
+        self.grow();
         self.notice_ends(now);
         self.ends.iter_mut().for_each(|end| end.noticed = end.noticed.or(Some(now)));
         self.core.processes.iter_mut().for_each(|process| process.has_ended = true);
-        self.core.close_at_end(&self.tables, see);
-        self.tell_ends(see, |_| true);
-        see(&Sight::Tick, LiveState { tables: &self.tables, core: &self.core });
+        self.close_all(to)?;
+        self.tell_ends(to, |_| true)?;
+        (to.see)(&Sight::Tick, self.state());
+        Ok(())
     }
-}
-
-/// Returns the rings of a process.
-fn rings_of<'r>(
-    tables: &'r LiveTables,
-    rings: &'r [SetRing],
-    process_index: usize,
-) -> impl Iterator<Item = &'r Reader> {
-    let of_process = rings.iter().zip(0..tables.len() as u32);
-    let of_process = of_process.filter(move |(_, ring)| tables.rings.origin(*ring).process_index == process_index);
-    of_process.filter_map(|(ring, _)| ring.reader())
 }
 
 impl std::fmt::Debug for Live {

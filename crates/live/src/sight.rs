@@ -3,11 +3,11 @@
 //! The parts of a sight borrow from the event. Names, fields and payloads are decoded when somebody asks for them.
 
 use super::fields::LiveFields;
-use super::tables::{LiveProgram, LiveTables};
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use eventring::schema::perf::CallSiteLevel;
 use eventring::schema::{ExtWords, Value, decode_event};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanId, Thread, is_log_record};
+use eventring_capture::recording::{RecordedProgram, RecordedRings};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -18,19 +18,12 @@ pub enum Sight<'a> {
     /// A span that was closed. It comes 5 ms after the close, because other threads may have recorded something in the
     /// span at the same time.
     SpanClosed(ClosedSpan<'a>),
-    /// A span that the engine gives up to make room, because its close may be lost. If a later record names it, the
-    /// engine begins a new span with its id.
-    #[doc(hidden)]
-    SpanGivenUp(ClosedSpan<'a>),
     /// A log record.
     LogRecord(SeenRecord<'a>),
     /// A typed event.
     TypedEvent(SeenEvent<'a>),
     /// A mark in time.
     Marker(SeenMark<'a>),
-    /// A record of another kind: a span follows from another one, or an event could not be recorded.
-    #[doc(hidden)]
-    Other(SeenOther<'a>),
     /// A loss of events.
     Lost(SeenLoss<'a>),
     /// The end of a program. All of its events were seen before.
@@ -45,10 +38,9 @@ pub enum Sight<'a> {
 pub struct ClosedSpan<'a> {
     pub(super) span: &'a Span,
     pub(super) self_nanos: Option<u64>,
-    pub(super) program: &'a LiveProgram,
+    pub(super) program: &'a RecordedProgram,
     /// The index of the program's process in the recording.
-    #[doc(hidden)]
-    pub process_index: usize,
+    pub(super) process_index: usize,
 }
 
 impl<'a> ClosedSpan<'a> {
@@ -125,7 +117,7 @@ impl<'a> ClosedSpan<'a> {
 
     /// Returns the program.
     #[must_use]
-    pub fn program(&self) -> &'a LiveProgram {
+    pub fn program(&self) -> &'a RecordedProgram {
         self.program
     }
 }
@@ -133,15 +125,12 @@ impl<'a> ClosedSpan<'a> {
 /// A log record.
 #[derive(Clone, Copy)]
 pub struct SeenRecord<'a> {
-    /// The record.
-    #[doc(hidden)]
-    pub record: &'a RawRecord<'a>,
+    pub(super) record: &'a RawRecord<'a>,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     /// The call sites and threads of its recorder.
-    #[doc(hidden)]
-    pub catalog: &'a Catalog,
+    pub(super) catalog: &'a Catalog,
     pub(super) span: Option<&'a Span>,
-    pub(super) program: &'a LiveProgram,
+    pub(super) program: &'a RecordedProgram,
 }
 
 impl<'a> SeenRecord<'a> {
@@ -210,7 +199,7 @@ impl<'a> SeenRecord<'a> {
 
     /// Returns the program.
     #[must_use]
-    pub fn program(&self) -> &'a LiveProgram {
+    pub fn program(&self) -> &'a RecordedProgram {
         self.program
     }
 }
@@ -218,15 +207,10 @@ impl<'a> SeenRecord<'a> {
 /// A mark in time.
 #[derive(Clone, Copy)]
 pub struct SeenMark<'a> {
-    /// The record.
-    #[doc(hidden)]
-    pub record: &'a RawRecord<'a>,
-    /// The call sites and threads of its recorder.
-    #[doc(hidden)]
-    pub catalog: &'a Catalog,
+    pub(super) record: &'a RawRecord<'a>,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     pub(super) span: Option<&'a Span>,
-    pub(super) program: &'a LiveProgram,
+    pub(super) program: &'a RecordedProgram,
 }
 
 impl<'a> SeenMark<'a> {
@@ -256,47 +240,7 @@ impl<'a> SeenMark<'a> {
 
     /// Returns the program.
     #[must_use]
-    pub fn program(&self) -> &'a LiveProgram {
-        self.program
-    }
-}
-
-/// A record that is none of the others: a span follows from another one, or an event could not be recorded.
-#[derive(Clone, Copy)]
-#[doc(hidden)]
-pub struct SeenOther<'a> {
-    /// The record.
-    #[doc(hidden)]
-    pub record: &'a RawRecord<'a>,
-    /// The call sites and threads of its recorder.
-    #[doc(hidden)]
-    pub catalog: &'a Catalog,
-    pub(super) span: Option<&'a Span>,
-    pub(super) program: &'a LiveProgram,
-}
-
-impl<'a> SeenOther<'a> {
-    /// Returns the span that it is about, or in which it was recorded, if the engine knows it. Its `fields` are empty.
-    #[must_use]
-    pub fn span(&self) -> Option<&'a Span> {
-        self.span
-    }
-
-    /// Returns the id of the span from which the span follows; `None` if an event could not be recorded.
-    #[must_use]
-    pub fn follows_from(&self) -> Option<SpanId> {
-        self.record.related()
-    }
-
-    /// Returns the time in nanoseconds since the epoch.
-    #[must_use]
-    pub fn epoch_nanos(&self) -> u64 {
-        self.record.epoch_nanos()
-    }
-
-    /// Returns the program.
-    #[must_use]
-    pub fn program(&self) -> &'a LiveProgram {
+    pub fn program(&self) -> &'a RecordedProgram {
         self.program
     }
 }
@@ -304,23 +248,20 @@ impl<'a> SeenOther<'a> {
 /// A typed event.
 #[derive(Clone, Copy)]
 pub struct SeenEvent<'a> {
-    pub(super) tables: &'a LiveTables,
+    pub(super) rings: &'a RecordedRings,
     /// The index of the ring.
-    #[doc(hidden)]
-    pub ring: u32,
+    pub(super) ring: u32,
     pub(super) descriptor: &'a Descriptor,
-    /// The payload.
-    #[doc(hidden)]
-    pub payload: PayloadRead<'a>,
+    pub(super) payload: PayloadRead<'a>,
     pub(super) span: Option<&'a Span>,
-    pub(super) program: &'a LiveProgram,
+    pub(super) program: &'a RecordedProgram,
 }
 
 impl<'a> SeenEvent<'a> {
     /// Returns the name of the ring.
     #[must_use]
     pub fn ring_name(&self) -> &'a str {
-        self.tables.ring_name(self.ring)
+        self.rings.name(self.ring)
     }
 
     /// Returns the event.
@@ -332,20 +273,20 @@ impl<'a> SeenEvent<'a> {
     /// Returns the name of the event's type; `event N` if the schema is not known, where N is the code.
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
-        self.tables.rings.event_name(self.ring, self.descriptor.event_type)
+        self.rings.event_name(self.ring, self.descriptor.event_type)
     }
 
     /// Decodes the payload. Returns `None` if the payload was overwritten or is damaged.
     #[must_use]
     pub fn decode(&self) -> Option<Value<'a>> {
         let payload = self.payload.valid()?;
-        Some(decode_event(self.tables.rings.model(self.ring), self.descriptor.event_type, payload))
+        Some(decode_event(self.rings.model(self.ring), self.descriptor.event_type, payload))
     }
 
     /// Returns the names of the extension words.
     #[must_use]
     pub fn ext_words(&self) -> &'a ExtWords {
-        self.tables.rings.words(self.ring)
+        self.rings.words(self.ring)
     }
 
     /// Returns the value of the extension word with this name. Returns `None` if there is no such word, or if it has no
@@ -370,7 +311,7 @@ impl<'a> SeenEvent<'a> {
 
     /// Returns the program.
     #[must_use]
-    pub fn program(&self) -> &'a LiveProgram {
+    pub fn program(&self) -> &'a RecordedProgram {
         self.program
     }
 }
@@ -386,14 +327,14 @@ pub struct SeenLoss<'a> {
     /// The time that the stream has reached, in nanoseconds since the epoch.
     pub epoch_nanos: u64,
     /// The program.
-    pub program: &'a LiveProgram,
+    pub program: &'a RecordedProgram,
 }
 
 /// The end of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramEnd<'a> {
     /// The program.
-    pub program: &'a LiveProgram,
+    pub program: &'a RecordedProgram,
     /// True if the program died: it did not close its rings.
     pub has_died: bool,
     /// The last time at which the program certainly lived, in nanoseconds since the epoch. What was seen of the program
@@ -422,4 +363,4 @@ macro_rules! debug_by_name_and_time {
     };
 }
 
-debug_by_name_and_time!(ClosedSpan, SeenRecord, SeenMark, SeenOther, SeenEvent);
+debug_by_name_and_time!(ClosedSpan, SeenRecord, SeenMark, SeenEvent);

@@ -3,18 +3,17 @@
 use super::core::LiveCore;
 use super::open::{OpenSpan, OpenSpans};
 use super::series::{SeriesKind, SeriesView};
-use super::tables::{LiveProgram, LiveTables};
 use super::threads::LiveThread;
 use super::window::WindowStats;
 use eventring::reader::RingEnd;
-use eventring::tracing::{Catalog, Span, SpanId};
-use eventring_capture::recording::RecordedRings;
+use eventring::tracing::{Catalog, Span, SpanId, SpanReplay};
+use eventring_capture::recording::{RecordedProgram, ReplayState};
 use std::time::Duration;
 
 /// The present of the programs, as far as their events show it.
 #[derive(Clone, Copy)]
 pub struct LiveState<'s> {
-    pub(super) tables: &'s LiveTables,
+    pub(super) replayed: ReplayState<'s>,
     pub(super) core: &'s LiveCore,
 }
 
@@ -23,7 +22,7 @@ impl<'s> LiveState<'s> {
     /// engine knows that no event is missing until then. The ages of spans count to this time.
     #[must_use]
     pub fn now_epoch_nanos(&self) -> u64 {
-        self.core.now_nanos
+        self.replayed.now_nanos
     }
 
     /// Returns the time from which on all events are known, in nanoseconds since the epoch. Returns `None` if they are
@@ -35,8 +34,8 @@ impl<'s> LiveState<'s> {
 
     /// Returns the programs.
     #[must_use]
-    pub fn programs(&self) -> &'s [LiveProgram] {
-        &self.tables.programs
+    pub fn programs(&self) -> &'s [RecordedProgram] {
+        self.replayed.tables.rings.programs()
     }
 
     /// Returns the end of a program, by its index in [`Self::programs`]. Returns `None` while the program lives, and if
@@ -46,29 +45,20 @@ impl<'s> LiveState<'s> {
         self.core.processes.get(program_index)?.end()
     }
 
+    /// Returns true if all programs have ended.
+    #[must_use]
+    pub fn have_ended(&self) -> bool {
+        self.core.processes.iter().all(|process| process.has_ended)
+    }
+
     /// Returns the index of a program's process.
-    pub fn process_of(self, program: &LiveProgram) -> Option<usize> {
-        self.tables.programs.iter().position(|known| std::ptr::eq(known, program))
+    pub fn process_of(self, program: &RecordedProgram) -> Option<usize> {
+        self.programs().iter().position(|known| std::ptr::eq(known, program))
     }
 
     /// Returns a span of a process, if it is known.
     pub fn span_of(self, process_index: usize, id: SpanId) -> Option<&'s Span> {
-        self.core.processes.get(process_index)?.replay.get(id)
-    }
-
-    /// Returns the rings, by index.
-    pub fn recorded_rings(self) -> &'s RecordedRings {
-        &self.tables.rings
-    }
-
-    /// Returns the name of a ring.
-    pub fn ring_name(self, ring: u32) -> &'s str {
-        self.tables.ring_name(ring)
-    }
-
-    /// Returns the time at which a ring was created, in nanoseconds since the epoch; 0 if it is not known.
-    pub fn ring_created_nanos(self, ring: u32) -> u64 {
-        self.tables.created_nanos[ring as usize]
+        self.replayed.span(process_index, id)
     }
 
     /// Returns the open spans.
@@ -94,7 +84,7 @@ impl<'s> LiveState<'s> {
         let mut open = None;
         for (index, process) in self.core.processes.iter().enumerate() {
             // A program that has ended grows no older.
-            let until = process.now_nanos(self.core.now_nanos).saturating_sub(age_nanos).min(until);
+            let until = process.now_nanos(self.replayed.now_nanos).saturating_sub(age_nanos).min(until);
             for id in process.order.between(after, until) {
                 let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
                 if let Some(span) = open.get(index, id) {
@@ -111,13 +101,13 @@ impl<'s> LiveState<'s> {
     /// counted any more, so the number may be too low: a span counts again when a record shows that it is open.
     #[must_use]
     pub fn not_tracked(&self) -> u64 {
-        self.core.processes.iter().map(|process| process.replay.not_tracked()).fold(0, u64::saturating_add)
+        self.replayed.replays.iter().map(SpanReplay::not_tracked).fold(0, u64::saturating_add)
     }
 
     /// Returns how many spans have found no room since the engine began, whether they are open or not. A span that was
     /// forgotten and seen again counts twice.
     pub fn spans_without_room(self) -> u64 {
-        self.core.processes.iter().map(|process| process.replay.spans_without_room()).fold(0, u64::saturating_add)
+        self.replayed.replays.iter().map(SpanReplay::spans_without_room).fold(0, u64::saturating_add)
     }
 
     /// Returns how many spans the engine has given up since it began: it does not know whether they are open, because
@@ -125,7 +115,7 @@ impl<'s> LiveState<'s> {
     /// others if there is little room left.
     #[must_use]
     pub fn spans_given_up(&self) -> u64 {
-        let forgotten = self.core.processes.iter().map(|process| process.replay.forgotten_spans());
+        let forgotten = self.replayed.replays.iter().map(SpanReplay::forgotten_spans);
         forgotten.fold(self.core.counts.given_up, u64::saturating_add)
     }
 
@@ -134,14 +124,14 @@ impl<'s> LiveState<'s> {
     /// Spans of such call sites and threads have no names.
     #[must_use]
     pub fn refused(&self) -> u64 {
-        let enters = self.core.processes.iter().map(|process| process.replay.refused_enters());
-        let descriptions = self.tables.catalogs.iter().map(Catalog::refused);
+        let enters = self.replayed.replays.iter().map(SpanReplay::refused_enters);
+        let descriptions = self.replayed.tables.catalogs.iter().map(Catalog::refused);
         enters.chain(descriptions).fold(0, u64::saturating_add)
     }
 
     /// Returns the counts and durations by name.
     pub fn series(&self) -> impl Iterator<Item = SeriesView<'s>> + use<'s> {
-        self.core.series.iter(self.core.now_nanos)
+        self.core.series.iter(self.replayed.now_nanos)
     }
 
     /// Returns the counts of one name. `target` is that of spans; without it, the first spans of this name.
@@ -173,14 +163,14 @@ impl<'s> LiveState<'s> {
     /// holds less. `window` is its index in [`LiveOptions::windows`](super::LiveOptions::windows).
     #[must_use]
     pub fn covered(&self, window: usize) -> Duration {
-        self.core.series.covered(window, self.core.now_nanos)
+        self.core.series.covered(window, self.replayed.now_nanos)
     }
 
     /// Returns the events of all rings in a window, for each second. `window` is its index in
     /// [`LiveOptions::windows`](super::LiveOptions::windows).
     #[must_use]
     pub fn events_per_second(&self, window: usize) -> f64 {
-        self.core.series.events_per_second(window, self.core.now_nanos, self.core.counts.events)
+        self.core.series.events_per_second(window, self.replayed.now_nanos, self.core.counts.events)
     }
 
     /// Returns the number of events that were read, of all rings.

@@ -2,8 +2,8 @@
 
 use super::open::{OpenSpan, OpenSpans};
 use super::state::LiveState;
-use super::tables::LiveProgram;
 use eventring::tracing::{Thread, ThreadKey};
+use eventring_capture::recording::RecordedProgram;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ impl<'s> LiveThread<'s> {
     /// record was read, and those that the tables of the recorders name.
     pub(super) fn all(state: LiveState<'s>) -> Vec<Self> {
         let open = state.open_spans();
-        let (rings, processes) = (&state.tables.rings, &state.core.processes);
+        let rings = &state.replayed.tables.rings;
         let mut keys = HashSet::new();
-        for (index, process) in processes.iter().enumerate() {
-            keys.extend(process.replay.threads().map(|key| (index, key, true)));
+        for (index, replay) in state.replayed.replays.iter().enumerate() {
+            keys.extend(replay.threads().map(|key| (index, key, true)));
         }
-        for (recorder, catalog) in rings.recorders().iter().zip(&state.tables.catalogs) {
+        for (recorder, catalog) in rings.recorders().iter().zip(&state.replayed.tables.catalogs) {
             let process_index = rings.origin(*recorder).process_index;
             let named = catalog.threads().map(|thread| ThreadKey { recorder: *recorder, thread_id: thread.id });
             let unseen = named.map(|key| (process_index, key, false));
@@ -52,15 +52,15 @@ impl<'s> LiveThread<'s> {
         key: ThreadKey,
         is_seen: bool,
     ) -> Option<Self> {
-        let thread = state.tables.thread(key)?;
-        let replay = &state.core.processes[process_index].replay;
+        let thread = state.replayed.tables.thread(key)?;
+        let replay = &state.replayed.replays[process_index];
         let mut innermost = replay.stack(key).iter().rev();
         let slice = innermost.find_map(|slice| Some((slice, open.get(process_index, slice.span)?)));
         let is_certain = match &slice {
-            Some((slice, _)) => !replay.may_have_ended(slice, state.core.now_nanos),
+            Some((slice, _)) => !replay.may_have_ended(slice, state.replayed.now_nanos),
             // The thread may have entered a span in a lost event, unless it has begun since. Or there was no room.
             None => {
-                let lost_until = replay.losses().of_thread(key, state.core.now_nanos);
+                let lost_until = replay.losses().of_thread(key, state.replayed.now_nanos);
                 lost_until <= thread.started_epoch_nanos.unwrap_or(0) && state.not_tracked() == 0
             }
         };
@@ -110,14 +110,14 @@ impl<'s> LiveThread<'s> {
     /// to the program's last sign of life.
     #[must_use]
     pub fn nanos_in_span(&self) -> Option<u64> {
-        let now_nanos = self.state.core.processes[self.process_index].now_nanos(self.state.core.now_nanos);
+        let now_nanos = self.state.core.processes[self.process_index].now_nanos(self.state.replayed.now_nanos);
         Some(now_nanos.saturating_sub(self.in_span_since_epoch_nanos()?))
     }
 
     /// Returns the program.
     #[must_use]
-    pub fn program(&self) -> &'s LiveProgram {
-        &self.state.tables.programs[self.process_index]
+    pub fn program(&self) -> &'s RecordedProgram {
+        &self.state.programs()[self.process_index]
     }
 
     /// Returns the index of the program in [`LiveState::programs`].

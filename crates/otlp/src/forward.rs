@@ -4,7 +4,7 @@ use super::endpoint::OtlpEndpoint;
 use super::error::{OtlpError, OtlpErrorKind};
 use super::post::Post;
 use super::sender::{PresentProblem, SendPatience, send_all};
-use crate::messages::{LiveMapper, NotInSpans, OtlpRequests};
+use crate::messages::{BATCH_BYTES, NotInSpans, OtlpConsumer, OtlpMapper, OtlpRequests};
 use eventring::__internals::clock::Clock;
 use eventring::reader::{Reader, RingSet, RingState, SetRing};
 use eventring_capture::NextRing;
@@ -216,20 +216,21 @@ struct ReadCounts {
 fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut queue: Queue<'_>) -> (ReadCounts, bool) {
     let no_rings = RingSet::options().from_readers(Vec::new());
     let mut live = Live::new(no_rings, &LiveOptions::new().without_self_times());
-    let (mut mapper, mut counts) = (LiveMapper::new(host), ReadCounts::default());
+    let (mut mapper, mut counts) = (OtlpMapper::new(BATCH_BYTES).host(host), ReadCounts::default());
     let mut has_left = Instant::now();
     loop {
         let stopped_nanos = queue.stopped_nanos;
         if stopped_nanos.is_none() {
             queue.take_rings(next_ring, &mut live);
         }
-        let progress = live.read(LOOK_PAUSE, |sight, state| {
-            mapper.see(sight, state, |mapper| {
-                queue.leave(mapper.take());
-                has_left = Instant::now();
-            });
-        });
-        counts.lost = counts.lost.saturating_add(mapper.lost_before(&mut live));
+        let leave = |mapper: &mut OtlpMapper| {
+            queue.leave(mapper.take());
+            has_left = Instant::now();
+            Ok(())
+        };
+        // Handing over never fails.
+        let progress = live.drive(LOOK_PAUSE, &mut OtlpConsumer { mapper: &mut mapper, leave });
+        let progress = progress.unwrap_or(LiveProgress::Ended);
         queue.look();
         let is_end = match stopped_nanos {
             // What was recorded until the user wanted an end is read. A program that goes on cannot delay the end.
@@ -246,20 +247,20 @@ fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut q
             // Others are awaited.
             std::thread::sleep(LOOK_PAUSE);
         }
-        if !mapper.batch().is_empty() && has_left.elapsed() >= WAIT_MAX {
+        if !mapper.is_empty() && has_left.elapsed() >= WAIT_MAX {
             queue.leave(mapper.take());
             has_left = Instant::now();
         }
     }
     // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
-    counts.open_spans = mapper.open_spans();
-    if !mapper.batch().is_empty() {
+    counts.open_spans = mapper.open_spans;
+    if !mapper.is_empty() {
         queue.leave(mapper.take());
     }
     queue.patience.begin();
-    counts.lost = counts.lost.saturating_add(live.state().lost());
+    counts.lost = mapper.lost();
     counts.not_tracked = live.state().spans_without_room();
-    counts.not_in_spans = mapper.not_in_spans();
+    counts.not_in_spans = mapper.counts;
     counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
         let lost = ring.lost_pages()?;
         Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))

@@ -16,6 +16,7 @@
 //! | `error` | problems with the settings |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod endpoint;
 mod error;

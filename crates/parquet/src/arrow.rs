@@ -1,14 +1,13 @@
 //! The tables of a capture as Arrow arrays.
 
 use super::field_types::FieldTypes;
-use super::seqno_counts::{Counted, SeqnoCounts};
+use super::seqno_counts::{SeqnoCounter, SeqnoCounts};
 use super::table_sink::{RowGroup, TableIndex, TableSink};
 use super::tables::ParquetTables;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{CaptureRecording, replay_capture, write_error};
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::pass;
 use std::io;
 
 /// A consumer of tables of Arrow arrays. The tables have the names and the columns of the Parquet files.
@@ -41,12 +40,11 @@ pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Res
     let recording = CaptureRecording::new(capture)?;
     let types = FieldTypes::of(&recording)?;
     let mut out = NumberedTables { sink, count: 0 };
-    let tables = ParquetTables::new(&recording, &types, &mut out).map_err(pass::write_error)?;
-    let mut tables = Counted::new(&recording, tables);
-    let end = pass::run(&recording, &mut tables)?;
-    let Counted { mut tables, rings } = tables;
-    let counts = end.finish(|process_index, span| tables.span(process_index, &span)).map_err(pass::write_error)?;
-    tables.finish().map_err(pass::write_error)?;
+    let tables = ParquetTables::new(&recording, &types, &mut out).map_err(write_error)?;
+    let mut consumers = (tables, SeqnoCounter::of(&recording));
+    let counts = replay_capture(&recording, &mut consumers)?;
+    let (tables, SeqnoCounter { rings }) = consumers;
+    tables.finish().map_err(write_error)?;
     let problems = [counts.problems.as_slice(), &capture.left_out(), capture.problems()].concat();
     Ok(ArrowSummary { rings, problems })
 }

@@ -2,13 +2,11 @@
 
 use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use super::field_types::FieldTypes;
-use super::seqno_counts::Counted;
-use super::tables::{ParquetTables, TailState};
+use super::seqno_counts::SeqnoCounter;
+use super::tables::{ParquetTables, SPAN_PARTS, TailState};
 use super::tail_progress::TailProgress;
-use eventring::tracing::SpanReplay;
-use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, write_error};
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
-use eventring_export::pass::{self, Pass as _};
 
 /// The limit for what is kept of open spans, in bytes as they are estimated: some 400,000 spans without fields.
 const KEPT_BYTES_MAX: u64 = 512 << 20;
@@ -23,7 +21,7 @@ const KEPT_BYTES_MAX: u64 = 512 << 20;
 /// The memory for open spans is limited. Beyond that, spans whose close may have been lost become rows, and then the
 /// oldest open spans. If the close of such a span comes after all, it is a second row.
 pub struct ArrowTail {
-    replays: Vec<SpanReplay>,
+    replay: RecordingReplay,
     progress: TailProgress,
     tables: TailState,
     kept_bytes_max: u64,
@@ -32,7 +30,7 @@ pub struct ArrowTail {
 impl Default for ArrowTail {
     fn default() -> Self {
         Self {
-            replays: Vec::new(),
+            replay: RecordingReplay::new(SPAN_PARTS, ReplayBounds::Refuse),
             progress: TailProgress::default(),
             tables: TailState::default(),
             kept_bytes_max: KEPT_BYTES_MAX,
@@ -50,44 +48,31 @@ impl ArrowTail {
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
         let state = std::mem::take(&mut self.tables);
-        let tables = ParquetTables::of_batch(&recording, &types, state, &mut out).map_err(pass::write_error)?;
-        let mut tables = Counted::new(&recording, tables);
-        self.note_times(&recording, &tables);
-        let (counts, ..) = pass::run_on(&recording, &mut tables, &mut self.replays)?;
-        let Counted { mut tables, rings } = tables;
-        for (process_index, replay) in self.replays.iter_mut().enumerate() {
-            replay.end_batch();
-            while let Some(span) = replay.take_closed_place() {
-                tables.span(process_index, &span).map_err(pass::write_error)?;
-                replay.recycle(span);
-            }
-        }
-        let kept_bytes = self.replays.iter().map(SpanReplay::kept_bytes).fold(0, u64::saturating_add);
-        if kept_bytes > self.kept_bytes_max {
-            let of_process_max = self.kept_bytes_max / self.replays.len().max(1) as u64;
-            for (process_index, replay) in self.replays.iter_mut().enumerate() {
-                for span in replay.make_room(of_process_max) {
-                    tables.span(process_index, &span).map_err(pass::write_error)?;
-                }
-            }
-        }
-        self.tables = tables.finish_batch().map_err(pass::write_error)?;
-        let problems = [counts.problems.as_slice(), &batch.left_out(), batch.problems()].concat();
+        let tables = ParquetTables::of_batch(&recording, &types, state, &mut out).map_err(write_error)?;
+        let mut consumers = (tables, SeqnoCounter::of(&recording));
+        let mut entries = recording.entries();
+        self.replay.grow(entries.tables());
+        self.note_times(&recording);
+        self.replay.drive(&mut entries, &mut consumers)?;
+        let (mut tables, SeqnoCounter { rings }) = consumers;
+        self.replay.end_batch(self.kept_bytes_max, entries.tables(), &mut tables).map_err(write_error)?;
+        self.tables = tables.finish_batch().map_err(write_error)?;
+        let problems = [entries.problems(), &batch.left_out(), batch.problems()].concat();
         Ok(ArrowSummary { rings, problems })
     }
 
     /// Notes for each process until when all of its records have come, this batch included. A ring that has no more
     /// events at the end of the batch is complete until then, and another one until its last event.
-    fn note_times(&mut self, recording: &CaptureRecording<'_>, tables: &Counted<'_, '_>) {
+    fn note_times(&mut self, recording: &CaptureRecording<'_>) {
         let batch = recording.capture;
         let Some(end) = batch.end() else { return };
         self.progress.note(batch, end);
-        let processes = recording.processes();
-        self.replays.resize_with(processes.len().max(self.replays.len()), || tables.replay());
-        for (process, replay) in processes.iter().zip(&mut self.replays) {
+        let until = |process: &u32| {
             let of_process = batch.rings().iter().map(|ring| ring.process == *process && ring.is_perf());
-            replay.begin_batch(self.progress.complete_until(end, of_process));
-        }
+            self.progress.complete_until(end, of_process)
+        };
+        let complete_until: Vec<u64> = recording.processes().iter().map(until).collect();
+        self.replay.begin_batch(&complete_until);
     }
 
     /// Gives the spans that are still open to a consumer, as rows of the table `spans`, and those that were closed in
@@ -100,24 +85,20 @@ impl ArrowTail {
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
         let tables = ParquetTables::of_batch(&recording, &types, self.tables, &mut out);
-        let mut tables = tables.map_err(pass::write_error)?;
+        let mut tables = tables.map_err(write_error)?;
         let last_event_nanos = self.progress.last_event_nanos();
         // The spans of programs that have ended grow no older.
         let last_nanos = match last.end() {
             Some(end) if end.reason != EndReason::WritersEnded => end.ended_epoch_nanos,
             _ => last_event_nanos,
         };
-        for (process_index, replay) in self.replays.into_iter().enumerate() {
-            let life = recording.processes().get(process_index).map(|process| last.life_of(*process));
-            let last_nanos = match life {
-                Some(CapturedLife::Ended { end, is_how_known: true }) => end.after_epoch_nanos,
-                _ => last_nanos,
-            };
-            for span in replay.finish(last_nanos) {
-                tables.span(process_index, &span).map_err(pass::write_error)?;
-            }
-        }
-        tables.finish_batch().map_err(pass::write_error)?;
+        let until = |process: &u32| match last.life_of(*process) {
+            CapturedLife::Ended { end, is_how_known: true } => end.after_epoch_nanos,
+            _ => last_nanos,
+        };
+        let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
+        self.replay.finish(&end_nanos, recording.entries().tables(), &mut tables).map_err(write_error)?;
+        tables.finish_batch().map_err(write_error)?;
         Ok(())
     }
 }

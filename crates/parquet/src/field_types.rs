@@ -3,9 +3,7 @@
 use eventring::schema::perf::{PerfEvent, RawField, RawFields, ValueType};
 use eventring::tracing::{Catalog, IdMap, RawRecord};
 use eventring_capture::CaptureError;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
-use eventring_export::pass::CHECK_BYTES;
+use eventring_capture::recording::{CHECK_BYTES, CaptureRecording, EntryContent, RecordingEntry};
 use std::collections::HashMap;
 use std::sync::Arc;
 

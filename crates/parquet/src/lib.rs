@@ -24,6 +24,7 @@
 //! | `numbers` | columns of numbers |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod arrow;
 mod arrow_tail;
@@ -50,10 +51,9 @@ mod typed_tables;
 
 use eventring_capture::CaptureError;
 use eventring_capture::CaptureFile;
-use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{CaptureRecording, replay_capture, write_error};
 use eventring_export::ExportSummary;
 use eventring_export::files::ExportFiles;
-use eventring_export::pass;
 use field_types::FieldTypes;
 use row_groups::{CREATED_BY, RowGroups};
 use std::io;
@@ -88,7 +88,7 @@ pub fn write(capture: &CaptureFile, files: &mut dyn ExportFiles) -> Result<Expor
         drop(row_groups);
         let result = writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has panicked")));
         // If the writer has failed, the tables could not pass rows to it. Its own error says why.
-        result.map_err(pass::write_error)?;
+        result.map_err(write_error)?;
         written
     })?;
     summary.problems.extend_from_slice(capture.problems());
@@ -100,10 +100,9 @@ fn write_rows(
     types: &FieldTypes,
     out: &mut dyn TableSink,
 ) -> Result<ExportSummary, CaptureError> {
-    let mut tables = ParquetTables::new(recording, types, out).map_err(pass::write_error)?;
-    let end = pass::run(recording, &mut tables)?;
-    let counts = end.finish(|process_index, span| tables.span(process_index, &span));
-    counts.and_then(|counts| tables.finish().map(|()| counts)).map_err(pass::write_error)
+    let mut tables = ParquetTables::new(recording, types, out).map_err(write_error)?;
+    let counts = replay_capture(recording, &mut tables)?;
+    tables.finish().map(|()| counts).map_err(write_error)
 }
 
 #[cfg(test)]

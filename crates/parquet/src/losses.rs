@@ -5,7 +5,7 @@ use super::sites::{RingNames, Words, words};
 use super::table::RowColumns;
 use arrow_array::ArrayRef;
 use arrow_schema::Field;
-use eventring::reader::GapCause;
+use eventring::reader::Gap;
 use std::io;
 
 /// An estimate of the bytes that a loss takes without the name of its ring.
@@ -30,7 +30,7 @@ impl LossColumns {
         &mut self,
         process: u32,
         ring: (u32, &str),
-        (first_seqno, count, cause): (u64, u64, GapCause),
+        Gap { first_seqno, count, cause }: Gap,
         seen_nanos: Option<u64>,
     ) -> u64 {
         self.process.push(Some(process));

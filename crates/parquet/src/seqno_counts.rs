@@ -1,12 +1,7 @@
-//! The counts of each ring's seqnos, as a pass over its events finds them.
+//! The counts of each ring's seqnos, as a replay of its events finds them.
 
-use super::tables::ParquetTables;
-use eventring::reader::{GapCause, PayloadRead};
-use eventring::tracing::{Span, SpanReplay, SpanStep};
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
-use eventring_export::pass::Pass;
-use std::io;
+use eventring::reader::{Gap, GapCause, PayloadRead};
+use eventring_capture::recording::{CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer};
 
 /// The counts of one ring's seqnos. [`Self::read`] and the sum of [`Self::missing_by_cause`] are together the number of
 /// the seqnos from [`Self::first_seqno`] to [`Self::last_seqno`], unless a part of a capture was selected.
@@ -53,7 +48,7 @@ impl SeqnoCounts {
 
     fn count(&mut self, content: &EntryContent<'_>) {
         let payload = match content {
-            EntryContent::Gap { first_seqno, count, cause } => {
+            EntryContent::Gap(Gap { first_seqno, count, cause }) => {
                 if let Some(missing) = self.missing_by_cause.get_mut(*cause as usize) {
                     *missing = missing.saturating_add(*count);
                 }
@@ -74,44 +69,27 @@ impl SeqnoCounts {
     }
 }
 
-/// Tables, and the counts of what they are made from.
-pub(super) struct Counted<'o, 'f> {
-    pub(super) tables: ParquetTables<'o, 'f>,
+/// Counts the seqnos of each ring.
+pub(super) struct SeqnoCounter {
     pub(super) rings: Vec<SeqnoCounts>,
 }
 
-impl<'o, 'f> Counted<'o, 'f> {
-    pub(super) fn new(recording: &CaptureRecording<'_>, tables: ParquetTables<'o, 'f>) -> Self {
+impl SeqnoCounter {
+    pub(super) fn of(recording: &CaptureRecording<'_>) -> Self {
         let rings = recording.capture.rings().iter().map(|ring| SeqnoCounts {
             name: ring.name.clone(),
             first_seqno: ring.first_seqno,
             last_seqno: ring.first_seqno.saturating_sub(1),
             ..SeqnoCounts::default()
         });
-        Self { tables, rings: rings.collect() }
+        Self { rings: rings.collect() }
     }
 }
 
-impl Pass for Counted<'_, '_> {
-    fn replay(&self) -> SpanReplay {
-        self.tables.replay()
-    }
-
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
-        self.tables.entry(entry, step, replay)
-    }
-
-    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
-        self.tables.closed(process_index, span, replay)
-    }
-
-    fn count(&mut self, entry: &RecordingEntry<'_>) {
+impl ReplayConsumer for SeqnoCounter {
+    fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
         if let Some(ring) = self.rings.get_mut(entry.ring as usize) {
             ring.count(&entry.content);
         }
-    }
-
-    fn kept_bytes(&self) -> u64 {
-        self.tables.kept_bytes()
     }
 }

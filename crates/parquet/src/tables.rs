@@ -12,10 +12,10 @@ use super::typed_tables::{KnownTypes, TypedTables};
 use arrow_schema::Schema;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{Catalog, PerfContent, RawRecord, Span, SpanReplay, SpanStep};
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
-use eventring_export::pass::Pass;
+use eventring::tracing::{Catalog, PerfContent, RawRecord, SpanStep};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
+};
 use eventring_export::ring_blocks::RingBlocks;
 use std::io;
 use std::sync::Arc;
@@ -52,6 +52,8 @@ pub(super) struct TailState {
     last_nanos: Option<u64>,
 }
 
+/// The parts of spans that have columns.
+pub(super) const SPAN_PARTS: SpanParts = SpanParts { fields: true, slices: false, self_times: false, remaining: true };
 /// The names of the tables of other records.
 const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
 
@@ -99,15 +101,6 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
             column_bytes: 0,
             out,
         })
-    }
-
-    /// Writes the row of a span.
-    pub(super) fn span(&mut self, process_index: usize, span: &Span) -> io::Result<()> {
-        let bytes = self.spans.columns.push(self.recording.processes()[process_index], span)?;
-        // A span without a beginning is null in the column, and comes first.
-        let nanos = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
-        self.spans.end_row(nanos, bytes, self.out)?;
-        self.limit(bytes)
     }
 
     /// Passes all waiting rows on.
@@ -209,8 +202,12 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
     }
 }
 
-impl Pass for ParquetTables<'_, '_> {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: &SpanReplay) -> io::Result<()> {
+impl ReplayConsumer for ParquetTables<'_, '_> {
+    fn parts(&self) -> SpanParts {
+        SPAN_PARTS
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { record, catalog, .. } => {
                 self.last_nanos = Some(record.epoch_nanos());
@@ -220,10 +217,9 @@ impl Pass for ParquetTables<'_, '_> {
                 self.last_nanos = Some(descriptor.record_epoch_nanos);
                 self.typed_event(entry, descriptor, *payload)
             }
-            EntryContent::Gap { first_seqno, count, cause } => {
+            EntryContent::Gap(gap) => {
                 let ring = (entry.ring, self.recording.ring(entry.ring).name.as_str());
-                let loss = (*first_seqno, *count, *cause);
-                let bytes = self.losses.columns.push(entry.process, ring, loss, self.last_nanos);
+                let bytes = self.losses.columns.push(entry.process, ring, *gap, self.last_nanos);
                 // A loss before the first event has no time, and comes first.
                 self.losses.end_row(self.last_nanos.unwrap_or_default(), bytes, self.out)?;
                 self.limit(bytes)
@@ -231,12 +227,12 @@ impl Pass for ParquetTables<'_, '_> {
         }
     }
 
-    fn replay(&self) -> SpanReplay {
-        SpanReplay::new().without_slices()
-    }
-
-    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
-        self.span(process_index, span)
+    fn span(&mut self, process: usize, OverSpan { span, .. }: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
+        let bytes = self.spans.columns.push(self.recording.processes()[process], span)?;
+        // A span without a beginning is null in the column, and comes first.
+        let nanos = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
+        self.spans.end_row(nanos, bytes, self.out)?;
+        self.limit(bytes)
     }
 
     fn kept_bytes(&self) -> u64 {

@@ -3,20 +3,20 @@
 
 use super::field_types::FieldTypes;
 use super::losses::LossColumns;
+use super::may_have_file;
 use super::table::ParquetTable;
 use super::table_sink::{RowGroup, TableIndex, TableSink};
 use super::tables::{ParquetTables, TailState};
-use super::{may_have_file, pass};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef};
 use arrow_schema::SchemaRef;
-use eventring::reader::GapCause;
+use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::{CallSiteKind, PerfEvent, ValueType};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
-use eventring_capture::recording::CaptureRecording;
+use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, ReplayConsumer as _};
 use eventring_export::any_capture::{FilesInMemory, any_element, capture_of};
 use eventring_export::{Format, View, export};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -182,7 +182,8 @@ fn each_batch_of_a_tail_has_the_same_tables_and_goes_on_with_the_time() {
         let recording = CaptureRecording::new(capture).unwrap();
         let (types, mut sink) = (FieldTypes::default(), KeptTables::default());
         let mut tables = ParquetTables::of_batch(&recording, &types, state, &mut sink).unwrap();
-        pass::run_on(&recording, &mut tables, &mut Vec::new()).unwrap();
+        let mut replay = RecordingReplay::new(tables.parts(), ReplayBounds::Refuse);
+        replay.drive(&mut recording.entries(), &mut tables).unwrap();
         state = tables.finish_batch().unwrap();
         sink.0.sort_by(|one, other| one.0.cmp(&other.0));
         seen.push(sink.0);
@@ -224,7 +225,12 @@ fn row_groups_that_were_passed_on_count_as_memory() {
     let mut sink = KeptTables::default();
     let mut table = ParquetTable::create(LossColumns::default(), "losses", "seen_ns", &mut sink).unwrap();
     for number in 1..=3 {
-        let bytes = table.columns.push(0, (0, "shop"), (number, 1, GapCause::Overwritten), None);
+        let bytes = table.columns.push(
+            0,
+            (0, "shop"),
+            Gap { first_seqno: number, count: 1, cause: GapCause::Overwritten },
+            None,
+        );
         table.end_row(0, bytes, &mut sink).unwrap();
         assert!(table.waiting_bytes() > 0);
         table.flush(&mut sink).unwrap();

@@ -7,6 +7,7 @@
 //! | `changes/` | the page about two captures |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 pub mod changes;
 pub mod compare;

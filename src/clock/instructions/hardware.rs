@@ -136,7 +136,7 @@ mod tests {
     fn task_clock() -> Option<HardwareCounter> {
         let counter = HardwareCounter::open(CountedEvent::TaskClock);
         if counter.is_none() {
-            eventring_stress::skipped("perf_event_open is not allowed here (see /proc/sys/kernel/perf_event_paranoid)");
+            crate::missing::skipped("perf_event_open is not allowed here (see /proc/sys/kernel/perf_event_paranoid)");
         }
         counter
     }
@@ -229,7 +229,7 @@ mod tests {
     fn the_processors_counter_grows_if_there_is_one() {
         let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(counter) = HardwareCounter::open(CountedEvent::Instructions) else {
-            return eventring_stress::skipped("the processor has no counter that this process may use");
+            return crate::missing::skipped("the processor has no counter that this process may use");
         };
         let before = counter.count().unwrap();
         let sum: u64 = (0..black_box(1000_u64)).map(black_box).sum();

@@ -143,7 +143,7 @@ pub(crate) mod same_pid {
             fork(parent).0 as u8
         });
         if said.0 == i32::from(NOT_PERMITTED) {
-            eventring_stress::missing("a pid namespace may not be made here");
+            crate::missing::missing("a pid namespace may not be made here");
             return None;
         }
         Some(said)

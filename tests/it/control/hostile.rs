@@ -36,7 +36,7 @@ fn assert_it_still_answers(server: &Server) {
             Err(error) if error.kind() == ControlErrorKind::TooMany => {}
             Err(error) => panic!("{error}"),
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "no place becomes free");
+        assert!(start.elapsed() < Duration::from_secs(60), "no place becomes free");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

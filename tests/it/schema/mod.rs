@@ -1,4 +1,5 @@
 mod describes_the_ring;
 mod hostile_text;
+mod serialized;
 mod text;
 mod values;

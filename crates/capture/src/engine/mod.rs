@@ -3,6 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
+//! | `rotation` | when the next file of a row is begun, and which of the old ones go |
 //! | `start` | where a capture begins in rings that were captured before |
 //! | `sources` | the rings that are captured, also those that are made during the capture |
 //! | `copy`, `pace` | the copying thread: what it copies, and when |
@@ -22,6 +23,7 @@ pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod overlaps;
 pub(crate) mod pace;
+pub(crate) mod rotation;
 pub(crate) mod run;
 pub(crate) mod sink;
 pub(crate) mod slots;

@@ -1,7 +1,8 @@
 //! The settings of a capture.
 
 use crate::engine::pace::Pace;
-use crate::engine::start::BatchStart;
+use crate::engine::rotation::RotationOptions;
+use crate::engine::start::{BatchStart, host_name};
 use crate::format::header::PAYLOAD_BYTES_MAX;
 use crate::select::batch_filter::BatchFilter;
 use std::time::Duration;
@@ -13,9 +14,9 @@ pub struct CaptureOptions {
     pub(crate) level: i32,
     pub(crate) duration: Option<Duration>,
     pub(crate) max_bytes: Option<u64>,
-    pub(crate) rotate_bytes: Option<u64>,
-    pub(crate) rotate_every: Option<Duration>,
-    pub(crate) keep_files: Option<usize>,
+    pub(crate) rotation: RotationOptions,
+    /// True if the files have numbers even if none is ever full.
+    pub(crate) is_row: bool,
     pub(crate) only_new: bool,
     pub(crate) overwrite: bool,
     /// The longest time for which events wait in their rings.
@@ -45,9 +46,8 @@ impl CaptureOptions {
             level: Self::DEFAULT_LEVEL,
             duration: None,
             max_bytes: None,
-            rotate_bytes: None,
-            rotate_every: None,
-            keep_files: None,
+            rotation: RotationOptions::default(),
+            is_row: false,
             only_new: false,
             overwrite: false,
             wait_max: Pace::WAIT_MAX,
@@ -85,14 +85,14 @@ impl CaptureOptions {
     /// descriptions of the rings exceed the limit. The names get numbers: `trace.evc` becomes `trace.0001.evc` and so
     /// on. Default: one file.
     pub fn rotate_bytes(mut self, bytes: u64) -> Self {
-        self.rotate_bytes = Some(bytes);
+        self.rotation.rotate_bytes = Some(bytes);
         self
     }
 
     /// Begins a new file when the capture has written to the current file for the duration `time`. The files get the
     /// names that [`Self::rotate_bytes`] describes. Default: one file.
     pub fn rotate_every(mut self, time: Duration) -> Self {
-        self.rotate_every = Some(time);
+        self.rotation.rotate_every = Some(time);
         self
     }
 
@@ -100,7 +100,23 @@ impl CaptureOptions {
     /// files do not count as lost: [`RingStats::removed`](crate::RingStats::removed) counts them. Default: all files
     /// are kept.
     pub fn keep_files(mut self, files: usize) -> Self {
-        self.keep_files = Some(files);
+        self.rotation.keep_files = Some(files);
+        self
+    }
+
+    /// Sets everything about the row of files.
+    pub fn rotation(mut self, rotation: RotationOptions) -> Self {
+        self.rotation = rotation;
+        self
+    }
+
+    /// Takes only the events that a filter keeps. The others are no loss: the account has them as filtered. The files name
+    /// their host and the filter.
+    pub fn filter(mut self, filter: BatchFilter) -> Self {
+        if !filter.keeps_all() {
+            self.start = BatchStart::of_host(&host_name());
+        }
+        self.filter = filter;
         self
     }
 
@@ -117,6 +133,6 @@ impl CaptureOptions {
     }
 
     pub(crate) fn rotates(&self) -> bool {
-        self.rotate_bytes.is_some() || self.rotate_every.is_some()
+        self.rotation.rotates() || self.is_row
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct Output<'o> {
     pub(crate) finished: CaptureStats,
     /// The counts and the size in bytes of each finished file that has not been removed, oldest first. Empty if the
     /// capture keeps all its files.
-    removable: VecDeque<(CaptureStats, u64)>,
+    pub(crate) removable: VecDeque<(CaptureStats, u64)>,
     pub(crate) removed_files: u32,
     pub(crate) removed_bytes: u64,
 }
@@ -116,7 +116,7 @@ impl<'o> Output<'o> {
 
     fn set_limit(&mut self) {
         let left = self.options.max_bytes.map(|max| max.saturating_sub(self.finished_bytes));
-        self.limit = left.unwrap_or(u64::MAX).min(self.options.rotate_bytes.unwrap_or(u64::MAX));
+        self.limit = left.unwrap_or(u64::MAX).min(self.options.rotation.file_bytes_max().unwrap_or(u64::MAX));
     }
 
     /// Writes the descriptions of all rings to the new file, even if they exceed its size limit. Without them, the
@@ -244,7 +244,7 @@ impl<'o> Output<'o> {
     /// take the block: all files together would exceed their limit, or only one file is written. If the current file
     /// is empty, a new one would have no more room: then the block goes into the current file.
     fn rotate_for(&mut self, bytes: usize) -> Result<bool, CaptureError> {
-        if self.options.rotate_bytes.is_none() || (self.has_records && !self.rotate(bytes)?) {
+        if self.options.rotation.file_bytes_max().is_none() || (self.has_records && !self.rotate(bytes)?) {
             return Ok(false);
         }
         let max = self.options.max_bytes.unwrap_or(u64::MAX);
@@ -305,9 +305,11 @@ impl<'o> Output<'o> {
     /// Begins a new file if the current file is old enough. Returns false if the new file would make all files together
     /// too large.
     pub(crate) fn tick(&mut self, now: Instant) -> Result<bool, CaptureError> {
+        self.sink.remove_now_and_then()?;
+        self.count_removed();
         let may_rotate = self.has_records || self.sink.wants_empty();
-        let is_old =
-            may_rotate && self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
+        let is_old = may_rotate
+            && self.options.rotation.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
         let is_asked = self.sink.note(&self.rings);
         // Who asks needs a whole file only if there is anything in it.
         let goes_on = if is_old || (is_asked && self.has_records) { self.rotate(LAST_BLOCK_BYTES)? } else { true };
@@ -385,7 +387,7 @@ impl<'o> Output<'o> {
         self.has_ended = true;
         self.finished_bytes += self.writer.bytes();
         self.finished_hurried_events += hurried_events;
-        if self.options.keep_files.is_some() {
+        if self.options.rotation.removes() {
             self.removable.push_back((end.stats, self.writer.bytes()));
         }
         Ok(())

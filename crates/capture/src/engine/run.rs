@@ -278,6 +278,7 @@ impl<'o> Capture<'o> {
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
             removed_files: self.output.removed_files,
             removed_bytes: self.output.removed_bytes,
+            of_files: self.output.removable.into(),
             files: Vec::new(),
             problems,
             lost_pages,

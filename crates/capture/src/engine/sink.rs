@@ -48,6 +48,11 @@ pub(crate) trait CaptureSink {
     /// again.
     fn discard_current(&mut self) {}
 
+    /// Removes files that have become too old or too much, if the last look was a second ago.
+    fn remove_now_and_then(&mut self) -> Result<(), CaptureError> {
+        Ok(())
+    }
+
     /// Returns how many of the files were removed.
     fn removed(&self) -> u32 {
         0

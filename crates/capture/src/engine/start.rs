@@ -3,6 +3,7 @@
 use crate::format::identity::RingIdentity;
 use crate::format::ring::CapturedRing;
 use crate::read::file::CaptureFile;
+use eventring::__internals::shm;
 use eventring::reader::{OpenedShards, Reader};
 use std::collections::HashMap;
 
@@ -62,6 +63,12 @@ impl BatchStart {
         self.next_seqnos.extend(next_seqnos_after(batch));
     }
 
+    /// Makes it the start of the next files of a row, from this number, with other rings.
+    pub(crate) fn go_on_at(&mut self, part: u32) {
+        self.next_seqnos.clear();
+        self.part = part;
+    }
+
     /// Adds what an older batch says: its rings begin where it ends, unless they are known to have come further.
     pub fn after_older(&mut self, batch: &CaptureFile) {
         for (ring, next_seqno) in next_seqnos_after(batch) {
@@ -119,4 +126,12 @@ pub(crate) fn next_seqnos_after(batch: &CaptureFile) -> impl Iterator<Item = (Ri
         let of_blocks = || batch.last_seqno_of(index as u32).unwrap_or(ring.first_seqno.saturating_sub(1));
         (RingIdentity::of(ring), of_end.unwrap_or_else(of_blocks).saturating_add(1))
     })
+}
+
+/// Returns the system's name of this host.
+pub fn host_name() -> String {
+    match shm::host_name() {
+        name if name.is_empty() => "host".to_owned(),
+        name => name,
+    }
 }

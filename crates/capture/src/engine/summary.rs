@@ -64,6 +64,8 @@ pub struct CaptureSummary {
     /// The paths of the files that the capture has written and not removed. The list is empty after
     /// [`capture_to`](crate::capture_to) and [`capture_rings_to`](crate::capture_rings_to).
     pub files: Vec<PathBuf>,
+    /// The counts and the size of each of these files, if files are ever removed.
+    pub(crate) of_files: Vec<(CaptureStats, u64)>,
     /// Failures that did not end the capture, for example shards that could not be opened, or rings with truncated
     /// files.
     pub problems: Vec<String>,
@@ -74,8 +76,7 @@ pub struct CaptureSummary {
 
 impl CaptureSummary {
     /// Adds what a capture has found that was taken after this one, into the same files.
-    #[doc(hidden)]
-    pub fn append(&mut self, later: Self) {
+    pub(crate) fn append(&mut self, later: Self) {
         self.reason = later.reason;
         self.elapsed = self.elapsed.saturating_add(later.elapsed);
         self.rings.extend(later.rings);

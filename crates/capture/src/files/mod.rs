@@ -8,7 +8,6 @@
 
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "output_entry_unsupported.rs")]
 pub(crate) mod output_entry;
-#[doc(hidden)]
-pub mod parts;
+pub(crate) mod parts;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
 pub(crate) mod read_files;

@@ -10,7 +10,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 }
 
 /// Removes a file. One that is not there any more is removed already.
-pub fn remove_file(path: &Path) -> Result<(), CaptureError> {
+pub(crate) fn remove_file(path: &Path) -> Result<(), CaptureError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(CaptureError::io_writing("remove it", error).at(path))
@@ -28,6 +28,20 @@ pub(crate) fn part_path(output: &Path, part: u32) -> PathBuf {
         name.push(extension);
     }
     output.with_file_name(name)
+}
+
+/// Returns the numbers of the files of a row that are there.
+pub(crate) fn existing_parts(output: &Path) -> Result<Vec<u32>, CaptureError> {
+    let directory = directory_of(output);
+    let read = |error| CaptureError::io("read the directory", error).at(directory);
+    let mut parts = Vec::new();
+    for entry in fs::read_dir(directory).map_err(read)? {
+        let name = entry.map_err(read)?.file_name();
+        let numbers = name.to_str().into_iter().flat_map(|name| name.split('.')).filter_map(|part| part.parse().ok());
+        parts.extend(numbers.filter(|part| part_path(output, *part).file_name() == Some(&name)));
+    }
+    parts.sort_unstable();
+    Ok(parts)
 }
 
 #[cfg(test)]

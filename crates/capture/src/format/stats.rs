@@ -140,6 +140,14 @@ impl RingStats {
         let losses = CatalogLosses::of(reader);
         self.table_losses = [losses.call_sites, losses.threads, losses.shards, losses.spans];
     }
+
+    /// Subtracts what was captured of a file that was removed. Its lost events stay counted as lost.
+    pub(crate) fn take_away(&mut self, file: &Self) {
+        self.events = self.events.saturating_sub(file.events);
+        self.expired_payloads = self.expired_payloads.saturating_sub(file.expired_payloads);
+        self.malformed_payloads = self.malformed_payloads.saturating_sub(file.malformed_payloads);
+        self.omitted_payloads = self.omitted_payloads.saturating_sub(file.omitted_payloads);
+    }
 }
 
 /// The stats of all rings of a capture, by index.
@@ -164,12 +172,7 @@ impl CaptureStats {
 
     /// Subtracts the captured events of a file that was removed. Its lost events stay counted as lost.
     pub(crate) fn take_away(&mut self, file: &Self) {
-        for (total, file) in self.rings.iter_mut().zip(&file.rings) {
-            total.events = total.events.saturating_sub(file.events);
-            total.expired_payloads = total.expired_payloads.saturating_sub(file.expired_payloads);
-            total.malformed_payloads = total.malformed_payloads.saturating_sub(file.malformed_payloads);
-            total.omitted_payloads = total.omitted_payloads.saturating_sub(file.omitted_payloads);
-        }
+        self.rings.iter_mut().zip(&file.rings).for_each(|(total, file)| total.take_away(file));
     }
 
     /// Adds the counts of the next file to the counts of the files before it.

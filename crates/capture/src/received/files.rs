@@ -1,8 +1,9 @@
 //! The files of a receiver: one, or a row of files of which each is begun when the one before is full.
 
+use crate::engine::rotation::RotationOptions;
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::output_entry::OutputEntry;
-use crate::files::parts::{directory_of, part_path, remove_file};
+use crate::files::parts::{existing_parts, part_path, remove_file};
 use crate::files::read_files::ReadFiles;
 use crate::format::header::{BlockKind, HEADER_BYTES};
 use crate::format::stats::CaptureStats;
@@ -10,28 +11,16 @@ use crate::read::file::CaptureFile;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The settings of a receiver's files.
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedOptions {
     /// Replaces what exists, instead of going on with it.
     pub overwrite: bool,
-    /// Begins a new file before the present one has more bytes than this.
-    pub rotate_bytes: Option<u64>,
-    /// Begins a new file for the first batch after this time.
-    pub rotate_every: Option<Duration>,
-    /// Keeps only so many files.
-    pub keep_files: Option<usize>,
+    /// The row of files. A new file is begun by a batch, and then the old ones go.
+    pub rotation: RotationOptions,
     /// The part of the stream that is received, in the words of the caller; empty for all of it.
     pub selection: String,
-}
-
-impl ReceivedOptions {
-    /// Returns true if there is a row of files.
-    fn rotates(&self) -> bool {
-        self.rotate_bytes.is_some() || self.rotate_every.is_some()
-    }
 }
 
 /// The files of a receiver.
@@ -71,7 +60,7 @@ impl ReceivedFiles {
     pub(super) fn open(output: &Path, options: ReceivedOptions) -> Result<(Self, FirstFile), CaptureError> {
         let (earlier, stats) = (VecDeque::new(), CaptureStats::default());
         let mut files = Self { output: output.to_path_buf(), options, part: 0, earlier, stats, begun: Vec::new() };
-        if !files.options.rotates() {
+        if !files.options.rotation.rotates() {
             let entry = OutputEntry::open(output)?;
             // A file that another receiver writes is not replaced, either.
             let known = entry.open_to_append()?;
@@ -88,7 +77,7 @@ impl ReceivedFiles {
     }
 
     fn open_newest(&mut self) -> Result<FirstFile, CaptureError> {
-        let mut parts = self.existing_parts()?;
+        let mut parts = existing_parts(&self.output)?;
         while let Some(part) = parts.pop() {
             let entry = OutputEntry::open(&part_path(&self.output, part))?;
             let Some(file) = entry.open_to_append()? else { continue };
@@ -130,21 +119,6 @@ impl ReceivedFiles {
         self.begun.drain(..).try_for_each(|(_, path)| remove_file(&path))
     }
 
-    /// Returns the numbers of the files that are there.
-    fn existing_parts(&self) -> Result<Vec<u32>, CaptureError> {
-        let directory = directory_of(&self.output);
-        let read = |error| CaptureError::io("read the directory", error).at(directory);
-        let mut parts = Vec::new();
-        for entry in fs::read_dir(directory).map_err(read)? {
-            let name = entry.map_err(read)?.file_name();
-            let numbers =
-                name.to_str().into_iter().flat_map(|name| name.split('.')).filter_map(|part| part.parse().ok());
-            parts.extend(numbers.filter(|part| part_path(&self.output, *part).file_name() == Some(&name)));
-        }
-        parts.sort_unstable();
-        Ok(parts)
-    }
-
     /// Returns the number of the present file, as its header has it.
     pub(super) fn part(&self) -> u32 {
         self.part
@@ -159,9 +133,11 @@ impl ReceivedFiles {
         self.add_earlier(EarlierFile { path: part_path(&self.output, self.part), bytes, stats });
         let file = self.make_next()?;
         let mut removed = CaptureStats::default();
-        while self.options.keep_files.is_some_and(|max| self.earlier.len() + 1 > max.max(1)) {
-            let Some(oldest) = self.earlier.pop_front() else { break };
+        while let Some(oldest) = self.earlier.front()
+            && self.options.rotation.removes_oldest(self.earlier.len() + 1, self.bytes_with(0), &oldest.path)
+        {
             remove_file(&oldest.path)?;
+            let Some(oldest) = self.earlier.pop_front() else { break };
             self.stats.take_away(&oldest.stats);
             removed.add(&oldest.stats);
         }

@@ -246,10 +246,14 @@ impl ReceivedCapture {
     fn begin_next_if_full(&mut self, batch_bytes: usize) -> Result<(), CaptureError> {
         let options = &self.files.options;
         let counts = RingCounts { all: self.rings.len(), missing: 0 };
-        let is_full =
-            || options.rotate_bytes.is_some_and(|max| self.writer.bytes_if_finished(0, batch_bytes, counts) > max);
+        let is_full = || {
+            options
+                .rotation
+                .file_bytes_max()
+                .is_some_and(|max| self.writer.bytes_if_finished(0, batch_bytes, counts) > max)
+        };
         let age_nanos = Clock::global().now_epoch_nanos().saturating_sub(self.started_epoch_nanos);
-        let is_old = options.rotate_every.is_some_and(|time| u128::from(age_nanos) >= time.as_nanos());
+        let is_old = options.rotation.rotate_every.is_some_and(|time| u128::from(age_nanos) >= time.as_nanos());
         if !self.has_any() || !(is_full() || is_old) {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use crate::engine::summary::NextRing;
 use crate::format::header::{BlockKind, RINGS_MAX};
 use crate::select::batch_filter::BatchFilter;
 use crate::sinks::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
-use crate::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingStats};
+use crate::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, EndReason, RingStats, RotationOptions};
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use proptest::prelude::*;
@@ -15,6 +15,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 const EVENTS: u64 = 100;
+
+fn of_50_000_bytes() -> RotationOptions {
+    RotationOptions { rotate_bytes: Some(50_000), ..RotationOptions::default() }
+}
 
 /// Returns payload that cannot be compressed, another one for each number.
 fn payload(number: u64) -> Vec<u8> {
@@ -96,7 +100,7 @@ pub(super) fn open(path: &Path) -> ReceivedCapture {
 
 /// Opens a row of files, in each of which is room for two batches or three.
 fn open_row(path: &Path) -> ReceivedCapture {
-    let options = ReceivedOptions { rotate_bytes: Some(50_000), ..ReceivedOptions::default() };
+    let options = ReceivedOptions { rotation: of_50_000_bytes(), ..ReceivedOptions::default() };
     ReceivedCapture::open(path, "S", options).unwrap()
 }
 
@@ -203,7 +207,10 @@ proptest! {
 fn a_row_of_files_keeps_the_last_ones_and_counts_those_that_are_there() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("all.evc");
-    let options = ReceivedOptions { rotate_bytes: Some(50_000), keep_files: Some(2), ..ReceivedOptions::default() };
+    let options = ReceivedOptions {
+        rotation: RotationOptions { keep_files: Some(2), ..of_50_000_bytes() },
+        ..ReceivedOptions::default()
+    };
     let receive = |batches: &[Vec<u8>], first_place: u64| {
         let mut file = ReceivedCapture::open(&path, "S", options.clone()).unwrap();
         for (place, batch) in (first_place..).zip(batches) {
@@ -240,7 +247,7 @@ fn a_row_is_not_gone_on_with_if_it_is_no_receivers_or_another_receiver_writes_it
     std::fs::write(dir.path().join("all.0001.evc"), &rows()[0][0]).unwrap();
     std::fs::write(dir.path().join("all.0002.evc"), &rows()[0][1][..100]).unwrap();
     let open = || {
-        let options = ReceivedOptions { rotate_bytes: Some(50_000), ..ReceivedOptions::default() };
+        let options = ReceivedOptions { rotation: of_50_000_bytes(), ..ReceivedOptions::default() };
         ReceivedCapture::open(&path, "S", options).map(drop).map_err(|error| error.to_string())
     };
     assert!(open().unwrap_err().contains("no receiver has written it"), "{:?}", open());

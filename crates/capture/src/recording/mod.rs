@@ -1,29 +1,50 @@
 //! The events of a recording, decoded, whatever the recording is: a capture, or rings.
 //!
+//! One engine replays the spans of a recording and tells a consumer what happens ([`RecordingReplay`],
+//! [`ReplayConsumer`]). Exports, summaries, tables, messages and the present of running programs are such consumers.
+//!
 //! | file | idea |
 //! |---|---|
+//! | `of_capture`, `of_rings` | the entries of a capture, and of rings while they are recorded |
+//! | `replay` | the engine |
+//! | `consumer` | the interface of its consumers |
+//! | `counts` | the counts of a replay |
+//! | `tables` | the rings, and the names of call sites and threads |
+//! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
 //! | `descriptions` | facts about call sites and threads |
-//! | `rings` | the rings of a recording: their processes, recorders, schemas |
+//! | `kept` | the limit on the memory that an export takes |
+//! | `payloads` | counts of events that have lost their payload |
 //! | `self_times` | the time in which a span existed and none of its children did |
 
+mod consumer;
+mod counts;
 mod descriptions;
 mod kept;
 mod of_capture;
+mod of_rings;
 pub mod payloads;
+mod replay;
 mod rings;
 mod self_times;
+mod tables;
 
+pub use consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
+pub use counts::ReplayCounts;
 pub use descriptions::PerDescription;
-pub use of_capture::CaptureRecording;
+pub use of_capture::{CaptureEntries, CaptureRecording};
+pub use of_rings::RingEntries;
 pub use payloads::PayloadLosses;
-pub use rings::{NewRing, RecordedRings, RingOrigin, ShardOrigin};
-pub use self_times::SelfTimes;
+pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};
+pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
+pub use tables::RecordingTables;
 
-use eventring::reader::{Descriptor, GapCause, PayloadRead};
+use eventring::reader::{Descriptor, Gap, PayloadRead};
 use eventring::tracing::{Catalog, RawRecord};
 
 /// One event or loss of a recording.
 pub struct RecordingEntry<'e> {
+    /// All that is known of the rings at this entry.
+    pub tables: &'e RecordingTables,
     /// The index of the ring in the recording.
     pub ring: u32,
     /// The process that wrote the ring.
@@ -52,13 +73,28 @@ pub enum EntryContent<'e> {
         /// Its payload.
         payload: PayloadRead<'e>,
     },
-    /// A loss.
-    Gap {
-        /// The seqno of the first lost event.
-        first_seqno: u64,
-        /// The number of lost events.
-        count: u64,
-        /// Why they are lost.
-        cause: GapCause,
-    },
+    /// A loss, or seqnos that never had an event.
+    Gap(Gap),
+}
+
+impl RecordingEntry<'_> {
+    /// Returns the time of the event, in nanoseconds since the epoch; `None` for a loss.
+    #[inline]
+    pub fn epoch_nanos(&self) -> Option<u64> {
+        match &self.content {
+            EntryContent::Perf { record, .. } => Some(record.epoch_nanos()),
+            EntryContent::Typed { descriptor, .. } => Some(descriptor.record_epoch_nanos),
+            EntryContent::Gap(_) => None,
+        }
+    }
+
+    /// Returns the payload of the event; `None` for a loss.
+    #[inline]
+    pub fn payload(&self) -> Option<PayloadRead<'_>> {
+        match &self.content {
+            EntryContent::Perf { record, .. } => Some(record.payload),
+            EntryContent::Typed { payload, .. } => Some(*payload),
+            EntryContent::Gap(_) => None,
+        }
+    }
 }

@@ -2,13 +2,14 @@
 
 use super::kept::Kept;
 use super::payloads::PayloadLosses;
-use crate::recording::{EntryContent, NewRing, RecordedRings, RecordingEntry, RingOrigin, ShardOrigin};
+use crate::recording::{
+    EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingTables, RingOrigin, ShardOrigin,
+};
 use crate::{
     CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
 };
-use eventring::reader::Gap;
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{Catalog, RawRecord};
+use eventring::tracing::RawRecord;
 use std::sync::Arc;
 
 /// A capture, and the schemas of its rings.
@@ -19,11 +20,9 @@ pub struct CaptureRecording<'c> {
 }
 
 /// The entries of a recording in the order of time. Each entry borrows its payload until the next entry is read.
-pub struct Entries<'r> {
-    recording: &'r CaptureRecording<'r>,
+pub struct CaptureEntries {
     events: CaptureEvents,
-    /// The names of each recorder's call sites and threads, in the order of [`RecordedRings::recorders`].
-    catalogs: Vec<Catalog>,
+    tables: RecordingTables,
     /// The counts of lost payloads, by ring.
     payload_losses: Vec<PayloadLosses>,
     kept: Kept,
@@ -39,7 +38,12 @@ impl<'c> CaptureRecording<'c> {
         let mut processes: Vec<u32> = capture.rings().iter().map(|ring| ring.process).collect();
         processes.sort_unstable();
         processes.dedup();
-        let mut rings = RecordedRings::of_processes(processes);
+        let mut rings = RecordedRings::default();
+        for process in processes {
+            let first = capture.rings().iter().find(|ring| ring.process == process);
+            let program = first.map(|ring| RecordedProgram::new(ring.pid, &ring.program_name));
+            rings.add_process(process, program.unwrap_or_default());
+        }
         for (ring, index) in capture.rings().iter().zip(0..) {
             let has_spans = ring.is_perf() && !ring.has_other_perf_schema();
             let shard = has_spans.then_some(match ring.role {
@@ -49,6 +53,8 @@ impl<'c> CaptureRecording<'c> {
             rings.add(&NewRing {
                 process: ring.process,
                 shard,
+                name: &ring.name,
+                created_epoch_nanos: ring.created_epoch_nanos,
                 content_type: ring.content_type,
                 schema_hash: ring.schema_hash,
                 schema_text: Some(ring.schema_text.as_str()).filter(|text| !text.is_empty()),
@@ -58,7 +64,7 @@ impl<'c> CaptureRecording<'c> {
     }
 
     /// Returns the rings by index, with what is known of each.
-    pub fn rings(&self) -> &Arc<RecordedRings> {
+    pub fn rings(&self) -> &RecordedRings {
         &self.rings
     }
 
@@ -79,12 +85,12 @@ impl<'c> CaptureRecording<'c> {
     }
 
     /// Returns the entries in the order of time.
-    pub fn entries(&self) -> Entries<'_> {
+    pub fn entries(&self) -> CaptureEntries {
         let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
-        Entries {
-            recording: self,
+        let catalogs = self.rings.recorders().iter().map(|recorder| self.capture.catalog(*recorder)).collect();
+        CaptureEntries {
             events: self.capture.events_of_known_schemas(),
-            catalogs: self.rings.recorders().iter().map(|recorder| self.capture.catalog(*recorder)).collect(),
+            tables: RecordingTables { rings: self.rings.clone(), catalogs },
             payload_losses,
             kept: Kept::new(self.capture.file_bytes()),
         }
@@ -96,7 +102,17 @@ impl<'c> CaptureRecording<'c> {
     }
 }
 
-impl Entries<'_> {
+impl CaptureEntries {
+    /// Returns what is known of the rings so far.
+    pub fn tables(&self) -> &RecordingTables {
+        &self.tables
+    }
+
+    /// Returns what is known of the rings in the end.
+    pub fn into_tables(self) -> RecordingTables {
+        self.tables
+    }
+
     /// Returns the problems that were found so far.
     pub fn problems(&self) -> &[String] {
         self.events.problems()
@@ -119,25 +135,25 @@ impl Entries<'_> {
     /// Returns the next entry.
     pub fn next(&mut self) -> Option<RecordingEntry<'_>> {
         let RecordRef { ring, content } = self.events.next_ref()?;
-        let RingOrigin { process, process_index, shard } = self.recording.rings.origin(ring);
+        let Self { tables, payload_losses, kept, .. } = self;
+        let RingOrigin { process, process_index, shard } = tables.rings.origin(ring);
         let content = match content {
-            ContentRef::Gap(Gap { first_seqno, count, cause }) => EntryContent::Gap { first_seqno, count, cause },
+            ContentRef::Gap(gap) => EntryContent::Gap(gap),
             ContentRef::Event { descriptor, payload, is_omitted } => {
-                self.payload_losses[ring as usize].add(payload, is_omitted);
+                payload_losses[ring as usize].add(payload, is_omitted);
                 match shard {
                     Some(ShardOrigin { recorder, shard, recorder_index }) => {
-                        let catalog = &mut self.catalogs[recorder_index];
-                        let record = RawRecord::new(catalog, shard, descriptor, payload);
+                        let record = RawRecord::new(&mut tables.catalogs[recorder_index], shard, descriptor, payload);
                         if let Some(PerfEvent::CallSite | PerfEvent::ThreadStarted) = record.event {
-                            self.kept.learn(payload.valid().map_or(0, <[u8]>::len));
+                            kept.learn(payload.valid().map_or(0, <[u8]>::len));
                         }
-                        EntryContent::Perf { recorder, record, catalog }
+                        EntryContent::Perf { recorder, record, catalog: &tables.catalogs[recorder_index] }
                     }
                     None => EntryContent::Typed { descriptor, payload },
                 }
             }
         };
-        Some(RecordingEntry { ring, process, process_index, content })
+        Some(RecordingEntry { tables, ring, process, process_index, content })
     }
 }
 

@@ -1,15 +1,35 @@
 //! The rings of a recording, with their schemas and the processes that wrote them.
 
 use eventring::reader::{Descriptor, GapCause};
-use eventring::schema::{ExtWords, RECORD_ERROR_CODE, SchemaModel, ext_words};
+use eventring::schema::perf::PerfEvent;
+use eventring::schema::{EventType as _, ExtWords, RECORD_ERROR_CODE, SchemaModel, ext_words};
 use eventring::tracing::SpanId;
 use std::borrow::Cow;
+
+/// A program of a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct RecordedProgram {
+    /// The process id in the program's pid namespace, or 0 if it is not known.
+    pub pid: u32,
+    /// The name of the program; empty if it is not known.
+    pub name: String,
+}
+
+impl RecordedProgram {
+    /// Describes a program.
+    pub fn new(pid: u32, name: impl Into<String>) -> Self {
+        Self { pid, name: name.into() }
+    }
+}
 
 /// The rings of a recording, by index.
 #[derive(Default)]
 pub struct RecordedRings {
     rings: Vec<RecordedRing>,
     processes: Vec<u32>,
+    /// The programs, by the index of their process.
+    programs: Vec<RecordedProgram>,
     /// For each perf recorder, the index of the ring that is shard 0.
     recorders: Vec<u32>,
 }
@@ -17,6 +37,9 @@ pub struct RecordedRings {
 /// A ring of a recording.
 struct RecordedRing {
     origin: RingOrigin,
+    name: String,
+    created_epoch_nanos: u64,
+    is_perf: bool,
     /// The schema; `None` if it is not known. The schemas of perf rings are not used.
     model: Option<Cow<'static, SchemaModel>>,
     /// The names of the extension words.
@@ -51,6 +74,10 @@ pub struct NewRing<'r> {
     pub process: u32,
     /// The index of the ring that is shard 0, and the number of the shard; `None` if the ring is not a perf ring.
     pub shard: Option<(u32, u32)>,
+    /// The name of the ring.
+    pub name: &'r str,
+    /// The time at which the ring was created, in nanoseconds since the epoch; 0 if it is not known.
+    pub created_epoch_nanos: u64,
     /// The content type of the ring.
     pub content_type: u16,
     /// The schema hash of the ring.
@@ -60,28 +87,40 @@ pub struct NewRing<'r> {
 }
 
 impl RecordedRings {
-    /// Makes a list without rings. The indices of these processes are those in `processes`; further processes come
-    /// after them.
-    pub(crate) fn of_processes(processes: Vec<u32>) -> Self {
-        Self { processes, ..Self::default() }
+    /// Adds a process, before its rings. It gets the next index.
+    pub fn add_process(&mut self, process: u32, program: RecordedProgram) {
+        self.processes.push(process);
+        self.programs.push(program);
     }
 
-    /// Adds a ring. It gets the next index.
+    /// Adds a ring of a process that was added. It gets the next index.
     pub fn add(&mut self, ring: &NewRing<'_>) {
         let shard = ring.shard.map(|(recorder, shard)| {
             let recorder_index = index_of(&mut self.recorders, recorder);
             ShardOrigin { recorder, shard, recorder_index }
         });
-        let process_index = index_of(&mut self.processes, ring.process);
+        let process_index = self.processes.iter().position(|process| *process == ring.process).unwrap_or(0);
         let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, ring.schema_text).ok();
         let words = ext_words(ring.content_type, model.as_deref());
         let origin = RingOrigin { process: ring.process, process_index, shard };
-        self.rings.push(RecordedRing { origin, model, words });
+        self.rings.push(RecordedRing {
+            origin,
+            name: ring.name.to_owned(),
+            created_epoch_nanos: ring.created_epoch_nanos,
+            is_perf: ring.content_type == PerfEvent::CONTENT_TYPE,
+            model,
+            words,
+        });
     }
 
     /// Returns the numbers of the processes that wrote the rings.
     pub fn processes(&self) -> &[u32] {
         &self.processes
+    }
+
+    /// Returns the programs, by the index of their process.
+    pub fn programs(&self) -> &[RecordedProgram] {
+        &self.programs
     }
 
     /// Returns the perf recorders: for each, the index of the ring that is shard 0.
@@ -95,8 +134,30 @@ impl RecordedRings {
     }
 
     /// Returns the program and the recorder that wrote a ring.
+    #[inline]
     pub fn origin(&self, ring: u32) -> RingOrigin {
         self.rings[ring as usize].origin
+    }
+
+    /// Returns the name of a ring.
+    pub fn name(&self, ring: u32) -> &str {
+        &self.rings[ring as usize].name
+    }
+
+    /// Returns the time at which a ring was created, in nanoseconds since the epoch; 0 if it is not known.
+    pub fn created_epoch_nanos(&self, ring: u32) -> u64 {
+        self.rings[ring as usize].created_epoch_nanos
+    }
+
+    /// Returns true if a ring is a perf ring, of whichever version.
+    pub fn is_perf(&self, ring: u32) -> bool {
+        self.rings[ring as usize].is_perf
+    }
+
+    /// Returns the rings of a process.
+    pub fn of_process(&self, process_index: usize) -> impl Iterator<Item = u32> {
+        let rings = self.rings.iter().zip(0..);
+        rings.filter(move |(ring, _)| ring.origin.process_index == process_index).map(|(_, index)| index)
     }
 
     /// Returns the schema of a ring that is no perf ring.

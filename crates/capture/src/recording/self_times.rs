@@ -10,7 +10,7 @@ const OLD_MAX: usize = 4096;
 
 /// The children of each span that is not over and has had children. One such map is for one process.
 #[derive(Default)]
-pub struct SelfTimes {
+pub(super) struct SelfTimes {
     parents: IdMap<SpanId, Children>,
 }
 
@@ -31,7 +31,7 @@ struct Children {
 
 impl SelfTimes {
     /// Notes that a record creates or closes a child.
-    pub fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
+    pub(super) fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
         match (record.event, step) {
             (Some(PerfEvent::SpanNew), _) => {
                 if let Some(parent) = record.related() {
@@ -53,7 +53,7 @@ impl SelfTimes {
 
     /// Returns the self time of a span that is over, and forgets the span. An open span counts until `last_nanos`.
     /// Returns `None` if the beginning or the end of the span was lost.
-    pub fn take(&mut self, span: &Span, last_nanos: u64) -> Option<u64> {
+    pub(super) fn take(&mut self, span: &Span, last_nanos: u64) -> Option<u64> {
         let children = self.parents.remove(&span.id);
         let start_nanos = span.created.as_ref()?.epoch_nanos;
         let closed_nanos = span.closed.as_ref().map(|closed| closed.epoch_nanos);
@@ -64,20 +64,15 @@ impl SelfTimes {
 
     /// Forgets the parents at which nobody will ask any more: neither they nor any child of theirs is in the replay.
     /// There are such parents if the close of a child was lost, or if a ring is damaged.
-    pub fn forget_old(&mut self, replay: &SpanReplay) {
+    pub(super) fn forget_old(&mut self, replay: &SpanReplay) {
         if self.parents.len() > 4 * replay.len() + OLD_MAX {
             let parents: std::collections::HashSet<SpanId> = replay.spans().filter_map(|span| span.parent).collect();
             self.parents.retain(|parent, _| replay.get(*parent).is_some() || parents.contains(parent));
         }
     }
 
-    /// Returns the number of parents that are kept.
-    pub fn parents(&self) -> usize {
-        self.parents.len()
-    }
-
     /// Returns an estimate of the bytes that this keeps in memory.
-    pub fn kept_bytes(&self) -> u64 {
+    pub(super) fn kept_bytes(&self) -> u64 {
         self.parents.len() as u64 * 2 * size_of::<(SpanId, Children)>() as u64
     }
 }

@@ -4,7 +4,7 @@
 //! events may need, and ends with an exact account, so a receiver needs no other batch to understand it. The account
 //! also says where the next capture goes on: a forwarder that died begins where its last batch ended.
 
-pub use crate::engine::start::BatchStart;
+pub use crate::engine::start::{BatchStart, host_name};
 pub use crate::format::ring::name_of;
 
 use crate::engine::options::CaptureOptions;
@@ -37,14 +37,6 @@ impl BatchStart {
         for ring in batch.rings {
             self.next_seqnos.insert(RingIdentity::of(&ring.described), ring.stats.last_seqno.saturating_add(1));
         }
-    }
-}
-
-/// Returns the system's name of this host.
-pub fn host_name() -> String {
-    match shm::host_name() {
-        name if name.is_empty() => "host".to_owned(),
-        name => name,
     }
 }
 
@@ -91,8 +83,8 @@ pub struct BatchOptions {
 
 /// A whole batch.
 pub struct Batch<'b> {
-    end: &'b CaptureEnd,
-    rings: &'b [SourceRing],
+    pub(super) end: &'b CaptureEnd,
+    pub(super) rings: &'b [SourceRing],
 }
 
 impl Batch<'_> {
@@ -109,11 +101,6 @@ impl Batch<'_> {
     /// Returns each ring with the seqno that follows the batch.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (&CapturedRing, u64)> {
         self.rings.iter().map(|ring| (&ring.described, ring.stats.last_seqno.saturating_add(1)))
-    }
-
-    /// Returns the number of events of each ring.
-    pub fn events_by_ring(&self) -> Vec<u64> {
-        self.end.stats.rings.iter().map(|ring| ring.events).collect()
     }
 
     pub fn lost(&self) -> u64 {

@@ -15,6 +15,7 @@ use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::write::CaptureWriter;
 use crate::read::file::CaptureFile;
 use crate::sinks::batches::Batch;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The largest number of rings in such a file. Those that were captured longest ago are forgotten first: their files
@@ -50,10 +51,14 @@ impl CaptureEnds {
         }
     }
 
-    /// Takes the ends of a capture that is newer than all that were taken.
-    pub fn take(&mut self, capture: &CaptureFile) {
-        let next: Vec<u64> = next_seqnos_after(capture).map(|(_, next_seqno)| next_seqno).collect();
-        capture.rings().iter().zip(next).for_each(|(ring, next_seqno)| self.set(ring, next_seqno));
+    /// Takes the ends of a capture that is older than all that were taken.
+    pub fn take_older(&mut self, capture: &CaptureFile) {
+        let mut known: HashSet<RingIdentity> = self.rings.iter().map(RingIdentity::of).collect();
+        let ends = capture.rings().iter().zip(next_seqnos_after(capture));
+        let new = ends.filter(|(_, (identity, _))| known.insert(identity.clone()));
+        let new: Vec<_> = new.map(|(ring, (_, next_seqno))| end_of(ring, next_seqno)).collect();
+        self.rings.splice(0..0, new);
+        self.forget_oldest();
     }
 
     /// Takes the ends of a batch that is newer than all that were taken.
@@ -65,6 +70,10 @@ impl CaptureEnds {
         let identity = RingIdentity::of(ring);
         self.rings.retain(|known| RingIdentity::of(known) != identity);
         self.rings.push(end_of(ring, next_seqno));
+        self.forget_oldest();
+    }
+
+    fn forget_oldest(&mut self) {
         let too_many = self.rings.len().saturating_sub(RINGS_MAX);
         self.rings.drain(..too_many);
     }
@@ -120,7 +129,7 @@ mod tests {
         let path = dir.path().join("shop.ends");
         assert!(CaptureEnds::open(&path).unwrap().is_none());
         let mut ends = CaptureEnds::default();
-        captures.iter().for_each(|capture| ends.take(capture));
+        captures.iter().rev().for_each(|capture| ends.take_older(capture));
         ends.write(&path).unwrap();
         let of_file = |file: &CaptureFile| -> Vec<(String, u64)> {
             next_seqnos_after(file).map(|(identity, next)| (identity.to_string(), next)).collect()
@@ -131,8 +140,8 @@ mod tests {
         assert_eq!(of_file(&first), expected);
         // What the file says already is kept, and the last of each ring counts.
         let mut ends = CaptureEnds::default();
-        ends.take(&first);
-        ends.take(&captures[0]);
+        ends.take_older(&captures[0]);
+        ends.take_older(&first);
         ends.write(&path).unwrap();
         let again = CaptureEnds::open(&path).unwrap().unwrap();
         assert_eq!(of_file(&again), [&expected[1..], &expected[..1]].concat());

@@ -1,16 +1,14 @@
 //! A capture into a file, into numbered files, or into a writer that the caller has opened.
 
 use crate::engine::options::CaptureOptions;
+use crate::engine::rotation::RotationOptions;
 use crate::engine::run;
 use crate::engine::sink::CaptureSink;
 use crate::engine::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::error::{CaptureError, CaptureErrorKind};
-use crate::files::output_entry::OutputEntry;
-use crate::files::parts::part_path;
 use crate::files::read_files::ReadFiles;
+use crate::sinks::row::Row;
 use eventring::reader::Reader;
-use std::collections::VecDeque;
-use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -83,16 +81,9 @@ pub fn capture_rings(
         )
         .at(output));
     }
-    let mut files = PathFiles {
-        output: output.to_path_buf(),
-        rotates: options.rotates(),
-        keep: options.keep_files.filter(|_| options.rotates()),
-        overwrite: options.overwrite,
-        written: Default::default(),
-        removed: 0,
-    };
-    let summary = run::run(next_ring, &mut files, options, progress)?;
-    Ok(CaptureSummary { files: files.written.into(), ..summary })
+    let mut row = Row::new(output, options);
+    let summary = run::run(next_ring, &mut row, options, progress)?;
+    Ok(CaptureSummary { files: row.written(), ..summary })
 }
 
 /// Captures as [`capture_rings`] does, but into a writer that the caller has opened. The output is not rotated.
@@ -105,7 +96,7 @@ pub fn capture_rings_to(
     options: &CaptureOptions,
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
-    let options = CaptureOptions { rotate_bytes: None, rotate_every: None, ..options.clone() };
+    let options = CaptureOptions { rotation: RotationOptions::default(), ..options.clone() };
     run::run(next_ring, &mut OpenWriter(Some(Box::new(out))), &options, progress)
 }
 
@@ -115,61 +106,5 @@ struct OpenWriter(Option<Box<dyn Write>>);
 impl CaptureSink for OpenWriter {
     fn begin(&mut self, _: u32, _: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
         Ok(self.0.take().unwrap_or_else(|| Box::new(std::io::sink())))
-    }
-}
-
-/// A path, or a row of paths made from it.
-struct PathFiles {
-    output: PathBuf,
-    rotates: bool,
-    /// Number of files to keep; `None` for all.
-    keep: Option<usize>,
-    overwrite: bool,
-    /// The files that were written and kept.
-    written: VecDeque<PathBuf>,
-    /// The number of files that were removed because only the last `keep` files are kept.
-    removed: u32,
-}
-
-impl CaptureSink for PathFiles {
-    fn begin(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
-        let path = if self.rotates {
-            OutputEntry::open(&self.output)?.check_no_stream()?;
-            part_path(&self.output, part)
-        } else {
-            self.output.clone()
-        };
-        let file = OutputEntry::open(&path)?.create(self.overwrite, read)?;
-        self.written.push_back(path);
-        if let Some(keep) = self.keep {
-            while self.written.len() > keep.max(1) {
-                if let Some(oldest) = self.written.pop_front() {
-                    match fs::remove_file(&oldest) {
-                        // Somebody has removed the file already.
-                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                        removed => removed.map_err(|error| {
-                            CaptureError::io_writing("remove it, the oldest file", error).at(&oldest)
-                        })?,
-                    }
-                    self.removed += 1;
-                }
-            }
-        }
-        Ok(Box::new(file))
-    }
-
-    fn current(&self) -> Option<&Path> {
-        self.written.back().map(PathBuf::as_path)
-    }
-
-    fn discard_current(&mut self) {
-        if let Some(empty) = self.written.pop_back() {
-            // The capture has failed, and reports that error.
-            let _ = fs::remove_file(empty);
-        }
-    }
-
-    fn removed(&self) -> u32 {
-        self.removed
     }
 }

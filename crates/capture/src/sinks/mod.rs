@@ -2,7 +2,8 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `file` | one file, numbered files, or an open writer |
+//! | `file` | the functions that capture: into files, or into an open writer |
+//! | `row` | one file, or a row of files, and going on after the newest |
 //! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
 //! | `batches` | small whole files, which are sent away |
 //! | `ends` | how far the rings of captures were captured that may be gone |
@@ -16,3 +17,4 @@ pub mod ends;
 pub(crate) mod file;
 pub(crate) mod present;
 pub(crate) mod rolling;
+pub(crate) mod row;

@@ -253,7 +253,7 @@ fn a_spool_directory_holds_no_file_with_a_name() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
     fn any_cut_equals_the_same_part_of_a_plain_capture(
         sizes in prop::collection::vec(0_usize..300, 1..400), rings in 1_usize..4, from in 0.0_f64..1.2, length in 0.0_f64..1.2,

@@ -1,9 +1,13 @@
-//! The numbers of a capture beside those of the budget file.
+//! The numbers of a capture beside those of the budget file, and the result for people and for programs.
 
-use super::FiguresByName;
+use super::CapturedFigures;
 use super::file::Budget;
-use eventring_report::compare::{ChangeAmount, Measure};
-use std::collections::BTreeMap;
+use crate::format::{counted, grouped, one_line};
+use crate::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
+use crate::table::NumberTable;
+use eventring_export::numbers::signed;
+use serde_json::{Value, json};
+use std::io::{self, Write};
 
 /// The result for one number of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,97 +28,132 @@ pub(super) enum BudgetResult {
     New,
 }
 
-/// The figures of a capture, and what they do not hold.
-pub(super) struct CapturedFigures {
-    pub(super) spans: FiguresByName,
-    /// The spans of which some were not counted, with the number of these.
-    pub(super) not_counted: BTreeMap<String, u64>,
-    /// True if events were lost, or files of the capture are missing.
-    pub(super) has_losses: bool,
-}
-
-impl CapturedFigures {
-    /// Returns true if this number of a span does not hold all that has happened. An instruction that is not counted
-    /// would pass for one that is saved.
-    fn is_incomplete(&self, span: &str, measure: Measure) -> bool {
-        measure.is_of_instructions() && (self.has_losses || self.not_counted.contains_key(span))
+impl BudgetResult {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "ok",
+            Self::Exceeded => "exceeded",
+            Self::Improved => "improved",
+            Self::Missing => "missing",
+            Self::NotCounted => "not counted",
+            Self::Incomplete => "incomplete",
+            Self::New => "new",
+        }
     }
 }
 
 /// A number of the file, or a span that the file does not have.
-pub(super) struct CheckedBudget {
-    pub(super) span: String,
-    pub(super) measure: Option<Measure>,
-    pub(super) budget: Option<u64>,
-    pub(super) found: Option<u64>,
-    pub(super) tolerance: Option<ChangeAmount>,
+pub(super) struct CheckedBudget<'b> {
+    span: &'b str,
+    budget: Option<&'b Budget>,
+    found: Option<u64>,
     pub(super) result: BudgetResult,
     pub(super) has_failed: bool,
 }
 
-/// All numbers of the file.
-pub(super) struct CheckedBudgets {
-    pub(super) rows: Vec<CheckedBudget>,
-}
-
-impl CheckedBudgets {
-    pub(super) fn has_failed(&self) -> bool {
-        self.rows.iter().any(|row| row.has_failed)
+impl CheckedBudget<'_> {
+    fn change(&self) -> Option<i128> {
+        self.budget.zip(self.found).map(|(budget, found)| i128::from(found) - i128::from(budget.number))
     }
 
-    /// Returns true if a budget has failed because the capture does not hold all that has happened.
-    pub(super) fn is_incomplete(&self) -> bool {
-        self.rows.iter().any(|row| row.has_failed && row.result == BudgetResult::Incomplete)
-    }
-
-    pub(super) fn count(&self, result: BudgetResult) -> u64 {
-        self.rows.iter().filter(|row| row.result == result).count() as u64
+    fn measure(&self) -> Option<&'static str> {
+        self.budget.map(|budget| budget.measure.key())
     }
 }
 
 /// Compares the figures of a capture with the budgets. With `is_exact`, less than a budget and spans without a budget
 /// are failures, too.
-pub(super) fn check(budgets: &[Budget], figures: &CapturedFigures, is_exact: bool) -> CheckedBudgets {
+pub(super) fn check<'b>(budgets: &'b [Budget], figures: &'b CapturedFigures, is_exact: bool) -> Vec<CheckedBudget<'b>> {
     let of_file = budgets.iter().map(|budget| {
         let of_span = figures.spans.get(&budget.span);
         let found = of_span.and_then(|figures| figures.get(budget.measure));
-        let result = match (of_span, found) {
-            (None, _) => BudgetResult::Missing,
-            (_, None) => BudgetResult::NotCounted,
-            _ if figures.is_incomplete(&budget.span, budget.measure) => BudgetResult::Incomplete,
-            (_, Some(found)) if budget.tolerance.order_of(budget.number, found).is_gt() => BudgetResult::Exceeded,
-            (_, Some(found)) if budget.tolerance.negative().order_of(budget.number, found).is_lt() => {
-                // What was lost is no gain.
-                if figures.has_losses { BudgetResult::Incomplete } else { BudgetResult::Improved }
-            }
-            _ => BudgetResult::Kept,
-        };
-        let (budgeted, tolerance) = (Some(budget.number), Some(budget.tolerance));
-        // A time of a program that runs on, and has lost some events, is still what was seen.
+        let result = result(budget, of_span.is_some(), found, figures);
         let has_failed = match result {
+            BudgetResult::Kept | BudgetResult::New => false,
+            BudgetResult::Improved => is_exact,
+            // A time of a program that runs on, and has lost some events, is still what was seen.
             BudgetResult::Incomplete => is_exact || budget.measure.is_of_instructions(),
-            result => fails(result, is_exact),
+            BudgetResult::Exceeded | BudgetResult::Missing | BudgetResult::NotCounted => true,
         };
-        let (span, measure) = (budget.span.clone(), Some(budget.measure));
-        CheckedBudget { span, measure, budget: budgeted, found, tolerance, result, has_failed }
+        CheckedBudget { span: &budget.span, budget: Some(budget), found, result, has_failed }
     });
     let is_new = |name: &&String| !budgets.iter().any(|budget| budget.span == **name);
-    let new = figures.spans.keys().filter(is_new).map(|name| CheckedBudget {
-        span: name.clone(),
-        measure: None,
-        budget: None,
-        found: None,
-        tolerance: None,
-        result: BudgetResult::New,
-        has_failed: fails(BudgetResult::New, is_exact),
+    let new = figures.spans.keys().filter(is_new).map(|span| {
+        let result = BudgetResult::New;
+        CheckedBudget { span, budget: None, found: None, result, has_failed: is_exact }
     });
-    CheckedBudgets { rows: of_file.chain(new).collect() }
+    of_file.chain(new).collect()
 }
 
-fn fails(result: BudgetResult, is_exact: bool) -> bool {
-    match result {
-        BudgetResult::Kept => false,
-        BudgetResult::Exceeded | BudgetResult::Missing | BudgetResult::NotCounted | BudgetResult::Incomplete => true,
-        BudgetResult::Improved | BudgetResult::New => is_exact,
+fn result(budget: &Budget, is_there: bool, found: Option<u64>, figures: &CapturedFigures) -> BudgetResult {
+    let Some(found) = found else {
+        return if is_there { BudgetResult::NotCounted } else { BudgetResult::Missing };
+    };
+    // An instruction that is not counted would pass for one that is saved.
+    let is_partly_counted = figures.has_losses || figures.not_counted.contains_key(&budget.span);
+    match () {
+        () if budget.measure.is_of_instructions() && is_partly_counted => BudgetResult::Incomplete,
+        () if budget.tolerance.order_of(budget.number, found).is_gt() => BudgetResult::Exceeded,
+        () if !budget.tolerance.negative().order_of(budget.number, found).is_lt() => BudgetResult::Kept,
+        // What was lost is no gain.
+        () if figures.has_losses => BudgetResult::Incomplete,
+        () => BudgetResult::Improved,
     }
+}
+
+/// Writes the result for people.
+pub(super) fn write(out: &mut impl Write, rows: &[CheckedBudget<'_>], columns: Option<usize>) -> io::Result<()> {
+    let mut table = NumberTable::new(["span", "measure", "budget", "found", "change", "result"]);
+    for row in rows {
+        let style = match (row.has_failed, row.result) {
+            (true, _) => ERROR,
+            (false, BudgetResult::Improved) => GOOD,
+            (false, BudgetResult::New) => WARNING,
+            (false, _) => PLAIN,
+        };
+        let number = |number: Option<u64>| number.map_or_else(String::new, grouped);
+        let change = row.change().map_or_else(String::new, |change| signed(change, grouped));
+        let (measure, budget) = (row.measure().unwrap_or_default(), row.budget.map(|budget| budget.number));
+        let result = row.result.name().into();
+        table.row([one_line(row.span), measure.into(), number(budget), number(row.found), change, result], style);
+    }
+    table.write(out, columns)?;
+    let count = |is_it: &dyn Fn(&CheckedBudget<'_>) -> bool| rows.iter().filter(|row| is_it(row)).count() as u64;
+    let having = |result| count(&|row| row.result == result);
+    if having(BudgetResult::Improved) > 0 {
+        let improved = counted(having(BudgetResult::Improved), "number is", "numbers are");
+        writeln!(out, "{DIM}{improved} less than the budget; `eventring budget update` keeps the gain{DIM:#}")?;
+    }
+    if having(BudgetResult::Incomplete) > 0 {
+        let incomplete = counted(having(BudgetResult::Incomplete), "number is", "numbers are");
+        writeln!(
+            out,
+            "{WARNING}{incomplete} incomplete: events were lost, or spans were open at the end; capture again, with larger rings \
+             (EVENTRING_PERF=name:256MiB, or init(\"name:256MiB\")) or spans that are closed{WARNING:#}"
+        )?;
+    }
+    if having(BudgetResult::New) > 0 {
+        let new = counted(having(BudgetResult::New), "span has", "spans have");
+        writeln!(out, "{DIM}{new} no budget yet; `eventring budget update` gives one{DIM:#}")?;
+    }
+    match count(&|row| row.has_failed) {
+        0 => Ok(()),
+        failed => {
+            writeln!(out, "{ERROR}failed:{ERROR:#} {}", counted(failed, "budget is not kept", "budgets are not kept"))
+        }
+    }
+}
+
+/// Returns `{"failed": BOOL, "budgets": [{"span", "measure", "budget", "found", "change", "tolerance", "result",
+/// "failed"}]}`.
+pub(super) fn to_json(rows: &[CheckedBudget<'_>]) -> Value {
+    let row = |row: &CheckedBudget<'_>| {
+        json!({
+            "span": row.span, "measure": row.measure(), "budget": row.budget.map(|budget| budget.number), "found": row.found,
+            "change": row.change().and_then(|change| i64::try_from(change).ok()),
+            "tolerance": row.budget.map(|budget| budget.tolerance.to_string()), "result": row.result.name(),
+            "failed": row.has_failed,
+        })
+    };
+    json!({ "failed": rows.iter().any(|row| row.has_failed), "budgets": rows.iter().map(row).collect::<Vec<Value>>() })
 }

@@ -3,7 +3,6 @@
 use super::FiguresByName;
 use crate::exit::{Exit, Failure};
 use eventring_report::compare::{ChangeAmount, Measure};
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
@@ -91,6 +90,11 @@ impl BudgetFile {
             Ok(false) => Self::parse(path, HEAD),
             _ => Self::open(path),
         }
+    }
+
+    /// Returns the text of the file.
+    pub(super) fn text(&self) -> String {
+        self.document.to_string()
     }
 
     fn wrong(&self, what: &str) -> Failure {
@@ -217,12 +221,6 @@ impl BudgetFile {
                 table.set_position(isize::try_from(position + 1).ok());
             }
         }
-    }
-}
-
-impl fmt::Display for BudgetFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.document.fmt(f)
     }
 }
 

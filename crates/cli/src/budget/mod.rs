@@ -4,13 +4,9 @@
 //! |---|---|
 //! | `file` | the budget file |
 //! | `check` | the numbers of a capture beside those of the file |
-//! | `text` | the result for people and for programs |
-//! | `bencher` | the numbers of a capture for Bencher |
 
-mod bencher;
 mod check;
 mod file;
-mod text;
 
 use super::exit::{Exit, Failure};
 use super::format::{counted, one_line};
@@ -18,9 +14,10 @@ use super::measured::Measured;
 use super::output;
 use super::paint::WARNING;
 use super::summary::not_counted;
-use check::CapturedFigures;
+use check::{BudgetResult, CheckedBudget};
 use eventring_report::compare::{Comparison, Measure, SpanFigures, full_name};
 use file::BudgetFile;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -81,6 +78,15 @@ struct BudgetInput {
 /// The figures of spans by their full names.
 type FiguresByName = BTreeMap<String, SpanFigures>;
 
+/// The figures of a capture, and what they do not hold.
+struct CapturedFigures {
+    spans: FiguresByName,
+    /// The spans of which some were not counted, with the number of these.
+    not_counted: BTreeMap<String, u64>,
+    /// True if events were lost, or files of the capture are missing.
+    has_losses: bool,
+}
+
 fn parse_measure(text: &str) -> Result<Measure, String> {
     let names = || Measure::ALL.map(Measure::name).join(", ");
     Measure::of_name(text).ok_or_else(|| format!("expected one of {}", names()))
@@ -108,16 +114,18 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     // stdout may be taken by the numbers for Bencher.
     match (args.json, args.input.bmf.as_deref().is_some_and(output::is_stdout)) {
         (true, true) => return Err(super::saved::stdout_twice().into()),
-        (true, false) => writeln!(anstream::stdout(), "{}", text::to_json(&checked))?,
-        (false, true) => text::write(&mut anstream::stderr(), &checked, None)?,
+        (true, false) => writeln!(anstream::stdout(), "{}", check::to_json(&checked))?,
+        (false, true) => check::write(&mut anstream::stderr(), &checked, None)?,
         (false, false) => {
-            text::write(&mut anstream::stdout(), &checked, super::format::columns(&std::io::stdout()))?;
+            check::write(&mut anstream::stdout(), &checked, super::format::columns(&std::io::stdout()))?;
         }
     }
     args.input.write_bmf(&measured, &captured.spans)?;
     warn_of_not_counted(&captured);
-    match measured.exit_code(args.strict, checked.has_failed()) {
-        Exit::Exceeded if checked.is_incomplete() => Ok(Exit::Lost),
+    let has_failed = |row: &CheckedBudget<'_>| row.has_failed;
+    let is_incomplete = |row: &CheckedBudget<'_>| row.has_failed && row.result == BudgetResult::Incomplete;
+    match measured.exit_code(args.strict, checked.iter().any(has_failed)) {
+        Exit::Exceeded if checked.iter().any(is_incomplete) => Ok(Exit::Lost),
         exit => Ok(exit),
     }
 }
@@ -149,7 +157,7 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
         );
         return Err(Failure::new(Exit::Lost, message).into());
     }
-    let text = budgets.to_string();
+    let text = budgets.text();
     write_file(&args.input.budgets, &text, &measured)?;
     args.input.write_bmf(&measured, &captured.spans)?;
     for name in &updated.removed {
@@ -226,9 +234,16 @@ impl BudgetInput {
         Ok((measured, CapturedFigures { spans: figures, not_counted: not_counted_of, has_losses }))
     }
 
+    /// Writes `{"shop::request": {"instructions": {"value": 1234}, …}, …}`, the Bencher Metric Format.
     fn write_bmf(&self, measured: &Measured, figures: &FiguresByName) -> anyhow::Result<()> {
         let Some(path) = &self.bmf else { return Ok(()) };
-        let text = format!("{:#}\n", bencher::to_json(figures));
+        let of_span = |figures: &SpanFigures| -> Map<String, Value> {
+            let valued = Measure::ALL.into_iter().filter_map(|measure| Some((measure, figures.get(measure)?)));
+            valued.map(|(measure, value)| (measure.key().to_owned(), json!({ "value": value }))).collect()
+        };
+        let all: Map<String, Value> =
+            figures.iter().map(|(name, figures)| (name.clone(), of_span(figures).into())).collect();
+        let text = format!("{:#}\n", Value::from(all));
         if output::is_stdout(path) {
             return Ok(anstream::stdout().write_all(text.as_bytes())?);
         }

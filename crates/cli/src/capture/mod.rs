@@ -11,19 +11,21 @@ pub(super) use program::Program;
 use crate::advice;
 use crate::control::enable::Enabled;
 use crate::exit::{Exit, Failure};
+use crate::filter::{FilterArgs, report_filtered};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::paint::WARNING;
 use crate::processes::{FollowedPrograms, ProcessArgs};
-use crate::saved::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time, stdout_twice};
+use crate::rotation::RotationArgs;
+use crate::saved::{parse_bytes, parse_duration, stdout_twice};
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring_capture::{
-    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, OutputKind, capture_rings,
-    capture_rings_to,
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureRow, CaptureSummary, OutputKind,
+    capture_rings, capture_rings_to,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
@@ -61,15 +63,8 @@ pub(super) struct Args {
     /// Stop when the files have this size together (500k, 100M, 2G)
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     max_size: Option<u64>,
-    /// Begin a new file when the current file has this size; FILE.evc becomes FILE.0001.evc and so on
-    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
-    rotate_size: Option<u64>,
-    /// Begin a new file after this time
-    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
-    rotate_every: Option<Duration>,
-    /// Keep only the last FILES files; events in removed files are no loss, and are counted as removed
-    #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
-    keep: Option<u32>,
+    #[command(flatten)]
+    rotation: RotationArgs,
     /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while
     #[arg(
         long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
@@ -85,11 +80,20 @@ pub(super) struct Args {
     /// Wait for rings that do not exist yet; existing rings are read meanwhile
     #[arg(long, conflicts_with = "now")]
     wait: bool,
+    /// Go on after the newest file of the row FILE.0001.evc and so on, even if its capture was killed: nothing is
+    /// written twice, and nothing that the rings still hold is left out
+    #[arg(long, conflicts_with_all = ["force", "only_new"])]
+    resume: bool,
+    /// When all rings have ended, go on with the next ring of each name, in a new file of the row
+    #[arg(long, conflicts_with_all = ["now", "duration", "max_size"])]
+    reopen: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
     #[command(flatten)]
     triggers: TriggerArgs,
     /// A program to start, with its arguments: all rings that it makes under these names are captured until the program
     /// ends; its exit code is ours
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new"])]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new", "reopen"])]
     command: Vec<OsString>,
 }
 
@@ -97,6 +101,7 @@ impl Args {
     fn options(&self) -> anyhow::Result<CaptureOptions> {
         let mut options =
             CaptureOptions::new().compression_level(self.level).only_new(self.only_new).overwrite(self.force);
+        options = options.rotation(self.rotation.options()?).filter(self.filter.filter());
         if self.now {
             options = options.duration(Duration::ZERO);
         }
@@ -106,19 +111,6 @@ impl Args {
         if let Some(size) = self.max_size {
             options = options.max_bytes(size);
         }
-        if let Some(size) = self.rotate_size {
-            options = options.rotate_bytes(size);
-        }
-        if let Some(time) = self.rotate_every {
-            options = options.rotate_every(time);
-        }
-        if let Some(files) = self.keep {
-            if self.rotate_size.is_none() && self.rotate_every.is_none() {
-                let message = "--keep needs --rotate-size or --rotate-every: it removes the oldest of several files; give one of these, too";
-                return Err(Failure::new(Exit::Usage, message).into());
-            }
-            options = options.keep_files(files as usize);
-        }
         Ok(options)
     }
 
@@ -126,8 +118,17 @@ impl Args {
     /// itself but makes files with numbered names. Only the first of these names is checked here. The others are
     /// checked when their files are made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
-        let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
-        if is_row { output::look_at_row(output, self.force) } else { output::look(output, self.force) }
+        match self.resume {
+            // The files of the row are there, and are checked when the capture goes on after them.
+            true => Ok(OutputKind::File),
+            false if self.rotation.rotates() || self.reopen => output::look_at_row(output, self.force),
+            false => output::look(output, self.force),
+        }
+    }
+
+    /// Returns true if the capture goes on after an earlier one, or with later rings.
+    fn goes_on(&self) -> bool {
+        self.resume || self.reopen
     }
 
     fn output(&self, names: &[PathBuf]) -> PathBuf {
@@ -151,6 +152,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // The output is checked first, so that its errors are reported before this function waits for rings or starts a
     // program.
     let target = match output::is_stdout(&output) {
+        true if args.goes_on() => {
+            let message = "a capture goes on with its files, and cannot with stdout; name a file";
+            return Err(Failure::new(Exit::Usage, message).into());
+        }
         true => None,
         false => Some(args.target(&output)?),
     };
@@ -167,12 +172,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // If no ring existed at the first search, all rings were made later. Then all their events are new, and
     // `--only-new` leaves out nothing.
     options = options.only_new(args.only_new && is_at_once);
+    args.filter.check_types(&rings)?;
     let enabled = enable(args, &rings)?;
     let rings = RefCell::new(rings);
     if target.is_none() {
         rings.borrow().read_files().check_stream(io::stdout(), "stdout")?;
     }
-    let summary = copy(&options, &output, target, &rings, &interrupt)?;
+    let summary = copy(args, &options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
     if args.json {
         let mut object = report::object(&summary, &rings.missing());
@@ -180,6 +186,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         writeln!(anstream::stdout(), "{object}")?;
     } else {
         report::report(&summary, args.now, rings.program.as_mut(), &output);
+        report_filtered(summary.stats.events(), summary.stats.filtered());
     }
     report::report_lost_pages(&summary);
     rings.say_late_rings();
@@ -221,6 +228,10 @@ fn begin(
         command => Some(Program::start(command, spares_stdout)?),
     };
     let mut rings = AwaitedRings::new(names, program, programs);
+    if args.reopen {
+        ProcessArgs::check_lasting(names)?;
+        rings = rings.reopening();
+    }
     if !args.wait && rings.program.is_none() {
         rings.open_all().map_err(with_advice_to_wait)?;
         return Ok((rings, true));
@@ -249,6 +260,7 @@ fn enable(args: &Args, rings: &AwaitedRings) -> anyhow::Result<anyhow::Result<Op
 
 /// Captures, with a line of progress on a terminal.
 fn copy(
+    args: &Args,
     options: &CaptureOptions,
     output: &Path,
     target: Option<OutputKind>,
@@ -260,13 +272,20 @@ fn copy(
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
         bar.set_style(style);
     }
+    let is_asked_to_end = Cell::new(false);
     let mut progress = |progress: &CaptureProgress| {
         bar.set_message(report::progress_line(progress));
         bar.tick();
         let mut rings = rings.borrow_mut();
-        bar.suspend(|| rings.say_what_is_awaited());
+        bar.suspend(|| {
+            rings.say_what_is_awaited();
+            if args.reopen {
+                rings.say_what_has_failed();
+            }
+        });
         let has_ended = rings.program.as_mut().is_some_and(Program::is_long_gone);
-        if interrupt.came() || has_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        is_asked_to_end.set(is_asked_to_end.get() || interrupt.came() || has_ended);
+        if is_asked_to_end.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut next_ring = || rings.borrow_mut().next();
     let to_stream = |summary: Result<CaptureSummary, CaptureError>, place: &Path| {
@@ -284,6 +303,29 @@ fn copy(
         None => to_stream(capture_rings_to(&mut next_ring, io::stdout(), options, &mut progress), "stdout".as_ref()),
         Some(OutputKind::Stream(file)) => {
             to_stream(capture_rings_to(&mut next_ring, file, options, &mut progress), output)
+        }
+        Some(OutputKind::File) if args.goes_on() => {
+            let row =
+                if args.resume { CaptureRow::resume(output, options) } else { Ok(CaptureRow::new(output, options)) };
+            let captured = row.and_then(|mut row| {
+                loop {
+                    row.capture(&mut next_ring, &mut progress)?;
+                    let mut removed = Ok(());
+                    let mut meanwhile = || {
+                        removed = row.remove_now_and_then();
+                        removed.is_ok()
+                    };
+                    // The rings may have ended just when a signal came.
+                    let goes_on =
+                        !is_asked_to_end.get() && rings.borrow_mut().wait_for_successors(interrupt, &mut meanwhile);
+                    removed?;
+                    if !goes_on {
+                        return Ok(row.finish().unwrap_or_else(|| unreachable!("there was a capture")));
+                    }
+                }
+            });
+            bar.finish_and_clear();
+            captured.map_err(of_output)
         }
         Some(OutputKind::File) => {
             let summary = capture_rings(&mut next_ring, output, options, &mut progress);

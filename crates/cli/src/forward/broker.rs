@@ -40,7 +40,7 @@ pub(super) struct BrokerArgs {
 /// The limits of what is kept.
 #[derive(clap::Args)]
 pub(super) struct RetentionArgs {
-    /// Age from which on batches of a stream that is made, or files, are removed
+    /// Age from which on batches of a stream that is made are removed
     #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
     pub(super) max_age: Option<Duration>,
     /// Size of all of them together; when there is more, the oldest are removed

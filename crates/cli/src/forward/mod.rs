@@ -1,8 +1,6 @@
 //! `eventring forward` and `eventring receive`: events leave their host, and become captures elsewhere.
 
 mod broker;
-mod directory;
-mod filter;
 mod nats;
 mod otlp;
 mod receive;
@@ -14,16 +12,15 @@ pub(super) use receive::{ReceiveArgs, run as run_receive};
 
 use crate::capture::AwaitedRings;
 use crate::exit::{Exit, Failure};
+use crate::filter::FilterArgs;
 use crate::interrupt::Interrupt;
 use crate::processes::ProcessArgs;
 use crate::saved::parse_duration;
 use broker::{BrokerArgs, RetentionArgs};
-use directory::DirectoryArgs;
 use eventring_capture::CaptureOptions;
 use eventring_capture::secret::SecretAddress;
-use filter::FilterArgs;
 use otlp::OtlpArgs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Send what rings record away from this host, until their programs end
@@ -39,13 +36,11 @@ pub(super) struct ForwardArgs {
     #[command(flatten)]
     process: ProcessArgs,
     /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas); otlp://HOST[:PORT], or otlps:// for TLS,
-    /// an OpenTelemetry collector; or a directory
+    /// an OpenTelemetry collector
     #[arg(long, value_name = "ADDRESS")]
     to: SecretAddress,
     #[command(flatten)]
     otlp: OtlpArgs,
-    #[command(flatten)]
-    directory: DirectoryArgs,
     #[command(flatten)]
     broker: BrokerArgs,
     #[command(flatten)]
@@ -93,10 +88,6 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
         _ => None,
     };
     let mut rings = AwaitedRings::new(&names, None, programs);
-    // To a broker, a thread for each name goes on by itself.
-    if args.reopen && to == AddressKind::Directory {
-        rings = rings.reopening();
-    }
     if args.wait {
         rings.wait_for_first(None, &interrupt)?;
     } else {
@@ -111,7 +102,6 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
             nats::run(args, &stream, rings, &interrupt)
         }
         AddressKind::Collector => otlp::run(args, rings, &interrupt),
-        AddressKind::Directory => directory::run(args, rings, &interrupt),
     }
 }
 
@@ -120,7 +110,6 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
 enum AddressKind {
     Broker,
     Collector,
-    Directory,
 }
 
 impl AddressKind {
@@ -129,37 +118,31 @@ impl AddressKind {
         match () {
             () if broker::is_broker(address) => Ok(Self::Broker),
             () if has(&["otlp://", "otlps://", "http://", "https://"]) => Ok(Self::Collector),
-            () if address.contains("://") => {
-                let message = "--to: expected nats://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT or a directory";
-                Err(Failure::new(Exit::Usage, message))
-            }
-            () if address.is_empty() => Err(Failure::new(
-                Exit::Usage,
-                "--to is empty, expected nats://HOST:PORT, otlp://HOST:PORT or a directory",
-            )),
-            // A directory of such a name must be there. Otherwise the scheme was forgotten.
-            () if (address.contains(':') && !address.contains('/') || has(&["nats:", "tls:", "otlp:", "otlps:"]))
-                && !Path::new(address).is_dir() =>
-            {
+            () if address.contains('/') && !address.contains("://") => {
                 let message = format!(
-                    "--to {address}: expected nats://HOST:PORT, otlp://HOST:PORT or a directory; a new directory with a \
-                     colon in its name is ./{address} here",
-                    address = SecretAddress::from(address)
+                    "--to {0}: events go to a broker or a collector; `eventring capture RING --resume --reopen --rotate-every \
+                     5m -o {0}/RING.evc` writes files",
+                    SecretAddress::from(address)
                 );
                 Err(Failure::new(Exit::Usage, message))
             }
-            () => Ok(Self::Directory),
+            () => {
+                let message = format!(
+                    "--to {}: expected nats://HOST:PORT, tls://HOST:PORT or otlp://HOST:PORT",
+                    SecretAddress::from(address)
+                );
+                Err(Failure::new(Exit::Usage, message))
+            }
         }
     }
 
     /// Returns an error if there are options which such an address does not have.
     fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
-        let (of_broker, of_directory, of_collector) = (args.broker.given(), args.directory.given(), args.otlp.given());
-        let of_tls = args.broker.tls_given();
+        let (of_broker, of_collector) = (args.broker.given(), args.otlp.given());
         let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
         let every = (args.every.is_some(), "--every");
         let given: Vec<(bool, &str)> = match self {
-            Self::Broker => [&of_collector[..], &of_directory].concat(),
+            Self::Broker => of_collector.to_vec(),
             Self::Collector => {
                 let more = [
                     every,
@@ -168,16 +151,12 @@ impl AddressKind {
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),
                 ];
-                [&of_broker[..], &of_directory, &more].concat()
-            }
-            Self::Directory => {
-                [&of_broker[..], &of_tls, &of_collector, &[every, (args.host.is_some(), "--host")]].concat()
+                [&of_broker[..], &more].concat()
             }
         };
         let what = match self {
             Self::Broker => "a broker",
             Self::Collector => "an OpenTelemetry collector",
-            Self::Directory => "a directory",
         };
         match given.iter().find(|(is_given, _)| *is_given) {
             Some((_, option)) => {

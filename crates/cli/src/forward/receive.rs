@@ -11,7 +11,8 @@ use crate::losses::report_problem;
 use crate::output;
 use crate::output_directory;
 use crate::paint::WARNING;
-use crate::saved::{parse_duration, parse_file_bytes, parse_file_time};
+use crate::rotation::RotationArgs;
+use crate::saved::parse_duration;
 use crate::silence::Silence;
 use eventring_capture::secret::SecretAddress;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
@@ -42,15 +43,8 @@ pub(crate) struct ReceiveArgs {
     /// Replace a file that exists, or all files of a row
     #[arg(short, long)]
     force: bool,
-    /// Begin a new file before the present one has more than this: FILE.0001.evc and so on
-    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
-    rotate_size: Option<u64>,
-    /// Begin a new file with the first batch after this time
-    #[arg(long, value_name = "TIME", value_parser = parse_file_time)]
-    rotate_every: Option<Duration>,
-    /// Keep only the last files
-    #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
-    keep: Option<u32>,
+    #[command(flatten)]
+    rotation: RotationArgs,
     /// Wait for a stream that does not exist yet
     #[arg(long)]
     wait: bool,
@@ -97,7 +91,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     }
     let interrupt = Interrupt::listen()?;
     let stream = open(args, &interrupt)?;
-    let mut options = ReceiverOptions::new().overwrite(args.force);
+    let mut options = ReceiverOptions::new().overwrite(args.force).rotation(args.rotation.options()?);
     if let Some(host) = &args.host {
         options = options.host(host);
     }
@@ -106,19 +100,6 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     }
     if let Some(share) = args.share {
         options = options.share(share);
-    }
-    if let Some(bytes) = args.rotate_size {
-        options = options.rotate_bytes(bytes);
-    }
-    if let Some(time) = args.rotate_every {
-        options = options.rotate_every(time);
-    }
-    if let Some(files) = args.keep {
-        if args.rotate_size.is_none() && args.rotate_every.is_none() {
-            let message = "--keep is about the files of --rotate-size or --rotate-every; give one of these, too";
-            return Err(Failure::new(Exit::Usage, message).into());
-        }
-        options = options.keep_files(files as usize);
     }
     let receiver = Receiver::open(stream, &args.output, &options)?;
     let rings = RefCell::new(args.rings.as_deref().map(LiveRings::in_directory).transpose()?);

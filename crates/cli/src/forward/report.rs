@@ -1,5 +1,6 @@
 //! The report to people and scripts about forwarding: a line of progress, problems, the counts at the end.
 
+use crate::filter::report_filtered;
 use crate::format::{bytes, events, grouped};
 use crate::losses::report_problem;
 use crate::paint::{DIM, WARNING};
@@ -162,15 +163,6 @@ impl Reports {
             );
         }
         Ok(())
-    }
-}
-
-/// Prints how many events a filter has left out. A filter that keeps nothing may be a mistake.
-pub(super) fn report_filtered(kept: u64, filtered: u64) {
-    match (kept, filtered) {
-        (_, 0) => {}
-        (0, _) => report_problem(false, &format!("the filter has left out everything: {}", events(filtered))),
-        _ => anstream::eprintln!("{DIM}{} more were left out by the filter{DIM:#}", events(filtered)),
     }
 }
 

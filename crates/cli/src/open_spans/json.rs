@@ -3,7 +3,7 @@
 use crate::state::add_end;
 use crate::watch::perf::{field_value, thread};
 use eventring::schema::Value as Decoded;
-use eventring_live::{LiveFields, LiveProgram, LiveState, OpenSpan};
+use eventring_live::{LiveFields, LiveState, OpenSpan, RecordedProgram};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -30,7 +30,7 @@ pub(super) fn print(out: &mut impl Write, state: LiveState<'_>, min_age_nanos: u
 
 /// Returns the programs, and what is known of their ends.
 pub(crate) fn programs(state: LiveState<'_>) -> Value {
-    let program = |(index, program): (usize, &LiveProgram)| {
+    let program = |(index, program): (usize, &RecordedProgram)| {
         let end = state.end_of(index);
         let how = end.map(|end| if end.has_died { "died" } else { "ended" });
         let mut object = json!({ "pid": program.pid, "program": program.name, "state": how });

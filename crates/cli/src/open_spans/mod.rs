@@ -17,8 +17,7 @@ use anstream::AutoStream;
 use eventring::reader::{Reader, RingSet, SetRing};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;
-use eventring_capture::CaptureFile;
-use eventring_live::{Live, LiveCapture, LiveOptions, LiveProgress, LiveState, OpenSpan};
+use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
 pub(super) use json::programs;
 use std::io::{self, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
@@ -65,8 +64,7 @@ pub(super) struct OpenArgs {
 }
 
 pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
-    let is_capture = |name: &PathBuf| name.is_file() && CaptureFile::is_capture(name).unwrap_or(false);
-    if args.names.iter().any(is_capture) {
+    if saved::has_capture(&args.names) {
         return of_capture(args);
     }
     if args.at.is_some() {
@@ -87,9 +85,9 @@ fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
     }
     let saved = saved::open(&args.names, true)?;
     let at = args.at.map(|at| at.as_seen(args.utc).epoch_nanos(&saved.capture));
-    let captured = LiveCapture::at(&saved.capture, at, &options(args))?;
-    OpenOutput::new(args).show(captured.state())?;
-    Ok(saved.report(&args.names, captured.problems(), &[]))
+    let live = Live::of_capture(&saved.capture, at, &options(args))?;
+    OpenOutput::new(args).show(live.state())?;
+    Ok(saved.report(&args.names, live.problems(), &[]))
 }
 
 fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {

@@ -6,7 +6,7 @@ use crate::paint::{BOLD, DIM, WARNING};
 use crate::state::end_in_words;
 use crate::watch::perf::{field_value, thread_label};
 use eventring::reader::RingEnd;
-use eventring_live::{LiveProgram, LiveState, OpenSpan};
+use eventring_live::{LiveState, OpenSpan, RecordedProgram};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -243,7 +243,7 @@ fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>) {
 }
 
 /// Returns the name of a program with its pid.
-pub(crate) fn program_name(program: &LiveProgram) -> String {
+pub(crate) fn program_name(program: &RecordedProgram) -> String {
     let name = if program.name.is_empty() { "unknown program" } else { &program.name };
     match program.pid {
         0 => one_line(name),

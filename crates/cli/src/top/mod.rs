@@ -33,6 +33,8 @@ use super::format::columns;
 use super::interrupt::Interrupt;
 use super::open_spans::{check_whole, open_rings, rows};
 use super::processes::ProcessArgs;
+use super::saved;
+use super::selection::Time;
 use eventring_live::{Live, LiveOptions, LiveProgress};
 use model::{TopMoment, TopScreen};
 use ratatui::buffer::Buffer;
@@ -55,14 +57,18 @@ const ONCE: Duration = Duration::from_secs(1);
 /// The size of the frame that `--once` prints if stdout is no terminal.
 const PLAIN_SIZE: (u16, u16) = (120, 40);
 
-/// Show what programs do now: rates, durations, open spans, threads, and the past that their rings hold
+/// Show what programs do now, or did at a time of a capture: rates, durations, open spans, threads, and the past that
+/// their rings hold
 #[derive(clap::Args)]
 pub(super) struct TopArgs {
-    /// Names or paths of rings
+    /// Names or paths of rings; or capture files
     #[arg(value_name = "NAME")]
     names: Vec<PathBuf>,
     #[command(flatten)]
     process: ProcessArgs,
+    /// In a capture: what the programs did at this time, as for --to of `export` [default: its end]
+    #[arg(long, value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
+    at: Option<Time>,
     /// Watch for one second, print one frame, and end
     #[arg(long)]
     once: bool,
@@ -80,15 +86,24 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let interrupt = Interrupt::listen()?;
+    let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
+    if saved::has_capture(&args.names) {
+        args.process.refuse_enable("a capture")?;
+        let saved = saved::open(&args.names, true)?;
+        let at = args.at.map(|at| at.as_seen(false).epoch_nanos(&saved.capture));
+        let live = Live::of_capture(&saved.capture, at, &options)?;
+        let mut watched = TopWatch { live, progress: LiveProgress::Ended };
+        watched.show(args, &interrupt)?;
+        return Ok(saved.report(&args.names, watched.live.problems(), &[]));
+    }
+    if args.at.is_some() {
+        return Err(Failure::new(Exit::Usage, "--at needs a capture; of rings, `top` shows the present").into());
+    }
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;
-    let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
     let live = Live::new(open_rings(&names)?, &options);
     let mut watched = TopWatch { live, progress: LiveProgress::Behind };
-    match args.once {
-        true => once(&mut watched, &interrupt, args.json)?,
-        false => watch(&mut watched, &interrupt)?,
-    }
+    watched.show(args, &interrupt)?;
     check_whole(watched.live.rings())?;
     Ok(Exit::Done)
 }
@@ -100,6 +115,10 @@ struct TopWatch {
 }
 
 impl TopWatch {
+    fn show(&mut self, args: &TopArgs, interrupt: &Interrupt) -> anyhow::Result<()> {
+        if args.once { once(self, interrupt, args.json) } else { watch(self, interrupt) }
+    }
+
     /// Reads events for this time, or until the programs have ended.
     fn read(&mut self, time: Duration) {
         self.progress = self.live.read(time, |_, _| ());
@@ -112,7 +131,7 @@ impl TopWatch {
     fn screen(&self, view: &TopView) -> TopScreen {
         let moment = TopMoment {
             rings: rings::look(self.live.rings()),
-            has_ended: self.has_ended(),
+            has_ended: self.has_ended() && self.live.state().have_ended(),
             is_behind: !self.live.has_reached_present(),
             detail: view.detail.clone(),
         };

@@ -18,17 +18,18 @@ pub(super) const CONVERTING_LAST_PART: ConversionStep = ("The last part of the c
 #[derive(Clone)]
 pub(super) struct Conversion(Arc<Mutex<ConversionState>>);
 
-/// The file of a trace, its bytes, and the problems of the capture.
-type SharedTrace = (Arc<Mutex<File>>, u64, Vec<String>);
-
 struct ConversionState {
     step: ConversionStep,
     /// The number of readings of this step that are over.
     readings: u32,
     /// The bytes that the present reading has read, and those that it will read.
     read: (u64, u64),
-    /// The trace with the problems of the capture, or `None` if the conversion has failed.
-    end: Option<Option<SharedTrace>>,
+    end: Option<End>,
+}
+
+enum End {
+    Done { file: Arc<Mutex<File>>, bytes: u64, problems: Vec<String> },
+    Failed,
 }
 
 impl Conversion {
@@ -55,21 +56,28 @@ impl Conversion {
 
     /// Notes that the trace is there, or that there will be none.
     pub(super) fn end(&self, trace: Option<ShownTrace>) {
-        let shared = |it: ShownTrace| (Arc::new(Mutex::new(it.file)), it.bytes, it.summary.problems);
-        self.state().end = Some(trace.map(shared));
+        self.state().end = Some(match trace {
+            Some(ShownTrace { file, bytes, summary }) => {
+                End::Done { file: Arc::new(Mutex::new(file)), bytes, problems: summary.problems }
+            }
+            None => End::Failed,
+        });
     }
 
     /// Returns the file of the trace and its size, once it is there.
     pub(super) fn trace(&self) -> Option<(Arc<Mutex<File>>, u64)> {
-        self.state().end.as_ref()?.as_ref().map(|(file, bytes, _)| (file.clone(), *bytes))
+        match &self.state().end {
+            Some(End::Done { file, bytes, .. }) => Some((file.clone(), *bytes)),
+            _ => None,
+        }
     }
 
     /// Returns the server-sent event with which the page learns how far the conversion is.
     pub(super) fn event(&self) -> String {
         let state = self.state();
         match &state.end {
-            Some(Some((.., problems))) => format!("event: ready\ndata: {}\n\n", json!({ "problems": problems })),
-            Some(None) => "event: failed\ndata: 1\n\n".to_owned(),
+            Some(End::Done { problems, .. }) => format!("event: ready\ndata: {}\n\n", json!({ "problems": problems })),
+            Some(End::Failed) => "event: failed\ndata: 1\n\n".to_owned(),
             None => {
                 let ((read, all), (text, readings)) = (state.read, state.step);
                 let part = f64::from(state.readings) + read.min(all) as f64 / all.max(1) as f64;

@@ -8,16 +8,8 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::saved;
 use eventring::reader::Gap;
-use eventring_capture::{CaptureFile, CapturedContent};
-use std::path::PathBuf;
+use eventring_capture::CapturedContent;
 use std::time::Instant;
-
-/// Returns true if one of the names is that of a capture file.
-pub(super) fn has_capture(names: &[PathBuf]) -> bool {
-    // A pipe is not opened: that would wait for another process.
-    let is_capture = |name: &PathBuf| name.is_file() && CaptureFile::is_capture(name).unwrap_or(false);
-    names.iter().any(is_capture)
-}
 
 /// Shows the events of captures.
 pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {

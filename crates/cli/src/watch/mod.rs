@@ -18,6 +18,7 @@ use super::paint::WARNING;
 use super::patterns::FollowedPatterns;
 use super::selection::SelectionRest;
 use crate::processes::ProcessArgs;
+use crate::saved;
 use crate::silence::Silence;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
 use rings::{Ring, Rings};
@@ -120,7 +121,7 @@ trait Printer {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
-    if captured::has_capture(&args.names) {
+    if saved::has_capture(&args.names) {
         args.process.refuse_enable("a capture")?;
         return captured::run(args, &interrupt);
     }

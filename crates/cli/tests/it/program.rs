@@ -131,6 +131,17 @@ impl Live {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
+    /// Returns the next line of stderr that has this text. Panics if there is none.
+    pub fn notice(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.err.read_line(&mut line).unwrap(), 0, "stderr has ended without `{text}`");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
     pub fn interrupt(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

@@ -5,7 +5,6 @@ use eventring::tracing::try_init;
 use eventring_capture::CaptureFile;
 use eventring_stress::child::{place, play, say};
 use serde_json::Value;
-use std::io::BufRead as _;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,9 +33,7 @@ pub fn watching(test: &str, part: &str, ring: &Path, options: &[&str]) -> Comman
 /// Starts a watch of a ring that is not there yet. It listens to signals when this function returns.
 pub fn watch_before(ring: &Path, options: &[&str]) -> Live {
     let mut live = Live::start(&[&["capture", argument(ring), "--wait", "--json"][..], options].concat());
-    let mut printed = String::new();
-    live.err.read_line(&mut printed).unwrap();
-    assert!(printed.contains("waiting for the ring"), "{printed}");
+    live.notice("waiting for the ring");
     live
 }
 

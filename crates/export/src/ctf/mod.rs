@@ -25,11 +25,11 @@ mod typed_events;
 
 use super::ExportSummary;
 use super::files::ExportFiles;
-use super::pass::{self, Pass};
-use eventring::tracing::{Span, SpanReplay, SpanStep};
+use eventring::tracing::SpanStep;
 use eventring_capture::CaptureError;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture, write_error,
+};
 use metadata::Metadata;
 use perf_events::PerfEvents;
 use ring_streams::RingStreams;
@@ -62,15 +62,13 @@ fn write_with_uuid(
     files: &mut dyn ExportFiles,
     uuid: [u8; 16],
 ) -> Result<ExportSummary, CaptureError> {
-    let mut writer = CtfWriter::begin(recording, files, uuid).map_err(pass::write_error)?;
-    let end = pass::run(recording, &mut writer)?;
-    let problems = writer.finish(end.last_nanos).map_err(pass::write_error)?;
-    let mut counts = end.finish(|_, _| Ok(())).map_err(pass::write_error)?;
-    counts.problems.extend(problems);
+    let mut writer = CtfWriter::begin(recording, files, uuid).map_err(write_error)?;
+    let mut counts = replay_capture(recording, &mut writer)?;
+    counts.problems.extend(writer.finish(counts.last_nanos).map_err(write_error)?);
     Ok(counts)
 }
 
-/// The pass that writes a trace.
+/// Writes a trace.
 struct CtfWriter<'o> {
     recording: &'o CaptureRecording<'o>,
     files: &'o mut dyn ExportFiles,
@@ -135,8 +133,12 @@ impl<'o> CtfWriter<'o> {
     }
 }
 
-impl Pass for CtfWriter<'_> {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: &SpanReplay) -> io::Result<()> {
+impl ReplayConsumer for CtfWriter<'_> {
+    fn parts(&self) -> SpanParts {
+        SpanParts { remaining: true, ..SpanParts::default() }
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
         let ring = entry.ring as usize;
         let pid = self.recording.ring(entry.ring).pid;
         self.describe_streams(ring)?;
@@ -151,13 +153,9 @@ impl Pass for CtfWriter<'_> {
                 let class = events.encode(pid, descriptor, *payload, &mut self.metadata)?;
                 (descriptor.record_epoch_nanos, class, &events.content)
             }
-            EntryContent::Gap { count, .. } => return self.streams[ring].lose(self.files, *count),
+            EntryContent::Gap(gap) => return self.streams[ring].lose(self.files, gap.count),
         };
         self.streams[ring].event(self.files, nanos, event_class, content)
-    }
-
-    fn closed(&mut self, _: usize, _: &Span, _: &SpanReplay) -> io::Result<()> {
-        Ok(())
     }
 
     fn kept_bytes(&self) -> u64 {

@@ -145,7 +145,7 @@ fn expected_counts(capture: &CaptureFile) -> (usize, u64) {
                 events += usize::from(!is_left_out);
             }
             EntryContent::Typed { .. } => events += 1,
-            EntryContent::Gap { count, .. } => lost += count,
+            EntryContent::Gap(gap) => lost += gap.count,
         }
     }
     (events, lost)

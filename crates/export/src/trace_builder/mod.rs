@@ -11,17 +11,17 @@ mod tracks;
 use super::args::{ArgValue, Args};
 use super::flows::FlowPlace;
 use super::outline::Outline;
-use super::pass::{self, Pass};
 use super::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
 use super::track_rows::TrackRows;
 use super::{ExportOptions, Names, View};
 use drawn::DrawnSpan;
 use eventring::reader::Descriptor;
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::CaptureError;
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, replay_capture, write_error,
+};
 use held::HeldInstants;
 use meters::Meters;
 use std::io;
@@ -53,8 +53,8 @@ pub fn draw(
         now_nanos: 0,
         field_bytes: 0,
     };
-    pass::run(recording, &mut builder)?;
-    builder.finish().map_err(pass::write_error)
+    replay_capture(recording, &mut builder)?;
+    builder.finish().map_err(write_error)
 }
 
 struct TraceBuilder<'p> {
@@ -90,12 +90,13 @@ struct DrawnProcess {
     flows: FlowPlace,
 }
 
-impl Pass for TraceBuilder<'_> {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
+impl ReplayConsumer for TraceBuilder<'_> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        let replay = &state.replays[entry.process_index];
         let descriptor: &Descriptor = match &entry.content {
             EntryContent::Perf { record, .. } => record.descriptor,
             EntryContent::Typed { descriptor, .. } => descriptor,
-            EntryContent::Gap { .. } => return Ok(()),
+            EntryContent::Gap(_) => return Ok(()),
         };
         self.now_nanos = self.now_nanos.max(descriptor.record_epoch_nanos);
         self.sample_meters(self.now_nanos)?;
@@ -110,12 +111,12 @@ impl Pass for TraceBuilder<'_> {
                 self.record(entry, *recorder, record, catalog, step, replay)
             }
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
-            EntryContent::Gap { .. } => Ok(()),
+            EntryContent::Gap(_) => Ok(()),
         }
     }
 
-    fn closed(&mut self, process_index: usize, span: &Span, _: &SpanReplay) -> io::Result<()> {
-        if let Some(drawn) = self.processes[process_index].spans.remove(&span.id) {
+    fn span(&mut self, process: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
+        if let Some(drawn) = self.processes[process].spans.remove(&over.span.id) {
             self.field_bytes = self.field_bytes.saturating_sub(drawn.field_bytes);
         }
         Ok(())

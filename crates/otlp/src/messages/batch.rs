@@ -13,14 +13,15 @@ use std::hash::Hash;
 /// The number of spans and log records of a batch.
 const MESSAGES_MAX: usize = 2000;
 /// The bytes from which on a batch is full, as Protocol Buffers.
-const BATCH_BYTES: usize = 1 << 20;
-/// The bytes from which on a batch is full, as Protocol Buffers, if it becomes a line of JSON. Collectors read lines of
-/// 1 MiB by default.
-const LINE_BYTES: usize = 128 << 10;
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
+/// The bytes from which on a batch is full, as Protocol Buffers, if it becomes a line of JSON, which has some
+/// four times its bytes. Collectors read lines of 1 MiB by default.
+pub(super) const LINE_BYTES: usize = 128 << 10;
 
 /// Spans and log records that leave together.
-#[derive(Default)]
 pub(crate) struct OtlpBatch {
+    /// The bytes from which on the batch is full.
+    bytes_max: usize,
     spans: Vec<(usize, String, Span)>,
     logs: Vec<(usize, String, LogRecord)>,
     bytes: usize,
@@ -37,6 +38,10 @@ pub(crate) struct OtlpRequests {
 }
 
 impl OtlpBatch {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, spans: Vec::new(), logs: Vec::new(), bytes: 0 }
+    }
+
     pub(super) fn span(&mut self, process: usize, scope: &str, span: Span) {
         self.bytes += span.encoded_len();
         self.spans.push((process, scope.to_owned(), span));
@@ -53,12 +58,7 @@ impl OtlpBatch {
 
     /// Returns true if the batch should leave.
     pub(crate) fn is_full(&self) -> bool {
-        self.spans.len() + self.logs.len() >= MESSAGES_MAX || self.bytes >= BATCH_BYTES
-    }
-
-    /// Returns true if the batch should leave as a line of JSON, which has some four times its bytes.
-    pub(super) fn is_full_line(&self) -> bool {
-        self.is_full() || self.bytes >= LINE_BYTES
+        self.spans.len() + self.logs.len() >= MESSAGES_MAX || self.bytes >= self.bytes_max
     }
 
     /// Returns an estimate of the bytes that the batch takes in memory.

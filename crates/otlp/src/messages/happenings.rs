@@ -5,12 +5,14 @@ use super::attributes::Attributes;
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::schema::{RECORD_ERROR_CODE, RecordError, RecordErrorView, decode_event};
-use eventring::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord};
+use eventring::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord, Span};
 use eventring_capture::recording::RecordedRings;
 use eventring_export::args::{ArgValue, Args};
+use eventring_live::LiveFields;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, SeverityNumber};
 use opentelemetry_proto::tonic::trace::v1::span::Event;
+use std::sync::Arc;
 
 /// Something that happened at one time.
 pub(super) struct Happening {
@@ -62,7 +64,7 @@ impl Happening {
 
     pub(super) fn of_typed_event(
         rings: &RecordedRings,
-        (ring, ring_name): (u32, &str),
+        ring: u32,
         descriptor: &Descriptor,
         payload: PayloadRead<'_>,
     ) -> Self {
@@ -86,7 +88,7 @@ impl Happening {
             Self { attributes, ..Self::named(&rings.event_name(ring, code), CallSiteLevel::None) }
         };
         happening.epoch_nanos = descriptor.record_epoch_nanos;
-        happening.attributes.push_text("eventring.ring", ring_name);
+        happening.attributes.push_text("eventring.ring", rings.name(ring));
         happening.attributes.push_count("eventring.seqno", descriptor.seqno);
         happening.attributes.push_count("eventring.code", code.into());
         happening
@@ -196,11 +198,7 @@ impl Happening {
 }
 
 /// Returns the fields of a span or log record as attributes.
-pub(super) fn of_fields(
-    values: impl IntoIterator<Item = Field>,
-    missing: u16,
-    problem: Option<FieldsProblem>,
-) -> Attributes {
+fn of_fields(values: impl IntoIterator<Item = Field>, missing: u16, problem: Option<FieldsProblem>) -> Attributes {
     let mut args = Args::default();
     values.into_iter().for_each(|field| args.push_field(field));
     let mut facts = Args::default();
@@ -210,7 +208,18 @@ pub(super) fn of_fields(
     attributes
 }
 
-/// Returns decoded fields as attributes.
-pub(super) fn of_decoded(fields: &Fields) -> Attributes {
-    of_fields(fields.values.iter().cloned(), fields.missing, fields.problem)
+/// Returns the fields of a span as attributes, whether or not they are decoded.
+pub(super) fn attributes_of(span: &Span) -> Attributes {
+    let Fields { values, missing, problem, .. } = &span.fields;
+    if span.raw_fields().is_empty() {
+        return of_fields(values.iter().cloned(), *missing, *problem);
+    }
+    let raw = LiveFields::of_span(span);
+    let decoded = raw.iter().map(|(name, field)| Field {
+        name: Arc::from(if name.is_empty() { format!("field {}", field.index) } else { name.to_owned() }),
+        index: field.index,
+        value: field.to_value(),
+        cut: field.cut,
+    });
+    of_fields(decoded, *missing, *problem)
 }

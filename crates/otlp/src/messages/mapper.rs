@@ -7,6 +7,7 @@ use super::held::{HeldHappenings, Holding};
 use super::ids::{ClosedRoots, ProcessKey, span_id};
 use eventring::reader::Gap;
 use eventring::tracing::{Span, SpanId};
+use eventring_capture::recording::RecordedRings;
 use eventring_export::args::Args;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind};
@@ -14,26 +15,35 @@ use opentelemetry_proto::tonic::trace::v1::{Span as OtlpSpan, Status, status::St
 
 /// A process whose spans are sent.
 #[derive(Default)]
-pub(super) struct OtlpProcess {
-    pub(super) key: ProcessKey,
+struct OtlpProcess {
+    key: ProcessKey,
     /// The name of its first ring.
-    pub(super) ring: String,
-    /// The name of the host, if it is known.
-    pub(super) host: Option<String>,
+    ring: String,
     /// True if a ring of spans is known.
-    pub(super) has_spans: bool,
+    has_spans: bool,
     /// The number of events that it has lost.
     lost: u64,
+    /// The number of the latest span that was sent open, and the one that was so when the program ended before. A
+    /// program whose rings have all ended may make another one, and then ends again.
+    sent_open: (u64, u64),
 }
 
 /// Makes messages of spans, of what happens at one time, and of losses.
-#[derive(Default)]
-pub(super) struct OtlpMapper {
-    pub(super) processes: Vec<OtlpProcess>,
+pub(crate) struct OtlpMapper {
+    /// The name of the host, if it is known.
+    host: Option<String>,
+    /// The time from which on there are events, if no better one is known, in nanoseconds since the epoch.
+    since_nanos: u64,
+    processes: Vec<OtlpProcess>,
+    /// The number of rings that were there at the last look.
+    rings_known: usize,
     pub(super) batch: OtlpBatch,
     held: HeldHappenings,
     roots: ClosedRoots,
-    pub(super) counts: NotInSpans,
+    /// The counts of what no span has.
+    pub(crate) counts: NotInSpans,
+    /// The number of spans that were open although their programs had ended.
+    pub(crate) open_spans: u64,
 }
 
 /// The numbers of what no span has, although it belongs to one.
@@ -54,11 +64,7 @@ pub(super) struct LetGo {
 }
 
 impl OtlpProcess {
-    pub(super) fn new(key: ProcessKey, ring: String, host: Option<String>) -> Self {
-        Self { key, ring, host, has_spans: false, lost: 0 }
-    }
-
-    fn resource(&self) -> Resource {
+    fn resource(&self, host: Option<&str>) -> Resource {
         let mut attributes = Attributes::default();
         let program = if self.key.program.is_empty() { "unknown_service" } else { &self.key.program };
         attributes.push_text("service.name", program);
@@ -66,7 +72,7 @@ impl OtlpProcess {
         if self.key.pid != 0 {
             attributes.push_count("process.pid", self.key.pid.into());
         }
-        if let Some(host) = &self.host {
+        if let Some(host) = host {
             attributes.push_text("host.name", host);
         }
         attributes.push_text("telemetry.sdk.name", "eventring");
@@ -82,6 +88,80 @@ impl OtlpProcess {
 }
 
 impl OtlpMapper {
+    /// Makes a mapper whose batches are full from this number of bytes on.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            host: None,
+            since_nanos: 0,
+            processes: Vec::new(),
+            rings_known: 0,
+            batch: OtlpBatch::new(bytes_max),
+            held: HeldHappenings::default(),
+            roots: ClosedRoots::default(),
+            counts: NotInSpans::default(),
+            open_spans: 0,
+        }
+    }
+
+    /// Sets the name of the host.
+    pub(crate) fn host(self, host: Option<String>) -> Self {
+        Self { host, ..self }
+    }
+
+    /// Sets the time of losses before the first event of a ring of which nobody knows when it was made.
+    pub(super) fn since(self, since_nanos: u64) -> Self {
+        Self { since_nanos, ..self }
+    }
+
+    /// Learns of processes that are new, and of the first ring of spans of a process.
+    #[inline]
+    pub(super) fn learn(&mut self, rings: &RecordedRings) {
+        if self.rings_known != rings.count() {
+            self.rings_known = rings.count();
+            self.learn_processes(rings);
+        }
+    }
+
+    #[cold]
+    fn learn_processes(&mut self, rings: &RecordedRings) {
+        self.processes.resize_with(rings.programs().len(), OtlpProcess::default);
+        for (index, (process, program)) in self.processes.iter_mut().zip(rings.programs()).enumerate() {
+            if process.has_spans {
+                continue;
+            }
+            let of_perf = rings.of_process(index).filter(|ring| rings.is_perf(*ring));
+            let of_perf = of_perf.map(|ring| rings.created_epoch_nanos(ring)).min();
+            // A program without a ring of spans is told from others by its other rings. The ids are those of an export
+            // of all these rings, also if the ring of spans has come last.
+            let created = of_perf.or_else(|| rings.of_process(index).map(|ring| rings.created_epoch_nanos(ring)).min());
+            process.key = ProcessKey {
+                pid: program.pid,
+                program: program.name.clone(),
+                created_nanos: created.unwrap_or_default(),
+            };
+            process.has_spans = of_perf.is_some();
+            if process.ring.is_empty() {
+                process.ring = rings.of_process(index).next().map_or("", |ring| rings.name(ring)).to_owned();
+            }
+        }
+    }
+
+    /// Notes that a span remains at the end of its program. Returns false if it was sent before as such a span.
+    pub(super) fn is_sent_first(&mut self, process: usize, span: &Span) -> bool {
+        let (latest, before) = &mut self.processes[process].sent_open;
+        *latest = span.number.max(*latest);
+        let is_first = span.number > *before;
+        self.open_spans += u64::from(is_first && span.is_open());
+        is_first
+    }
+
+    /// Notes that the spans that remain at the end of a process were taken.
+    pub(super) fn end_process(&mut self, process: usize) {
+        if let Some(OtlpProcess { sent_open: (latest, before), .. }) = self.processes.get_mut(process) {
+            *before = *latest;
+        }
+    }
+
     /// Takes a span that is over. `attributes` are its fields. A span without an end ends at `end_nanos`.
     pub(super) fn span(&mut self, process: usize, span: &Span, mut attributes: Attributes, end_nanos: u64) {
         let key = &self.processes[process].key;
@@ -189,10 +269,13 @@ impl OtlpMapper {
     }
 
     /// Takes a loss.
-    pub(super) fn loss(&mut self, process: usize, ring_name: &str, gap: Gap, epoch_nanos: u64) {
+    pub(super) fn loss(&mut self, process: usize, (rings, ring): (&RecordedRings, u32), gap: Gap, now_nanos: u64) {
         let of_process = &mut self.processes[process];
         of_process.lost = of_process.lost.saturating_add(gap.count);
-        let loss = Happening::of_loss(ring_name, gap, epoch_nanos, of_process.lost);
+        // Before the first event, the loss has the time from which on the ring could have events.
+        let nanos = [now_nanos, rings.created_epoch_nanos(ring)].into_iter().find(|nanos| *nanos != 0);
+        let nanos = nanos.unwrap_or(self.since_nanos);
+        let loss = Happening::of_loss(rings.name(ring), gap, nanos, of_process.lost);
         self.log_record(process, None, loss);
     }
 
@@ -222,8 +305,18 @@ impl OtlpMapper {
     }
 
     /// Takes the requests of everything that is ready to leave.
-    pub(super) fn take(&mut self) -> OtlpRequests {
-        self.batch.take(|process| self.processes[process].resource())
+    pub(crate) fn take(&mut self) -> OtlpRequests {
+        self.batch.take(|process| self.processes[process].resource(self.host.as_deref()))
+    }
+
+    /// Returns the number of events that were lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.processes.iter().map(|process| process.lost).fold(0, u64::saturating_add)
+    }
+
+    /// Returns true if nothing waits to leave.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {

@@ -10,22 +10,22 @@
 //! | `held` | the happenings of open spans |
 //! | `batch` | messages that leave together |
 //! | `mapper` | messages, made of what is recorded |
-//! | `of_capture` | the messages of a capture, as lines of JSON |
-//! | `of_live` | the messages of running programs |
+//! | `consumer` | the consumer of a recording that gives all of it to the mapper |
+//! | `lines` | the messages of a capture, as lines of JSON |
 
 mod attributes;
 mod batch;
+mod consumer;
 mod happenings;
 mod held;
 mod ids;
+mod lines;
 mod mapper;
-mod of_capture;
-mod of_live;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use batch::OtlpRequests;
-pub(crate) use mapper::NotInSpans;
-pub use of_capture::write;
-pub(crate) use of_live::LiveMapper;
+pub(crate) use batch::{BATCH_BYTES, OtlpRequests};
+pub(crate) use consumer::OtlpConsumer;
+pub use lines::write;
+pub(crate) use mapper::{NotInSpans, OtlpMapper};

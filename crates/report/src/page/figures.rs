@@ -1,17 +1,17 @@
-//! The pass that counts what a page shows. It reads a capture once.
+//! The figures that a page shows. A capture is read once for all of them.
 
 use super::activity::Activity;
 use super::durations::Durations;
 use super::durations::PercentileCurve;
 use super::flame::FlameSide;
 use eventring::reader::GapCause;
-use eventring::tracing::{Span, SpanReplay, SpanStep};
-use eventring_capture::recording::CaptureRecording;
-use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring::tracing::SpanStep;
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture,
+};
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::folded::{self, SpanFolder};
 use eventring_export::outline::{Outline, OutlinePass};
-use eventring_export::pass::{self, Pass};
 use eventring_export::stacks::Stacks;
 use eventring_export::summary::{SpanCounter, Summary, is_error};
 use eventring_export::{ExportOptions, ExportSummary, View};
@@ -41,33 +41,23 @@ impl<'c> CaptureFigures<'c> {
     /// Reads a capture to its end.
     ///
     /// # Errors
-    /// There is no perf ring, a perf ring has a schema of another version, or the pass would take more memory than any
+    /// There is no perf ring, a perf ring has a schema of another version, or it would take more memory than any
     /// capture of this size from a real program needs.
     pub(crate) fn of(capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
         let recording = CaptureRecording::new(capture)?;
         recording.expect_spans()?;
         let mut figures = FigurePass {
-            spans: SpanCounter::new(&recording),
+            spans: SpanCounter::default(),
             outline: OutlinePass::new(&recording, options.view),
             stacks: SpanFolder::new(&recording, options.view, options.names),
             activity: Activity::default(),
             events_of_rings: vec![0; capture.rings().len()],
             errors: 0,
         };
-        let end = pass::run(&recording, &mut figures)?;
-        let times = figures.outline.end(&end);
-        figures.stacks.end(&end);
-        let end_nanos = end.end_nanos.clone();
-        let take = |process: usize, span: Span| {
-            figures.spans.add(process, &span, end_nanos[process]);
-            figures.stacks.fold(process, &span, end_nanos[process]);
-            figures.outline.take_remaining(process, span);
-            Ok(())
-        };
-        let counts = end.finish(take).map_err(pass::write_error)?;
+        let counts = replay_capture(&recording, &mut figures)?;
         let FigurePass { spans, outline, stacks, activity, events_of_rings, errors } = figures;
         let (summary, walls) = spans.finish(capture, &counts, CHARTED_SPANS);
-        let outline = outline.finish(&recording, counts, times);
+        let outline = outline.finish(&recording, counts);
         let (durations, stacks) = (walls.into_iter().map(Durations::of).collect(), stacks.finish());
         Ok(Self {
             recording,
@@ -131,37 +121,43 @@ impl<'c> CaptureFigures<'c> {
     }
 }
 
-struct FigurePass<'r> {
+struct FigurePass {
     spans: SpanCounter,
     outline: OutlinePass,
-    stacks: SpanFolder<'r>,
+    stacks: SpanFolder,
     activity: Activity,
     events_of_rings: Vec<u64>,
     errors: u64,
 }
 
-impl Pass for FigurePass<'_> {
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, replay: &SpanReplay) -> io::Result<()> {
-        self.spans.entry(entry, step, replay)?;
-        self.outline.entry(entry, step, replay)?;
-        self.stacks.entry(entry, step, replay)?;
-        let nanos = match &entry.content {
-            EntryContent::Perf { record, catalog, .. } => {
-                self.errors += u64::from(is_error(record, catalog));
-                record.epoch_nanos()
-            }
-            EntryContent::Typed { descriptor, .. } => descriptor.record_epoch_nanos,
-            EntryContent::Gap { .. } => return Ok(()),
-        };
-        self.events_of_rings[entry.ring as usize] += 1;
-        self.activity.add(nanos);
+impl ReplayConsumer for FigurePass {
+    fn parts(&self) -> SpanParts {
+        SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        self.spans.entry(entry, step, state)?;
+        self.outline.entry(entry, step, state)?;
+        self.stacks.entry(entry, step, state)?;
+        if let EntryContent::Perf { record, catalog, .. } = &entry.content {
+            self.errors += u64::from(is_error(record, catalog));
+        }
+        if let Some(nanos) = entry.epoch_nanos() {
+            self.events_of_rings[entry.ring as usize] += 1;
+            self.activity.add(nanos);
+        }
         Ok(())
     }
 
-    fn closed(&mut self, process_index: usize, span: &Span, replay: &SpanReplay) -> io::Result<()> {
-        self.spans.closed(process_index, span, replay)?;
-        self.outline.closed(process_index, span, replay)?;
-        self.stacks.closed(process_index, span, replay)
+    fn span(&mut self, process: usize, over: &OverSpan<'_>, state: ReplayState<'_>) -> io::Result<()> {
+        self.spans.span(process, over, state)?;
+        self.outline.span(process, over, state)?;
+        self.stacks.span(process, over, state)
+    }
+
+    fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
+        self.outline.end(state, end_nanos)?;
+        self.stacks.end(state, end_nanos)
     }
 
     fn kept_bytes(&self) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `figures` | the pass that counts what a page shows |
+//! | `figures` | the counts of what a page shows |
 //! | `activity` | counts of events over the time |
 //! | `durations` | histograms of durations, and curves of percentiles |
 //! | `header` | what was captured, and the loss account |
@@ -23,8 +23,9 @@ pub(crate) mod percentiles;
 pub(crate) mod tables;
 pub mod text;
 
+use eventring_capture::recording::write_error;
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::{ExportOptions, ExportSummary, pass};
+use eventring_export::{ExportOptions, ExportSummary};
 pub(crate) use figures::CaptureFigures;
 use std::io::Write;
 
@@ -35,8 +36,8 @@ pub fn write(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let figures = CaptureFigures::of(capture, options)?;
-    out.write_all(document::of_capture(&figures).as_bytes()).map_err(pass::write_error)?;
-    out.flush().map_err(pass::write_error)?;
+    out.write_all(document::of_capture(&figures).as_bytes()).map_err(write_error)?;
+    out.flush().map_err(write_error)?;
     let mut counts = figures.counts().clone();
     counts.problems.extend_from_slice(capture.problems());
     Ok(counts)

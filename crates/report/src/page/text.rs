@@ -1,7 +1,7 @@
 //! Text in HTML.
 
+use jiff::Timestamp;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Escapes a text for an element or an attribute. Control characters and marks of the writing direction become U+FFFD.
 pub(crate) fn escape(text: &str) -> String {
@@ -50,22 +50,8 @@ pub(crate) fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
 
 /// Returns a time of the wall clock: `2026-01-02 03:04:05 UTC`.
 pub(super) fn utc(epoch_nanos: u64) -> String {
-    let seconds = epoch_nanos / 1_000_000_000;
-    // The days of eras of 400 years are counted from 1 March of the year 0, so that a leap day is the last day of its
-    // year.
-    let days = seconds / 86_400 + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let mut out = String::new();
-    let second = seconds % 86_400;
-    let clock = (second / 3600, second / 60 % 60, second % 60);
-    _ = write!(out, "{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", clock.0, clock.1, clock.2);
-    out
+    let time = Timestamp::from_nanosecond(epoch_nanos.into()).unwrap_or_default();
+    time.strftime("%F %T UTC").to_string()
 }
 
 #[cfg(test)]

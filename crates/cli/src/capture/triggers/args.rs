@@ -21,7 +21,7 @@ pub(in crate::capture) struct TriggerArgs {
     /// 'event=ORDER_REJECTED field.code=7', 'rate(span=request)<10/s', 'p99(span=request)>20ms', 'death', 'signal'; may
     /// be repeated
     #[arg(long = "on", value_name = "EXPR")]
-    #[arg(conflicts_with_all = ["now", "only_new", "max_size", "rotate_size", "rotate_every", "keep"])]
+    #[arg(conflicts_with_all = ["now", "only_new", "max_size", "RotationArgs", "FilterArgs", "resume", "reopen"])]
     pub(in crate::capture) conditions: Vec<Condition>,
     /// The time before the event that a file holds
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s", requires = "conditions")]

@@ -6,6 +6,7 @@ mod on_death;
 mod on_end;
 mod on_limits;
 mod payloads_that_were_lost;
+mod resumed;
 mod selection;
 mod short_lived;
 mod survives;

@@ -174,9 +174,7 @@ fn a_capture_waits_for_a_ring_and_says_so() {
     let directory = directory();
     let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
     let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait", "--json"]);
-    let mut printed = String::new();
-    live.err.read_line(&mut printed).unwrap();
-    assert_eq!(printed.trim_end(), format!("── waiting for the ring {} to be made ──", place.display()));
+    live.notice(&format!("── waiting for the ring {} to be made ──", place.display()));
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
     let recorder = recorder.prefault(false).build().unwrap();
     (0..100).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
@@ -264,11 +262,7 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     }
     drop(recorder);
     assert!(!first.exists());
-    let mut printed = String::new();
-    while !printed.contains("waiting for the ring") {
-        assert_ne!(live.err.read_line(&mut printed).unwrap(), 0, "{printed}");
-    }
-    assert!(printed.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{printed}");
+    live.notice(&format!("waiting for the ring {} to be made ──", second.display()));
     let recorder = things(&second);
     record_things(&recorder, 10);
     // In this second the capture finds the second ring and opens it. After that, the recorder may remove the ring's

@@ -9,7 +9,7 @@ use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead as _, PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -79,11 +79,7 @@ fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_o
     });
     wait_for(&place(&directory, "5.evc"));
     live.interrupt();
-    let mut line = String::new();
-    while !line.contains("to be written") {
-        line.clear();
-        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "nothing was said of the files that wait");
-    }
+    let line = live.notice("to be written");
     let waiting: u64 = line.split(' ').next().unwrap().replace(',', "").parse().unwrap();
     assert!(waiting > 15 && line.contains("for at most 60 s; a further Ctrl-C leaves out"), "{line}");
     live.interrupt();
@@ -110,7 +106,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         ("while :; do echo 'a line that nobody reads'; done", "timed_out"),
         (&format!("({daemon_ends}) & true"), "done"),
     ];
-    for (command, fate) in commands {
+    let check = |command: &str, fate: &str| {
         let directory = directory();
         let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
         let recorder = recorder(&ring);
@@ -141,7 +137,12 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         let says =
             problems(&result).iter().filter(|it| it.contains("has taken longer than 1.0 s (--exec-timeout)")).count();
         assert_eq!(says as u64, if fate == "done" { 0 } else { files }, "{command}: {result:#}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for (command, fate) in commands {
+            scope.spawn(move || check(command, fate));
+        }
+    });
 }
 
 /// The control of the limit: the second interrupt does not wait for it.
@@ -155,11 +156,7 @@ fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wa
     let first = place(&directory, "1.evc");
     let mut live = begun(&recorder, &ring, &first, &options);
     live.interrupt();
-    let mut line = String::new();
-    while !line.contains("has not ended, and may run for 1 min 0 s each; a further Ctrl-C") {
-        line.clear();
-        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "nothing was said of the command");
-    }
+    live.notice("has not ended, and may run for 1 min 0 s each; a further Ctrl-C");
     live.interrupt();
     // The command still runs, and holds stderr. It ends when its file is gone.
     let mut out = String::new();
@@ -210,11 +207,11 @@ fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
         let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
         let recorder = recorder(&ring);
         let (stderr, _unread) = full_pipe();
-        let words = ["capture", argument(&ring), "-d", "2s", "-o", argument(&names)];
+        let words = ["capture", argument(&ring), "-d", "1s", "-o", argument(&names)];
         let mut command = program::program(&[&words[..], options].concat());
         command.env("EVENTRING_DIR", directory.path()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap();
-        for _ in 0..100 {
+        for _ in 0..60 {
             recorder.trigger("now");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -235,26 +232,30 @@ fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
     let (ring, file) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
     let _recorder = recorder(&ring);
     let (ring, file, missing) = (argument(&ring), argument(&file), place(&directory, "missing"));
-    let missing = argument(&missing);
+    let row = place(&directory, "row.evc");
+    let (missing, row) = (argument(&missing), argument(&row));
+    let mut children = Vec::new();
     for arguments in [
         &["watch", ring][..],
         &["watch", missing, "--wait"],
         &["capture", ring, "-o", file],
         &["capture", missing, "--wait", "-o", file],
         &["capture", missing, "--wait", "--on", "event=TRIGGER", "-o", file],
-        &["forward", ring, "--to", directory.path().to_str().unwrap()],
+        &["capture", ring, "-o", row, "--reopen"],
     ] {
-        let (stderr, _unread) = full_pipe();
-        let mut child = program::program(arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        let (stderr, unread) = full_pipe();
+        let child = program::program(arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        children.push((child, arguments.join(" "), unread));
+    }
+    for _ in 0..2 {
         // The notice of what is awaited comes after a second.
         std::thread::sleep(Duration::from_millis(1500));
-        for _ in 0..2 {
-            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
-            std::thread::sleep(Duration::from_millis(1500));
-        }
+        children.iter().for_each(|(child, ..)| _ = kill_process(Pid::from_child(child), Signal::TERM));
+    }
+    for (mut child, arguments, _unread) in children {
         // A command that does not listen to the signal is ended by the first one.
-        let code = ended_within(&mut child, Duration::from_secs(5));
-        assert!(matches!(code, None | Some(130)), "{arguments:?}: {code:?}");
+        let code = ended_within(&mut child, Duration::from_secs(20));
+        assert!(matches!(code, None | Some(130)), "{arguments}: {code:?}");
     }
 }
 

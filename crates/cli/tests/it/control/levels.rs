@@ -28,7 +28,7 @@ enum Market {
 
 /// The longest time in which a change must be in force. On an idle machine it takes less than 5 milliseconds, and the
 /// promise is 100. This is more, because machines that run tests are busy.
-const SOON: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(10);
 
 /// Plays the program: each millisecond it makes a log record of each level and an event of each domain.
 fn shop() {
@@ -145,7 +145,7 @@ fn two_clients_get_the_union_of_their_wishes_and_a_killed_one_takes_its_wish_awa
     let mut second = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let start = Instant::now();
     while first.state().unwrap().wishes.len() < 2 {
-        assert!(start.elapsed() < Duration::from_secs(10), "the client does not begin");
+        assert!(start.elapsed() < Duration::from_secs(60), "the client does not begin");
     }
     let state = first.state().unwrap();
     assert!(state.effective.contains("shop=debug") && state.effective.contains("other=debug"), "{state:?}");

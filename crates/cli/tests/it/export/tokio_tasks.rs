@@ -1,4 +1,4 @@
-//! 40,000 tasks on tokio's threads, or as many as `EVENTRING_TOKIO_TASKS` says. The span view of the export has each
+//! 10,000 tasks on tokio's threads, or as many as `EVENTRING_TOKIO_TASKS` says. The span view of the export has each
 //! task once, with its true time. The thread view has each time slice that a thread spent in a task.
 
 use crate::program;
@@ -16,7 +16,7 @@ const TASKS_AT_ONCE: u64 = 1_000;
 
 /// Returns the number of tasks, some thousands.
 fn tasks() -> u64 {
-    let tasks = std::env::var("EVENTRING_TOKIO_TASKS").map_or(40_000, |tasks| tasks.parse().unwrap());
+    let tasks = std::env::var("EVENTRING_TOKIO_TASKS").map_or(10_000, |tasks| tasks.parse().unwrap());
     tasks / TASKS_AT_ONCE * TASKS_AT_ONCE
 }
 

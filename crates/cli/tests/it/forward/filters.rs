@@ -98,11 +98,12 @@ fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
     assert!(refused.code == Some(2) && refused.err.contains("like 0.01 or 1/100"), "{refused:?}");
 }
 
-/// Forwards rings into a new directory, and returns the lines of all files.
-fn forwarded(dir: &Path, rings: &[&str], filter: &[&str]) -> Vec<String> {
+/// Captures rings into a new directory, and returns the lines of all files.
+fn captured(dir: &Path, rings: &[&str], filter: &[&str]) -> Vec<String> {
     let to = tempfile::tempdir_in(dir).unwrap();
-    let sent = run(&[&["forward"], rings, &["--to", to.path().to_str().unwrap()], filter].concat());
-    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let output = to.path().join("all.evc");
+    let captured = run(&[&["capture"], rings, &["-o", output.to_str().unwrap()], filter].concat());
+    assert_eq!(captured.code, Some(0), "{captured:?}");
     let files = std::fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut lines: Vec<String> = files.flat_map(|file| lines(file.to_str().unwrap())).collect();
     lines.retain(|line| !line.contains(r#""type":"end""#));
@@ -130,7 +131,7 @@ fn each_recorder_is_filtered_by_itself_in_whatever_order_the_rings_are_named() {
         expected.sort();
         let [shop, sink, service_ring] = rings;
         for rings in [[sink, shop, service_ring], [service_ring, sink, shop], [shop, service_ring, sink]] {
-            let kept = forwarded(dir.path(), &rings, filter);
+            let kept = captured(dir.path(), &rings, filter);
             let missing: Vec<_> = expected.iter().filter(|line| !kept.contains(line)).take(3).collect();
             let added: Vec<_> = kept.iter().filter(|line| !expected.contains(line)).take(3).collect();
             assert!(missing.is_empty() && added.is_empty(), "{filter:?} {rings:?}\n{missing:#?}\n{added:#?}");
@@ -138,9 +139,9 @@ fn each_recorder_is_filtered_by_itself_in_whatever_order_the_rings_are_named() {
         }
     };
     for filter in [["--sample", "1/3"], ["--max-level", "info"], ["--span", "after"]] {
-        check(&filter, rings.map(|ring| forwarded(dir.path(), &[ring], &filter)).concat());
+        check(&filter, rings.map(|ring| captured(dir.path(), &[ring], &filter)).concat());
     }
-    let mut expected = rings.map(|ring| forwarded(dir.path(), &[ring], &[])).concat();
+    let mut expected = rings.map(|ring| captured(dir.path(), &[ring], &[])).concat();
     expected.retain(|line| !line.contains(r#""type":"typed_event""#) || line.contains(r#""PART""#));
     check(&["--type", "PART"], expected);
 }
@@ -150,17 +151,17 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     let dir = tempfile::tempdir().unwrap();
     every_kind::capture_everything(dir.path());
     let [shop, sink, later, to] =
-        ["shop", "sink", "later", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
-    let forward = |rings: &[&str], more: &[&str]| run(&[&["forward"], rings, &["--to", &to], more].concat());
-    let refused = forward(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
+        ["shop", "sink", "later", "out.evc"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let capture = |rings: &[&str], more: &[&str]| run(&[&["capture"], rings, &["-o", &to], more].concat());
+    let refused = capture(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
     let expected = "--type PARTS: there is no event of that name; there are EVERYTHING, NOTHING, ONLY_ARRAY, PART";
     assert!(refused.code == Some(2) && refused.err.contains(expected), "{refused:?}");
-    let refused = forward(&[&shop], &["--type", "PART"]);
+    let refused = capture(&[&shop], &["--type", "PART"]);
     assert!(refused.code == Some(2) && refused.err.contains("there are no typed events here"), "{refused:?}");
     assert!(!Path::new(&to).exists());
-    assert_eq!(forward(&[&shop, &sink], &["--type", "PART", "--type", "77"]).code, Some(0));
+    assert_eq!(capture(&[&shop, &sink], &["--type", "PART", "--type", "77"]).code, Some(0));
     // The type may be one of a ring that is not there yet.
-    let mut waiting = program(&["forward", &sink, &later, "--to", &to, "--wait", "--type", "LATER"]);
+    let mut waiting = program(&["capture", &sink, &later, "-o", &to, "-f", "--wait", "--type", "LATER"]);
     let mut waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     let mut err = std::io::BufReader::new(waiting.stderr.take().unwrap());

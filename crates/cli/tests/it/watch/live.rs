@@ -216,8 +216,9 @@ fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
     let pattern = place(&directory, "shop*");
     let capture_file = place(&directory, "all.evc");
     let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--reopen"]);
-    let capture = Live::start(&["capture", argument(&pattern), "--wait", "-o", argument(&capture_file)]);
-    std::thread::sleep(Duration::from_millis(300));
+    let mut capture = Live::start(&["capture", argument(&pattern), "--wait", "-o", argument(&capture_file)]);
+    watch.notice("waiting for the ring");
+    capture.notice("waiting for the ring");
     let ring = exec_ring(&place(&directory, "shop~2"));
     ring.keep(true);
     record(&ring, 1);

@@ -8,7 +8,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring_stress::child;
 use eventring_stress::child::Talk;
 use eventring_stress::test_name;
-use std::io::{BufRead as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 /// Plays the program. It has two rings. When the test says so, it makes the first of them again, starts a server, or
@@ -72,15 +72,6 @@ fn marks(live: &mut Live, count: usize, anew: usize, pid: u32) -> Vec<u64> {
     marks
 }
 
-/// Waits until the watch has opened its rings.
-fn await_notice(live: &mut Live, notice: &str) {
-    let mut line = String::new();
-    while !line.contains(notice) {
-        line.clear();
-        assert_ne!(live.err.read_line(&mut line).unwrap(), 0, "no notice has `{notice}`");
-    }
-}
-
 #[test]
 fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
     const NAME: &str = test_name!("a_watch_of_a_socket_goes_on_with_the_restarted_program");
@@ -102,7 +93,7 @@ fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
             } else {
                 assert!(talk.end().success());
             }
-            await_notice(&mut live, "to be made anew");
+            live.notice("to be made anew");
             talk = start(NAME, &server);
             tell(&mut talk, &round.to_string());
             tell(&mut talk, &(round + 10).to_string());
@@ -128,7 +119,7 @@ fn a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ri
     let mut talk = start(NAME, &server);
     for (name, rings) in [(format!("{server}/SHOP"), 1), (server.clone(), 2)] {
         let mut live = Live::start(&["watch", &name, "--reopen", "--json"]);
-        await_notice(&mut live, "waiting for");
+        live.notice("waiting for");
         for round in 2..5 {
             tell(&mut talk, "again");
             tell(&mut talk, &round.to_string());
@@ -149,7 +140,7 @@ fn a_watch_waits_for_the_first_ring_at_an_address() {
     let path = directory.path().join("control").to_str().unwrap().to_owned();
     for server in [path, format!("@eventring-first-{}", std::process::id())] {
         let mut live = Live::start(&["watch", &format!("{server}/SHOP"), "--reopen", "--json"]);
-        await_notice(&mut live, "waiting for the ring");
+        live.notice("waiting for the ring");
         let mut talk = start(NAME, &server);
         tell(&mut talk, "7");
         tell(&mut talk, "8");

@@ -3,7 +3,7 @@
 //! and in a program that knows its types.
 
 use crate::program;
-use crate::program::{Live, argument, run};
+use crate::program::{Live, argument};
 use eventring::global::EXEC;
 use eventring::reader::Reader;
 use eventring::record;

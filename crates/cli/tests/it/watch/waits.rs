@@ -6,7 +6,6 @@ use crate::program::{Live, argument, directory, exec_ring, place, run};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use serde_json::Value;
-use std::io::BufRead as _;
 use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
@@ -14,17 +13,10 @@ fn record(recorder: &Recorder, times: u64) {
     (0..times).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
 }
 
-/// Returns the next line of stderr.
-fn next_notice(live: &mut Live) -> String {
-    let mut line = String::new();
-    live.err.read_line(&mut line).unwrap();
-    line
-}
-
 /// Starts the program, waits for its first notice on stderr, and interrupts the program. Returns the notice.
 fn only_notice(arguments: &[&str]) -> String {
     let mut live = Live::start(arguments);
-    let line = next_notice(&mut live);
+    let line = live.notice("");
     live.interrupt();
     assert_eq!(live.end().code, Some(0));
     line
@@ -52,7 +44,7 @@ fn it_says_what_it_waits_for() {
     let _open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     let mut live = Live::start(&["watch", ring, "--from", "oldest", "--json"]);
     assert_eq!((live.json_line()["seqno"].as_u64(), live.json_line()["seqno"].as_u64()), (Some(1), Some(2)));
-    assert_eq!(next_notice(&mut live), "── event 3 is still being written ──\n");
+    assert_eq!(live.notice(""), "── event 3 is still being written ──\n");
     live.interrupt();
     live.end();
     // With --quiet, the watch prints nothing.
@@ -89,7 +81,7 @@ fn losses_before_a_reopen_are_counted() {
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
     // The watch began before the ring was made, so it must account for every event of the ring.
-    assert!(next_notice(&mut live).contains("waiting for the ring"));
+    live.notice("waiting for the ring");
     let mut anew = Vec::new();
     for _ in 0..2 {
         let recorder = exec_ring(&path);

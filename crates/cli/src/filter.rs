@@ -1,35 +1,37 @@
-//! The options that choose which events leave the host.
+//! The options that choose which events are captured or sent.
 
 use crate::capture::AwaitedRings;
 use crate::decoder::{Decoder, no_such_event};
 use crate::exit::{Exit, Failure};
+use crate::format::events;
 use crate::losses::report_problem;
+use crate::paint::DIM;
 use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
-use eventring_forward::BatchFilter;
+use eventring_capture::BatchFilter;
 use std::collections::BTreeSet;
 
-/// The events that are sent; the others are counted, and are no loss.
+/// The events that are taken; the others are counted, and are no loss.
 #[derive(clap::Args)]
-pub(super) struct FilterArgs {
-    /// Send only typed events of this type, a name or a code; several times for several types. Spans are no typed
+pub(crate) struct FilterArgs {
+    /// Take only typed events of this type, a name or a code; several times for several types. Spans are no typed
     /// events
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Send spans and log records of at most this level: error, warn, info, debug, trace
+    /// Take spans and log records of at most this level: error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
     max_level: Option<CallSiteLevel>,
-    /// Send only spans of this name and everything inside them; several times for several names
+    /// Take only spans of this name and everything inside them; several times for several names
     #[arg(long = "span", value_name = "NAME")]
     spans: Vec<String>,
-    /// Send only this part of the span trees, each whole: 0.01, or 1/100. The rate is in the data
+    /// Take only this part of the span trees, each whole: 0.01, or 1/100. The rate is in the data
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     sample: Option<u32>,
 }
 
 impl FilterArgs {
-    pub(super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         !self.types.is_empty() || !self.spans.is_empty() || self.max_level.is_some() || self.sample.is_some()
     }
 
@@ -37,7 +39,7 @@ impl FilterArgs {
     ///
     /// # Errors
     /// No ring has a type of that name. As long as other rings may come, this is only said.
-    pub(super) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
+    pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
         let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
         let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::of).collect();
         let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
@@ -58,7 +60,7 @@ impl FilterArgs {
         Ok(())
     }
 
-    pub(super) fn filter(&self) -> BatchFilter {
+    pub(crate) fn filter(&self) -> BatchFilter {
         let mut filter = BatchFilter::new();
         for name in &self.types {
             filter = filter.event_type(name);
@@ -91,4 +93,13 @@ fn parse_rate(text: &str) -> Result<u32, &'static str> {
     let rate = rate.filter(|rate| *rate > 0.0 && *rate <= 1.0);
     let trees = rate.map(|rate| (rate * 1e6).round() as u32).filter(|trees| *trees > 0);
     trees.ok_or("expected a part of the trees above 0 and up to 1, like 0.01 or 1/100, of a millionth at least")
+}
+
+/// Prints how many events a filter has left out. A filter that keeps nothing may be a mistake.
+pub(crate) fn report_filtered(kept: u64, filtered: u64) {
+    match (kept, filtered) {
+        (_, 0) => {}
+        (0, _) => report_problem(false, &format!("the filter has left out everything: {}", events(filtered))),
+        _ => anstream::eprintln!("{DIM}{} more were left out by the filter{DIM:#}", events(filtered)),
+    }
 }

@@ -1,0 +1,175 @@
+//! The interface of the consumers of a replay.
+
+use super::{RecordingEntry, RecordingTables};
+use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
+use std::io;
+
+/// A consumer of a recording: an export, a summary, or the present of running programs.
+pub trait ReplayConsumer {
+    /// Returns what the consumer needs. It is asked once, before the first entry.
+    fn parts(&self) -> SpanParts {
+        SpanParts::default()
+    }
+
+    /// Takes the next entry for its seqnos: each entry, also those that stand for no event.
+    #[inline]
+    fn seqnos(&mut self, _: &RecordingEntry<'_>) {}
+
+    /// Takes an event or a loss. `step` is its effect on the spans of its process.
+    ///
+    /// # Errors
+    /// Writing fails.
+    #[inline]
+    fn entry(&mut self, _: &RecordingEntry<'_>, _: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes a span that is over. `process` is the index of its process.
+    ///
+    /// # Errors
+    /// Writing fails.
+    #[inline]
+    fn span(&mut self, _process: usize, _: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes the end of a recording, before the spans that remain. `end_nanos` has for each process the last time at
+    /// which it is known to have lived, in nanoseconds since the epoch.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn end(&mut self, _: ReplayState<'_>, _end_nanos: &[u64]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes the end of a process, after the spans that remain.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn process_end(&mut self, _process: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns an estimate of the bytes that the consumer keeps in memory at present.
+    #[inline]
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Forgets what is of no use any more. A replay in bounded memory calls this from time to time.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn tidy(&mut self, _: ReplayState<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The parts of spans that a consumer needs beside their times and call sites.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SpanParts {
+    /// The fields, decoded. A replay in bounded memory keeps them undecoded, whoever needs them.
+    pub fields: bool,
+    /// The slices.
+    pub slices: bool,
+    /// The self times.
+    pub self_times: bool,
+    /// The spans that are not over at the end, and their counts.
+    pub remaining: bool,
+}
+
+/// The way in which a span is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpanOver {
+    /// It was closed 5 milliseconds ago.
+    Closed,
+    /// It may have been closed, and is given up to make room.
+    GivenUp,
+    /// The recording has ended, or its program. The span may have been closed in the last milliseconds.
+    Remaining,
+}
+
+/// A span that is over.
+pub struct OverSpan<'s> {
+    /// The span.
+    pub span: &'s Span,
+    /// Why it is over.
+    pub over: SpanOver,
+    /// The time in which the span existed and none of its children did. `None` if the consumer does not need self
+    /// times, or if the beginning or the end was lost.
+    pub self_nanos: Option<u64>,
+    /// The time until which the span lasts if it has no end, in nanoseconds since the epoch.
+    pub end_nanos: u64,
+}
+
+/// The state of a replay.
+#[derive(Clone, Copy)]
+pub struct ReplayState<'r> {
+    /// All that is known of the rings.
+    pub tables: &'r RecordingTables,
+    /// The replay of each process. There is none any more when the spans that remain at the end are taken.
+    pub replays: &'r [SpanReplay],
+    /// The time that the stream has reached, in nanoseconds since the epoch.
+    pub now_nanos: u64,
+}
+
+impl<'r> ReplayState<'r> {
+    /// Returns a span that is not over, if it is known.
+    #[inline]
+    pub fn span(self, process: usize, id: SpanId) -> Option<&'r Span> {
+        self.replays.get(process)?.get(id)
+    }
+}
+
+/// A consumer that needs nothing.
+impl ReplayConsumer for () {}
+
+/// Two consumers of one replay.
+impl<A: ReplayConsumer, B: ReplayConsumer> ReplayConsumer for (A, B) {
+    fn parts(&self) -> SpanParts {
+        let (one, other) = (self.0.parts(), self.1.parts());
+        SpanParts {
+            fields: one.fields || other.fields,
+            slices: one.slices || other.slices,
+            self_times: one.self_times || other.self_times,
+            remaining: one.remaining || other.remaining,
+        }
+    }
+
+    #[inline]
+    fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
+        self.0.seqnos(entry);
+        self.1.seqnos(entry);
+    }
+
+    #[inline]
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        self.0.entry(entry, step, state)?;
+        self.1.entry(entry, step, state)
+    }
+
+    #[inline]
+    fn span(&mut self, process: usize, span: &OverSpan<'_>, state: ReplayState<'_>) -> io::Result<()> {
+        self.0.span(process, span, state)?;
+        self.1.span(process, span, state)
+    }
+
+    fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
+        self.0.end(state, end_nanos)?;
+        self.1.end(state, end_nanos)
+    }
+
+    fn process_end(&mut self, process: usize) -> io::Result<()> {
+        self.0.process_end(process)?;
+        self.1.process_end(process)
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.0.kept_bytes().saturating_add(self.1.kept_bytes())
+    }
+
+    fn tidy(&mut self, state: ReplayState<'_>) -> io::Result<()> {
+        self.0.tidy(state)?;
+        self.1.tidy(state)
+    }
+}

@@ -1,0 +1,163 @@
+//! The entries of rings, as they are recorded.
+
+use super::rings::{NewRing, RecordedProgram, ShardOrigin};
+use super::{EntryContent, RecordingEntry, RecordingTables};
+use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, WriterInfo};
+use eventring::schema::EventType as _;
+use eventring::schema::perf::{PerfEvent, PerfExt};
+use eventring::tracing::{Catalog, RawRecord, ThreadKey};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The entries of rings that are recorded, in the order of time. Each entry borrows its payload until the next entry is
+/// read.
+pub struct RingEntries {
+    set: RingSet,
+    tables: RecordingTables,
+    /// The writers of the rings, by the number of their process. It is `None` for a writer that is not known.
+    writers: Vec<Option<WriterInfo>>,
+    last: Descriptor,
+}
+
+impl RingEntries {
+    /// Begins to read rings.
+    pub fn new(set: RingSet) -> Self {
+        Self::with_tables(set, RecordingTables::default())
+    }
+
+    /// Begins to read rings with what is known already. The set has no rings of which nothing is known.
+    pub fn with_tables(set: RingSet, tables: RecordingTables) -> Self {
+        let mut entries = Self { set, tables, writers: Vec::new(), last: Descriptor::default() };
+        entries.take_new_rings();
+        entries
+    }
+
+    /// Adds a ring, with all its shards, from its oldest events on.
+    pub fn add(&mut self, ring: Reader) {
+        self.set.add(ring, Seek::Oldest);
+        self.take_new_rings();
+    }
+
+    /// Returns the rings that are read.
+    pub fn set(&self) -> &RingSet {
+        &self.set
+    }
+
+    /// Returns what is known of the rings so far.
+    pub fn tables(&self) -> &RecordingTables {
+        &self.tables
+    }
+
+    /// Returns the next entry. If there is none yet, waits for it at most this long.
+    #[inline]
+    pub fn next(&mut self, wait: Option<Duration>) -> Option<RecordingEntry<'_>> {
+        loop {
+            let item = match wait {
+                Some(wait) => self.set.next_timeout(wait)?,
+                None => self.set.next()?,
+            };
+            if self.set.rings().len() > self.tables.rings.count() {
+                self.take_new_rings();
+            }
+            let (RingItem::Gap { ring, .. } | RingItem::Event { ring, .. }) = item;
+            if ring >= self.tables.rings.count() {
+                // A ring of which nothing is known. There is none: a shard that could not be opened has a shard 0.
+                continue;
+            }
+            let Self { set, tables, last, .. } = self;
+            let origin = tables.rings.origin(ring as u32);
+            let content = match item {
+                RingItem::Gap { gap, .. } => EntryContent::Gap(gap),
+                RingItem::Event { event, .. } => {
+                    *last = event;
+                    match origin.shard {
+                        Some(ShardOrigin { recorder, shard, recorder_index }) => {
+                            let catalog = &mut tables.catalogs[recorder_index];
+                            know(catalog, last, recorder, set.rings());
+                            let record = RawRecord::new(catalog, shard, last, set.payload());
+                            EntryContent::Perf { recorder, record, catalog: &tables.catalogs[recorder_index] }
+                        }
+                        None => EntryContent::Typed { descriptor: last, payload: set.payload() },
+                    }
+                }
+            };
+            let (process, process_index) = (origin.process, origin.process_index);
+            return Some(RecordingEntry { tables, ring: ring as u32, process, process_index, content });
+        }
+    }
+
+    /// Forgets the name of a thread that has ended.
+    pub fn forget_thread(&mut self, thread: ThreadKey) {
+        if let Some(shard) = self.tables.rings.origin(thread.recorder).shard {
+            self.tables.catalogs[shard.recorder_index].forget_thread(thread.thread_id);
+        }
+    }
+
+    fn take_new_rings(&mut self) {
+        while self.tables.rings.count() < self.set.rings().len() && self.take_new_ring().is_some() {}
+    }
+
+    /// Describes the next ring of the set.
+    fn take_new_ring(&mut self) -> Option<()> {
+        let index = self.tables.rings.count();
+        let all = self.set.rings();
+        let ring = all.get(index)?;
+        let recorder = ring.recorder().unwrap_or(index);
+        // A shard that could not be opened is described by shard 0.
+        let reader = ring.reader().or_else(|| all.get(recorder)?.reader())?;
+        let info = reader.info();
+        let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
+        let created_epoch_nanos = info.extension.as_ref().map_or(0, |extension| extension.created_epoch_nanos);
+        let writer = info.extension.map(|extension| extension.writer).filter(|writer| writer.pid != 0);
+        // Nobody else has the list of rings while rings are added.
+        let rings = Arc::get_mut(&mut self.tables.rings)?;
+        let process = match ring.recorder() {
+            Some(shard0) => rings.origin(shard0 as u32).process,
+            // A writer that is not known is a process of its own.
+            None => match self.writers.iter().position(|known| writer.is_some() && *known == writer) {
+                Some(known) => known as u32,
+                None => {
+                    let process = self.writers.len() as u32;
+                    let program = writer.as_ref().map(|writer| RecordedProgram::new(writer.pid, &writer.program_name));
+                    rings.add_process(process, program.unwrap_or_default());
+                    self.writers.push(writer);
+                    process
+                }
+            },
+        };
+        let text = reader.schema_text();
+        let name = reader.path().and_then(Path::file_name).or(reader.name().map(Path::as_os_str));
+        rings.add(&NewRing {
+            process,
+            shard: is_perf.then_some((recorder as u32, ring.shard())),
+            name: &name.unwrap_or("ring".as_ref()).to_string_lossy(),
+            created_epoch_nanos,
+            content_type: info.content_type,
+            schema_hash: info.schema_hash,
+            schema_text: text.as_deref(),
+        });
+        self.tables.catalogs.resize_with(rings.recorders().len(), Catalog::live);
+        if let Some(shard) = rings.origin(index as u32).shard {
+            learn(&mut self.tables.catalogs[shard.recorder_index], shard.recorder, all);
+        }
+        Some(())
+    }
+}
+
+/// Reads the call sites and threads that a recorder has added since the last call.
+fn learn(catalog: &mut Catalog, recorder: u32, all: &[SetRing]) {
+    if let Some(shard0) = all.get(recorder as usize).and_then(SetRing::reader) {
+        catalog.update(shard0);
+    }
+}
+
+/// Makes sure that the call site and the thread of an event are known, if they can be.
+#[inline]
+fn know(catalog: &mut Catalog, event: &Descriptor, recorder: u32, all: &[SetRing]) {
+    let ext = PerfExt::from_words(event.content_ext);
+    let knows_call_site = ext.call_site_id == 0 || catalog.knows_call_site(ext.call_site_id);
+    if !(knows_call_site && catalog.knows_thread(ext.thread_id)) {
+        learn(catalog, recorder, all);
+    }
+}

@@ -1,0 +1,380 @@
+//! The engine: replays the spans of a recording, counts, and tells a consumer of each entry and of each span that is
+//! over. It outlives what it reads: batch after batch, or rings that come and go.
+
+use super::consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
+use super::counts::ReplayCounts;
+use super::self_times::SelfTimes;
+use super::{CaptureEntries, CaptureRecording, EntryContent, RecordingEntry, RecordingTables};
+use crate::CaptureError;
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{GRACE_NANOS, Span, SpanReplay, SpanStep, ThreadKey};
+use std::io;
+
+/// The memory is checked whenever this many bytes of events have been read.
+pub const CHECK_BYTES: usize = 64 << 10;
+/// The pause between two searches for spans whose close was lost, in nanoseconds.
+const LOST_PAUSE_NANOS: u64 = 10_000_000_000;
+
+/// The bounds of a replay's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplayBounds {
+    /// A capture that needs more than any real one of its size is refused.
+    Refuse,
+    /// A process keeps at most this many open spans, and forgets others: the recording may have no end.
+    Forget {
+        /// The number of spans.
+        spans_max: usize,
+    },
+}
+
+/// The replay of a recording: the spans of all its processes.
+pub struct RecordingReplay {
+    parts: SpanParts,
+    bounds: ReplayBounds,
+    replays: Vec<SpanReplay>,
+    /// The self times of each process's spans; empty if nobody needs them.
+    self_times: Vec<SelfTimes>,
+    counts: ReplayCounts,
+    first_nanos: u64,
+    now_nanos: u64,
+    /// The time of the last search for spans whose close was lost.
+    lost_spans_nanos: u64,
+}
+
+impl RecordingReplay {
+    /// Begins a replay for a consumer that needs these parts of spans.
+    pub fn new(parts: SpanParts, bounds: ReplayBounds) -> Self {
+        Self {
+            parts,
+            bounds,
+            replays: Vec::new(),
+            self_times: Vec::new(),
+            counts: ReplayCounts::default(),
+            first_nanos: u64::MAX,
+            now_nanos: 0,
+            lost_spans_nanos: 0,
+        }
+    }
+
+    /// Returns the state.
+    #[inline]
+    pub fn state<'r>(&'r self, tables: &'r RecordingTables) -> ReplayState<'r> {
+        ReplayState { tables, replays: &self.replays, now_nanos: self.now_nanos }
+    }
+
+    /// Makes room for the processes of `tables`.
+    pub fn grow(&mut self, tables: &RecordingTables) {
+        let (SpanParts { fields, slices, self_times, .. }, bounds) = (self.parts, self.bounds);
+        let new = || match bounds {
+            ReplayBounds::Forget { spans_max } => SpanReplay::live(spans_max),
+            ReplayBounds::Refuse => {
+                let replay = if fields { SpanReplay::new() } else { SpanReplay::new().without_fields() };
+                if slices { replay } else { replay.without_slices() }
+            }
+        };
+        self.replays.resize_with(tables.rings.processes().len().max(self.replays.len()), new);
+        if self_times {
+            self.self_times.resize_with(self.replays.len(), SelfTimes::default);
+        }
+    }
+
+    /// Takes the next entry.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    #[inline]
+    pub fn step<C: ReplayConsumer>(&mut self, entry: &RecordingEntry<'_>, consumer: &mut C) -> io::Result<()> {
+        consumer.seqnos(entry);
+        let process = entry.process_index;
+        if process >= self.replays.len() {
+            self.grow(entry.tables);
+        }
+        let replay = &mut self.replays[process];
+        let mut step = SpanStep::None;
+        match &entry.content {
+            EntryContent::Perf { recorder, record, catalog } => {
+                step = replay.push_raw(*recorder, record, catalog);
+                if let Some(self_times) = self.self_times.get_mut(process) {
+                    self_times.record(record, &step, replay);
+                }
+                match record.event {
+                    Some(PerfEvent::SpanEnter) => self.counts.slices += 1,
+                    Some(PerfEvent::Event) => self.counts.events += 1,
+                    Some(PerfEvent::Counter) => self.counts.counters += 1,
+                    Some(PerfEvent::Marker) => self.counts.markers += 1,
+                    _ => {}
+                }
+            }
+            EntryContent::Typed { descriptor, .. } => {
+                self.counts.typed_events += 1;
+                if let Some(span) = entry.tables.rings.span(entry.ring, descriptor) {
+                    replay.push_typed_event(span, descriptor.record_epoch_nanos);
+                }
+            }
+            // A seqno that was given up never had an event, so it is not shown as a loss.
+            EntryContent::Gap(gap) if !gap.is_loss() => return Ok(()),
+            EntryContent::Gap(gap) => {
+                replay.gap(entry.tables.rings.losing_shard(entry.ring, gap.cause));
+                self.counts.lost = self.counts.lost.saturating_add(gap.count);
+            }
+        }
+        if let Some(nanos) = entry.epoch_nanos() {
+            (self.first_nanos, self.now_nanos) = (self.first_nanos.min(nanos), self.now_nanos.max(nanos));
+        }
+        consumer.entry(entry, &step, self.state(entry.tables))?;
+        self.take_closed(process, entry.tables, consumer)
+    }
+
+    /// Takes the entries of a capture. What was kept before does not count against the memory that they may take.
+    ///
+    /// # Errors
+    /// The consumer fails, or the capture would take more memory than any capture of its size from a real program.
+    pub fn drive<C: ReplayConsumer>(
+        &mut self,
+        entries: &mut CaptureEntries,
+        consumer: &mut C,
+    ) -> Result<(), CaptureError> {
+        self.grow(entries.tables());
+        let kept_before = self.kept_bytes();
+        let mut unchecked_bytes = 0;
+        while let Some(entry) = entries.next() {
+            self.step(&entry, consumer).map_err(write_error)?;
+            let payload_bytes = entry.payload().and_then(|payload| payload.valid()).map_or(0, <[u8]>::len);
+            unchecked_bytes += size_of::<RecordingEntry<'_>>() + payload_bytes;
+            if unchecked_bytes >= CHECK_BYTES {
+                unchecked_bytes = 0;
+                let kept = self.kept_bytes().saturating_sub(kept_before);
+                entries.check_kept(kept.saturating_add(consumer.kept_bytes()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns an estimate of the bytes that the replay keeps in memory at present.
+    pub fn kept_bytes(&self) -> u64 {
+        let of_replays = self.replays.iter().map(SpanReplay::kept_bytes);
+        let of_self_times = self.self_times.iter().map(SelfTimes::kept_bytes);
+        of_replays.chain(of_self_times).fold(0, u64::saturating_add)
+    }
+
+    /// Gives the spans of a process that are over to the consumer.
+    #[inline]
+    fn take_closed<C: ReplayConsumer>(
+        &mut self,
+        process: usize,
+        tables: &RecordingTables,
+        consumer: &mut C,
+    ) -> io::Result<()> {
+        while let Some(span) = self.replays[process].take_closed_place() {
+            // The span is closed, so the end of the recording does not matter.
+            let self_nanos = self.self_times.get_mut(process).and_then(|self_times| self_times.take(&span, 0));
+            let over = OverSpan { span: &span, over: SpanOver::Closed, self_nanos, end_nanos: self.now_nanos };
+            consumer.span(process, &over, self.state(tables))?;
+            self.replays[process].recycle(span);
+        }
+        Ok(())
+    }
+
+    /// Notes that the stream has reached this time, in nanoseconds since the epoch, even if it has no event then.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    pub fn advance<C: ReplayConsumer>(
+        &mut self,
+        now_nanos: u64,
+        tables: &RecordingTables,
+        consumer: &mut C,
+    ) -> io::Result<()> {
+        self.now_nanos = self.now_nanos.max(now_nanos);
+        self.close_until(self.now_nanos, tables, consumer)
+    }
+
+    /// Takes the spans that are over at the end of the stream, however late they were closed.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    pub fn close_all<C: ReplayConsumer>(&mut self, tables: &RecordingTables, consumer: &mut C) -> io::Result<()> {
+        self.close_until(self.now_nanos.saturating_add(GRACE_NANOS), tables, consumer)
+    }
+
+    fn close_until<C: ReplayConsumer>(
+        &mut self,
+        nanos: u64,
+        tables: &RecordingTables,
+        consumer: &mut C,
+    ) -> io::Result<()> {
+        for process in 0..self.replays.len() {
+            self.replays[process].advance(nanos);
+            self.take_closed(process, tables, consumer)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the thread that an entry ends, if it is in no span any more: then nobody will ask for its name.
+    #[inline]
+    pub fn ended_thread(&self, entry: &RecordingEntry<'_>) -> Option<ThreadKey> {
+        let EntryContent::Perf { recorder, record, .. } = &entry.content else { return None };
+        let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
+        let is_ended = record.event == Some(PerfEvent::ThreadEnded);
+        (is_ended && self.replays[entry.process_index].stack(thread).is_empty()).then_some(thread)
+    }
+
+    /// Forgets what nobody will ask for. If there is little room left for open spans, gives up those whose close may
+    /// have been lost.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    pub fn make_room<C: ReplayConsumer>(&mut self, tables: &RecordingTables, consumer: &mut C) -> io::Result<()> {
+        let ReplayBounds::Forget { spans_max } = self.bounds else { return Ok(()) };
+        let is_due = self.now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
+        for process in 0..self.replays.len() {
+            let replay = &mut self.replays[process];
+            replay.forget_old();
+            if let Some(self_times) = self.self_times.get_mut(process) {
+                self_times.forget_old(replay);
+            }
+            if is_due && replay.len() >= spans_max / 10 * 9 {
+                self.lost_spans_nanos = self.now_nanos;
+                let given_up = replay.take_lost(self.now_nanos);
+                self.give_up(process, &given_up, tables, consumer)?;
+            }
+        }
+        consumer.tidy(self.state(tables))
+    }
+
+    fn give_up<C: ReplayConsumer>(
+        &mut self,
+        process: usize,
+        spans: &[Span],
+        tables: &RecordingTables,
+        consumer: &mut C,
+    ) -> io::Result<()> {
+        for span in spans {
+            let self_nanos = self.self_times.get_mut(process).and_then(|self_times| self_times.take(span, 0));
+            let over = OverSpan { span, over: SpanOver::GivenUp, self_nanos, end_nanos: self.now_nanos };
+            consumer.span(process, &over, self.state(tables))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the spans that are open at the end of a process to the consumer, in the order of their ids. They stay in
+    /// the replay: the process may make another ring.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    pub fn end_process<C: ReplayConsumer>(
+        &self,
+        process: usize,
+        end_nanos: u64,
+        tables: &RecordingTables,
+        consumer: &mut C,
+    ) -> io::Result<()> {
+        if consumer.parts().remaining {
+            let replay = &self.replays[process];
+            let entered = replay.stacks_at(end_nanos);
+            let mut open: Vec<&Span> = replay.spans().filter(|span| is_certainly_open(replay, span)).collect();
+            open.sort_unstable_by_key(|span| span.id);
+            for span in open {
+                let mut span = span.clone();
+                replay.end_with(&mut span, &entered);
+                let over = OverSpan { span: &span, over: SpanOver::Remaining, self_nanos: None, end_nanos };
+                consumer.span(process, &over, self.state(tables))?;
+            }
+        }
+        consumer.process_end(process)
+    }
+
+    /// Begins a batch. `complete_until` has for each process the time until which all of its records have come, this
+    /// batch included, in nanoseconds since the epoch.
+    pub fn begin_batch(&mut self, complete_until: &[u64]) {
+        self.replays.iter_mut().zip(complete_until).for_each(|(replay, until)| replay.begin_batch(*until));
+    }
+
+    /// Ends a batch: gives the spans that are complete to the consumer. Beyond `bytes_max`, gives up spans whose close
+    /// may have been lost, and then the oldest open spans.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    pub fn end_batch<C: ReplayConsumer>(
+        &mut self,
+        bytes_max: u64,
+        tables: &RecordingTables,
+        consumer: &mut C,
+    ) -> io::Result<()> {
+        for process in 0..self.replays.len() {
+            self.replays[process].end_batch();
+            self.take_closed(process, tables, consumer)?;
+        }
+        if self.kept_bytes() > bytes_max {
+            let of_process_max = bytes_max / self.replays.len().max(1) as u64;
+            for process in 0..self.replays.len() {
+                let given_up = self.replays[process].make_room(of_process_max);
+                self.give_up(process, &given_up, tables, consumer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the replay: gives the remaining spans of each process to the consumer, in the order of their ids.
+    /// `end_nanos` has for each process the time until which its open spans last. Returns the counts.
+    ///
+    /// # Errors
+    /// The consumer fails.
+    pub fn finish<C: ReplayConsumer>(
+        mut self,
+        end_nanos: &[u64],
+        tables: &RecordingTables,
+        consumer: &mut C,
+    ) -> io::Result<ReplayCounts> {
+        consumer.end(self.state(tables), end_nanos)?;
+        let replays = std::mem::take(&mut self.replays);
+        let processes = replays.len();
+        for (process, replay) in replays.into_iter().enumerate().filter(|_| self.parts.remaining) {
+            let end_nanos = end_nanos.get(process).copied().unwrap_or(self.now_nanos);
+            self.counts.spans += replay.spans_seen();
+            for span in &replay.finish(end_nanos) {
+                self.counts.open_spans += u64::from(span.is_open() && !span.is_end_lost);
+                self.counts.lost_ends += u64::from(span.is_end_lost);
+                let self_times = self.self_times.get_mut(process);
+                let self_nanos = self_times.and_then(|self_times| self_times.take(span, end_nanos));
+                let over = OverSpan { span, over: SpanOver::Remaining, self_nanos, end_nanos };
+                let state = ReplayState { tables, replays: &[], now_nanos: self.now_nanos };
+                consumer.span(process, &over, state)?;
+            }
+        }
+        (0..processes).try_for_each(|process| consumer.process_end(process))?;
+        (self.counts.first_nanos, self.counts.last_nanos) = (self.first_nanos.min(self.now_nanos), self.now_nanos);
+        Ok(self.counts)
+    }
+}
+
+/// Returns true if a span of a process that goes on is open, as far as is known. Without losses, a span without a
+/// creation is one that was closed long ago: a thread has recorded something of it far too late.
+pub fn is_certainly_open(replay: &SpanReplay, span: &Span) -> bool {
+    span.is_open() && (span.created.is_some() || replay.has_losses())
+}
+
+/// Gives all of a capture to a consumer.
+///
+/// # Errors
+/// The consumer fails, or the capture would take more memory than any capture of its size from a real program needs.
+pub fn replay_capture<C: ReplayConsumer>(
+    recording: &CaptureRecording<'_>,
+    consumer: &mut C,
+) -> Result<ReplayCounts, CaptureError> {
+    let mut replay = RecordingReplay::new(consumer.parts(), ReplayBounds::Refuse);
+    let mut entries = recording.entries();
+    replay.drive(&mut entries, consumer)?;
+    let last_nanos = replay.now_nanos;
+    let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
+    let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
+    let mut counts = replay.finish(&end_nanos, entries.tables(), consumer).map_err(write_error)?;
+    counts.problems = entries.problems().to_vec();
+    counts.payload_losses = entries.payload_losses();
+    Ok(counts)
+}
+
+/// Returns the error that an export cannot be written.
+pub fn write_error(error: io::Error) -> CaptureError {
+    CaptureError::io_writing("write the export", error)
+}
