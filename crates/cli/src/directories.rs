@@ -95,12 +95,8 @@ pub(super) fn orphans_of(path: &Path) -> Vec<PathBuf> {
 /// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards, and otherwise `None`. The
 /// library's readers use the same criteria.
 fn state_of_shard0(shard0: &Path, shard: &Path, info: &RingInfo) -> Option<RingState> {
-    #[cfg(unix)]
-    {
-        let owner = |path: &Path| std::fs::metadata(path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
-        if owner(shard0)? != owner(shard)? {
-            return None;
-        }
+    if owner(shard0)? != owner(shard)? {
+        return None;
     }
     let reader = Reader::options().header_only().open(shard0).ok()?;
     let first = reader.info();
@@ -110,4 +106,14 @@ fn state_of_shard0(shard0: &Path, shard: &Path, info: &RingInfo) -> Option<RingS
         && theirs.writer == ours.writer
         && (first.content_type, first.schema_hash) == (info.content_type, info.schema_hash);
     belongs.then(|| reader.state())
+}
+
+#[cfg(unix)]
+fn owner(path: &Path) -> Option<u32> {
+    path.metadata().ok().map(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata))
+}
+
+#[cfg(not(unix))]
+fn owner(path: &Path) -> Option<u32> {
+    path.exists().then_some(0)
 }
