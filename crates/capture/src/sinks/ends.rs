@@ -53,7 +53,7 @@ impl CaptureEnds {
 
     /// Takes the ends of a capture that is older than all that were taken.
     pub fn take_older(&mut self, capture: &CaptureFile) {
-        let mut known: HashSet<RingIdentity> = self.rings.iter().map(RingIdentity::of).collect();
+        let mut known: HashSet<RingIdentity> = self.rings.iter().map(RingIdentity::new).collect();
         let ends = capture.rings().iter().zip(next_seqnos_after(capture));
         let new = ends.filter(|(_, (identity, _))| known.insert(identity.clone()));
         let new: Vec<_> = new.map(|(ring, (_, next_seqno))| end_of(ring, next_seqno)).collect();
