@@ -100,7 +100,7 @@ fn an_hour(keep: bool) -> Vec<u64> {
 
 #[test]
 fn an_engine_takes_no_more_memory_after_an_hour_than_after_ten_minutes() {
-    let test = "live::memory_tests::an_engine_takes_no_more_memory_after_an_hour_than_after_ten_minutes";
+    let test = "memory_tests::an_engine_takes_no_more_memory_after_an_hour_than_after_ten_minutes";
     let measured = in_child(test, "bounded", |argument| an_hour(argument == "keep"));
     let growth = measured[1].saturating_sub(measured[0]);
     assert!(growth < 1 << 10, "{measured:?}");
@@ -130,7 +130,7 @@ fn a_million_open_spans(argument: &str) -> Vec<u64> {
 
 #[test]
 fn a_million_open_spans_take_no_more_memory_than_the_options_promise() {
-    let test = "live::memory_tests::a_million_open_spans_take_no_more_memory_than_the_options_promise";
+    let test = "memory_tests::a_million_open_spans_take_no_more_memory_than_the_options_promise";
     for (argument, most_mib) in [("few fields", 950), ("many fields", 1350), ("unknown", 1200)] {
         let measured = in_child(test, argument, a_million_open_spans);
         let mib = (measured[1] - measured[0]) >> 10;

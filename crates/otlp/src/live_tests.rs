@@ -2,8 +2,8 @@
 //! rings as a capture.
 
 use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
-use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::reader::RingSet;
+use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_capture::capture_now;
 use eventring_capture::recording::{CaptureRecording, replay_capture};
