@@ -286,20 +286,11 @@ impl RecorderBuilder {
             }
             Some(name) => self.make_file(&name, geometry, clock)?,
         };
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         let export = super::served::serve(&file, &self.description, self.shard, self.served_name.as_deref());
-        #[cfg_attr(
-            not(all(feature = "server", target_os = "linux", not(eventring_unsupported))),
-            allow(unused_mut, reason = "only a server changes it")
-        )]
         let mut core = Core::new(memory, file, fork_guard, clock, self.description, switch);
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-        {
-            core.export = export;
-        }
+        core.export = export;
         let recorder = Recorder::from_core(core);
         // A shard of a perf recorder has no domains that could be switched.
-        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         if self.shard.limit == 0 {
             super::served::make_domains_known(&recorder);
         }

@@ -37,8 +37,8 @@ pub(crate) struct Core {
     description: ContentDescription,
     pub(super) taken_events: TakenEvents,
     /// The place of the ring on the list of the server of this process.
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-    pub(super) export: Option<crate::control::Export>,
+    #[allow(dead_code, reason = "the ring is on the list as long as this value lives")]
+    pub(super) export: Option<super::served::Export>,
     pub(super) switch: DomainSwitch,
 }
 
@@ -70,7 +70,6 @@ impl Core {
             file,
             description,
             taken_events: TakenEvents::none(),
-            #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
             export: None,
             switch,
         }

@@ -13,7 +13,7 @@ mod old_shards;
 mod payload;
 mod record;
 mod reservation;
-#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+#[cfg_attr(not(all(feature = "server", target_os = "linux", not(eventring_unsupported))), path = "not_served.rs")]
 mod served;
 mod start_table;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]

@@ -5,7 +5,8 @@ use super::core::Core;
 use super::domain_switch::DomainState;
 use super::handle::Recorder;
 use super::header::Shard;
-use crate::control::{DOMAIN, Export, ServedInfo, Switchable, SwitchedDomain, export, register};
+pub(super) use crate::control::Export;
+use crate::control::{DOMAIN, ServedInfo, Switchable, SwitchedDomain, export, register};
 use crate::shm;
 use std::sync::{Arc, Weak};
 

@@ -28,7 +28,8 @@ mod export;
 mod filter;
 mod format;
 mod formats;
-#[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+#[cfg_attr(not(feature = "forward"), path = "left_out/forward.rs")]
 mod forward;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod held;
@@ -67,7 +68,7 @@ mod state;
 mod summary;
 mod table;
 mod top;
-#[cfg(feature = "view")]
+#[cfg_attr(not(feature = "view"), path = "left_out/view.rs")]
 mod view;
 mod watch;
 
@@ -102,25 +103,12 @@ enum Verb {
     Snapshot(snapshot::Args),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Capture(capture::Args),
-    #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Forward(forward::ForwardArgs),
-    /// Left out of this program
-    #[cfg(all(not(feature = "forward"), target_os = "linux", not(eventring_unsupported)))]
-    #[command(disable_help_flag = true)]
-    Forward(left_out::LeftOut),
-    #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Receive(forward::ReceiveArgs),
-    /// Left out of this program
-    #[cfg(all(not(feature = "forward"), target_os = "linux", not(eventring_unsupported)))]
-    #[command(disable_help_flag = true)]
-    Receive(left_out::LeftOut),
     Export(export::Args),
-    #[cfg(feature = "view")]
     View(view::ViewArgs),
-    /// Left out of this program
-    #[cfg(not(feature = "view"))]
-    #[command(disable_help_flag = true)]
-    View(left_out::LeftOut),
     Summary(summary::Args),
     Diff(diff::DiffArgs),
     Report(report::ReportArgs),
@@ -175,19 +163,12 @@ fn main() -> ExitCode {
         Verb::Snapshot(args) => snapshot::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Capture(args) => capture::run(args),
-        #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Forward(args) => forward::run(args),
-        #[cfg(all(feature = "forward", target_os = "linux", not(eventring_unsupported)))]
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Receive(args) => forward::run_receive(args),
-        #[cfg(all(not(feature = "forward"), target_os = "linux", not(eventring_unsupported)))]
-        Verb::Forward(_) | Verb::Receive(_) => {
-            Err(left_out::failure("the verbs `forward` and `receive`", "forward").into())
-        }
         Verb::Export(args) => export::run(args),
-        #[cfg(feature = "view")]
         Verb::View(args) => view::run(args),
-        #[cfg(not(feature = "view"))]
-        Verb::View(_) => Err(left_out::failure("the verb `view`", "view").into()),
         Verb::Summary(args) => summary::run(args),
         Verb::Diff(args) => diff::run(args),
         Verb::Report(args) => report::run(args),

@@ -1,15 +1,16 @@
 //! What a program says about verbs and formats without which it was built.
 
 use super::exit::{Exit, Failure};
-#[cfg(not(all(feature = "forward", feature = "view")))]
 use std::ffi::OsString;
 
-/// The arguments of a verb that was left out: any.
-#[cfg(not(all(feature = "forward", feature = "view")))]
+/// Left out of this program
+#[allow(dead_code, reason = "a program with all verbs has no use for it")]
 #[derive(clap::Args)]
+#[command(disable_help_flag = true)]
 pub(super) struct LeftOut {
+    // Whatever is given, the answer is the same.
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    _any: Vec<OsString>,
+    any: Vec<OsString>,
 }
 
 /// Returns the error that something was left out.

@@ -1,0 +1,10 @@
+//! The verbs `forward` and `receive` of a program without them.
+
+use crate::exit::Exit;
+pub(super) use crate::left_out::{LeftOut as ForwardArgs, LeftOut as ReceiveArgs};
+
+pub(super) fn run(_: &ForwardArgs) -> anyhow::Result<Exit> {
+    Err(crate::left_out::failure("the verbs `forward` and `receive`", "forward").into())
+}
+
+pub(super) use run as run_receive;
