@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ fn time_stamps(criterion: &mut Criterion) {
     });
     group.bench_function("first_use", |bencher| {
         bencher.iter_with_large_drop(|| {
-            let clock = Clock::new(eventring::__internals::clock::ClockKind::TickCounter);
+            let clock = Clock::new(eventring::recorder::ClockKind::TickCounter);
             black_box(clock.now_epoch_nanos());
             clock
         });

@@ -17,7 +17,7 @@ const CLIENTS: usize = 1000;
 
 fn main() {
     if let Ok(address) = std::env::var(FLOODS) {
-        return flood(&ServerAddress::of(address));
+        return flood(&ServerAddress::new(address));
     }
     let rounds = if std::env::args().any(|argument| argument == "--quick") { 3 } else { 15 };
     let server = Server::builder().abstract_name(format!("flood-{}", std::process::id())).start().expect("a server");

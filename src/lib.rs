@@ -96,8 +96,12 @@ mod clock;
 pub mod control;
 #[cfg(feature = "exec")]
 pub mod exec;
+pub mod files;
 pub mod global;
-mod layout;
+// Hidden, and for this project's own crates and tests alone, which pin the exact version: the offsets of the bytes of a
+// ring file.
+#[doc(hidden)]
+pub mod layout;
 mod locked_section;
 mod macros;
 #[cfg(test)]
@@ -109,7 +113,9 @@ mod ring;
 pub mod schema;
 mod segmented;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
-mod shm;
+// Hidden, for the same crates: what they need of the operating system, and what tests do to ring files.
+#[doc(hidden)]
+pub mod shm;
 mod span_slab;
 mod sync;
 #[cfg(feature = "tracing")]
@@ -118,51 +124,6 @@ pub mod tracing;
 /// The steps at which tests can stop writers.
 #[cfg(eventring_mutants)]
 pub use ring::step;
-
-/// Access to internals, for the project's own tests and benchmarks and for the program `eventring`. No item in it is
-/// stable.
-#[doc(hidden)]
-pub mod __internals {
-    /// Clocks.
-    pub mod clock {
-        pub use crate::clock::*;
-    }
-    /// Live control.
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub mod control {
-        pub use crate::control::{SharedPatience, check_wish, decode_messages};
-    }
-    /// The bytes of a ring file.
-    pub mod layout {
-        pub use crate::layout::*;
-    }
-    /// Writing snapshots.
-    #[cfg(feature = "snapshot")]
-    pub mod snapshot {
-        pub use crate::reader::snapshot::counted::*;
-    }
-    /// Spans.
-    #[cfg(feature = "tracing")]
-    pub mod tracing {
-        pub use crate::tracing::{
-            GRACE_NANOS, IdMap, OpenSlice, RawRecord, ReplayedRecorder, RingLosses, SpanStep, TakenSlice,
-            is_log_record, ring_with_tables,
-        };
-    }
-    /// Reading in bulk.
-    pub mod reader {
-        pub use crate::reader::{OpenedShards, PayloadPlace, SavedBlocks, flow_tag};
-    }
-    /// Schemas.
-    #[cfg(feature = "tracing")]
-    pub mod schema {
-        pub use crate::schema::{Shape, decode_event, ext_words};
-    }
-    /// Ring files and the operating system.
-    pub mod shm {
-        pub use crate::shm::*;
-    }
-}
 
 // The names `EventPayload`, `EventType` and `PayloadField` below are traits. With the feature `macros` they are
 // derives, too.

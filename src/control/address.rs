@@ -23,7 +23,7 @@ pub enum ServerAddress {
 impl ServerAddress {
     /// Returns the address that a text names: `@name`, or a path.
     #[must_use]
-    pub fn of(text: impl AsRef<OsStr>) -> Self {
+    pub fn new(text: impl AsRef<OsStr>) -> Self {
         let text = text.as_ref();
         match text.to_str().and_then(|text| text.strip_prefix('@')) {
             Some(name) => Self::Abstract(name.to_owned()),

@@ -89,7 +89,7 @@ impl Process {
     pub fn find_timeout(name: &str, timeout: Duration) -> Result<Vec<Self>, ControlError> {
         let timeout = timeout.min(ANSWER_PATIENCE);
         if name.starts_with('@') || is_socket(name) || is_behind_a_closed_door(name) {
-            return Ok(vec![Self::connect_timeout(&ServerAddress::of(name), timeout)?]);
+            return Ok(vec![Self::connect_timeout(&ServerAddress::new(name), timeout)?]);
         }
         if let Some((process, _)) = name.rsplit_once('/').filter(|(process, _)| Self::is_named_by(process)) {
             return Self::find_timeout(process, timeout);

@@ -175,7 +175,7 @@ impl ServerLine {
         let (number, answer) =
             decoded.map_err(|fault| ControlError::new(ControlErrorKind::BadMessage, fault.to_string()))?;
         let change = match &answer {
-            Answer::Added(info) => Some(FileChange::Added(ServedFile::of(info.clone()))),
+            Answer::Added(info) => Some(FileChange::Added(ServedFile::new(info.clone()))),
             Answer::Removed { id } => Some(FileChange::Removed(*id)),
             _ => None,
         };

@@ -251,7 +251,7 @@ impl Process {
         let mut files = Vec::new();
         self.ask_all(request, |answer| {
             if let Answer::File(info) = answer {
-                files.push(ServedFile::of(info));
+                files.push(ServedFile::new(info));
             }
         })?;
         Ok(files)

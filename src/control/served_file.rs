@@ -28,7 +28,7 @@ pub enum FileChange {
 }
 
 impl ServedFile {
-    pub(super) fn of(mut info: ServedInfo) -> Self {
+    pub(super) fn new(mut info: ServedInfo) -> Self {
         info.name = plain_name(&info.name);
         cut(&mut info.content_name, NAME_BYTES_MAX);
         if info.path.len() > PATH_BYTES_MAX || !info.path.starts_with('/') {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn no_name_of_a_ring_is_a_path_or_the_number_of_another_ring() {
-        let named = |name: &str| ServedFile::of(ServedInfo { name: name.into(), ..ServedInfo::default() }).info.name;
+        let named = |name: &str| ServedFile::new(ServedInfo { name: name.into(), ..ServedInfo::default() }).info.name;
         for (name, plain) in [
             ("shop", "shop"),
             ("orders.1 ü", "orders.1 ü"),
@@ -131,7 +131,7 @@ mod tests {
             assert_eq!(named(name), plain, "{name:?}");
         }
         assert_eq!(named(&"ü".repeat(10_000)).len(), 254);
-        let path = |path: &str| ServedFile::of(ServedInfo { path: path.into(), ..ServedInfo::default() }).info.path;
+        let path = |path: &str| ServedFile::new(ServedInfo { path: path.into(), ..ServedInfo::default() }).info.path;
         assert_eq!(
             (path("/dev/shm/x"), path("../x"), path(&"/".repeat(5000))),
             ("/dev/shm/x".into(), "".into(), "".into())

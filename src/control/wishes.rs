@@ -23,8 +23,15 @@ struct LivingWish {
     pid: u32,
     uid: u32,
     directive: String,
-    /// The end of the wish, by the monotonic clock, and the same in nanoseconds since the epoch.
-    until: Option<(Instant, u64)>,
+    until: Option<WishEnd>,
+}
+
+/// The time at which a wish ends.
+#[derive(Clone, Copy)]
+struct WishEnd {
+    /// By the monotonic clock.
+    at: Instant,
+    epoch_nanos: u64,
 }
 
 /// The client that makes a wish.
@@ -61,7 +68,7 @@ impl Wishes {
             WishLife::Millis(millis) => {
                 let duration = Duration::from_millis(millis);
                 let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-                now.checked_add(duration).map(|until| (until, epoch_nanos.saturating_add(nanos)))
+                now.checked_add(duration).map(|at| WishEnd { at, epoch_nanos: epoch_nanos.saturating_add(nanos) })
             }
             WishLife::Client | WishLife::Kept => None,
         };
@@ -77,7 +84,7 @@ impl Wishes {
 
     /// Ends the wishes whose time is over. Returns true if there were some.
     pub(super) fn end_expired(&mut self, now: Instant) -> bool {
-        self.end(|wish| wish.until.is_some_and(|(until, _)| until <= now)) > 0
+        self.end(|wish| wish.until.is_some_and(|until| until.at <= now)) > 0
     }
 
     /// Ends the wishes with this directive that this user may end: root all, others their own. Returns how many.
@@ -93,7 +100,7 @@ impl Wishes {
 
     /// Returns the time at which the next wish ends by itself.
     pub(super) fn next_end(&self) -> Option<Instant> {
-        self.wishes.iter().filter_map(|wish| wish.until.map(|(until, _)| until)).min()
+        self.wishes.iter().filter_map(|wish| wish.until.map(|until| until.at)).min()
     }
 
     /// Returns the directives of all wishes, each once.
@@ -108,7 +115,7 @@ impl Wishes {
         let info = |wish: &LivingWish| WishInfo {
             pid: wish.pid,
             uid: wish.uid,
-            until_epoch_nanos: wish.until.map_or(0, |(_, epoch_nanos)| epoch_nanos),
+            until_epoch_nanos: wish.until.map_or(0, |until| until.epoch_nanos),
             directive: wish.directive.clone(),
         };
         self.wishes.iter().map(info).collect()

@@ -4,7 +4,6 @@
 //! format. The rest of the header section is eventring's [`extension`], which readers of other programs ignore.
 //! `docs/FORMAT.md` has the same tables for people.
 
-pub mod block_table;
 pub mod descriptor;
 pub mod extension;
 pub mod fit;
@@ -12,6 +11,7 @@ pub mod geometry;
 pub mod header;
 pub mod limits;
 pub mod record_error;
+pub mod start_table;
 
 pub use descriptor::Descriptor;
 pub use geometry::{Geometry, GeometryError};

@@ -172,7 +172,7 @@ impl Cursor {
         // returns "not ready", and the next call finds the event. (If this call checked the slot a second time, all
         // other events would become slower.)
         if seen == 0 && self.source.slot_has_come(self.next_seqno) {
-            self.look_closely();
+            self.probe();
             return None;
         }
         if seen < self.next_seqno && !self.is_time_to_ask() { None } else { self.absent(Some(seen)) }
@@ -205,12 +205,12 @@ impl Cursor {
     }
 
     /// Makes the next call of [`Self::next`] load the header if it finds no event, to find out why there is none.
-    pub fn look_closely(&mut self) {
+    pub fn probe(&mut self) {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
     /// Returns true if the next event is being recorded: a writer has its seqno and has not committed the event. The
-    /// answer is right only after [`Self::look_closely`] and a following call of [`Self::next`] that found no event.
+    /// answer is right only after [`Self::probe`] and a following call of [`Self::next`] that found no event.
     pub(super) fn awaits_commit(&self) -> bool {
         self.next_seqno <= self.known_last
     }

@@ -27,8 +27,8 @@ impl EventFilter {
         self
     }
 
-    /// Accepts only events whose extension word `index` (0 to 3) is `value`. In execution events, word 0 is the seqno
-    /// of the block's BLOCK_START, word 1 is the transaction index plus one, and word 2 is the account index.
+    /// Accepts only events whose extension word `index` (0 to 3) is `value`. The
+    /// schema says what the words mean.
     ///
     /// # Panics
     /// Panics if `index` is not below 4.

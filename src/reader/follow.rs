@@ -80,8 +80,8 @@ impl Awaited for Follower {
         }
     }
 
-    fn look_closely(&mut self) {
-        self.cursor.look_closely();
+    fn probe(&mut self) {
+        self.cursor.probe();
     }
 
     fn has_known_end(&self) -> bool {

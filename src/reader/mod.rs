@@ -5,7 +5,6 @@
 //! order of time.
 
 mod batch;
-mod block;
 mod cursor;
 mod end;
 mod error;
@@ -15,7 +14,6 @@ mod follow;
 mod gap;
 mod handle;
 mod info;
-mod known_blocks;
 mod named_event;
 mod open;
 mod payload;
@@ -28,13 +26,14 @@ mod served;
 pub(crate) mod snapshot;
 mod source;
 mod sparse;
+#[cfg(any(feature = "exec", feature = "snapshot"))]
+#[cfg_attr(not(feature = "exec"), allow(dead_code, reason = "a schema with starts asks for single ones"))]
+mod start_table;
 mod wait;
 
 pub use crate::layout::Descriptor;
 pub use crate::shm::LostPages;
 pub use batch::ReadyEvent;
-pub use block::BlockInfo;
-pub use block::flow_tag;
 pub use cursor::{Cursor, Next, Seek};
 pub use end::RingEnd;
 pub use error::{ReaderError, ReaderErrorKind};
@@ -45,12 +44,15 @@ pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};
 pub use handle::Reader;
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
-pub use known_blocks::KnownBlocks;
-pub use known_blocks::SavedBlocks;
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;
 pub use ring_set::OpenedShards;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
 #[cfg(feature = "snapshot")]
+#[doc(hidden)]
+pub use snapshot::counted::CountedWriter;
+#[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
+#[cfg(feature = "exec")]
+pub(crate) use start_table::KeptStart;
 pub use wait::WaitStrategy;

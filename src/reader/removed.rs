@@ -20,7 +20,7 @@ impl HeldBy {
     /// Opens another shard of the recorder of this ring: a removed one, or one that was made after the removal.
     pub(super) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
         let path = shard_path(&self.was_at, index.into());
-        match HeldFile::of(Some(self.pid)).iter().find(|file| file.was_at == path) {
+        match HeldFile::list(Some(self.pid)).iter().find(|file| file.was_at == path) {
             Some(file) => open_file(&Reader::options(), file, None),
             None => Reader::open(&path),
         }
@@ -39,7 +39,7 @@ pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader
         Some((pid, ring)) => (pid, Some(ring)),
         None => (name.to_str()?.strip_prefix("pid:")?, None),
     };
-    let mut files = HeldFile::of(Some(pid.parse().ok()?));
+    let mut files = HeldFile::list(Some(pid.parse().ok()?));
     files.retain(|file| ring.is_none_or(|ring| file.was_at.file_name() == Some(ring.as_ref())));
     // Other files are passed over, and so are shards, which a reader finds through shard 0.
     let is_first = |file: &HeldFile| {

@@ -58,11 +58,11 @@ struct ServedName {
 
 impl ServedName {
     /// Returns `None` if the name is that of a file.
-    fn of(name: &Path) -> Option<Self> {
+    fn parse(name: &Path) -> Option<Self> {
         let text = name.to_str()?;
         let of = |process: &str, ring: Option<&str>| {
             let (as_written, ring) = (name.to_path_buf(), ring.map(str::to_owned));
-            let address = (!process.starts_with("pid:")).then(|| ServerAddress::of(process));
+            let address = (!process.starts_with("pid:")).then(|| ServerAddress::new(process));
             Process::is_named_by(process).then(|| Self { as_written, process: process.to_owned(), address, ring })
         };
         let with_ring = text.rsplit_once('/').and_then(|(process, ring)| of(process, Some(ring)));
@@ -86,7 +86,7 @@ impl ServedName {
 
 /// Opens a ring of a server. Returns `None` if the name is that of a file.
 pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader, ReaderError>> {
-    let served = ServedName::of(name)?;
+    let served = ServedName::parse(name)?;
     let process = Process::find(&served.process).map_err(refused).map(|mut found| found.swap_remove(0));
     Some(process.and_then(|process| open_named(options, process, &served)).map_err(|error| error.at(name)))
 }

@@ -40,7 +40,7 @@ pub(super) trait Awaited {
     fn look(&mut self) -> Option<Self::Item>;
     /// Makes the next call of `look` load the ring's header if it finds no item. The header shows whether there is a
     /// hole: a seqno without an event.
-    fn look_closely(&mut self);
+    fn probe(&mut self);
     /// Returns true if it is known that nothing more will come. Makes no system call, so it may return false although
     /// nothing more will come.
     fn has_known_end(&self) -> bool;
@@ -78,7 +78,7 @@ fn next_timeout_slow<A: Awaited>(awaited: &mut A, timeout: Duration) -> Waited<A
         let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
         let is_slow_moment = awaited.waiter().wait(left);
         if awaited.waiter().has_slept() {
-            awaited.look_closely();
+            awaited.probe();
         }
         if let Some(item) = awaited.look() {
             awaited.waiter().reset();

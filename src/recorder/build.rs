@@ -11,9 +11,9 @@ use super::error::{RecorderError, RecorderErrorKind};
 use super::handle::Recorder;
 use super::header::{self, Shard};
 use crate::clock::{Clock, ClockKind};
-use crate::layout::header::{CONTENT_TYPE_EXEC, MAGIC};
+use crate::layout::header::MAGIC;
 use crate::layout::limits::{HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT};
-use crate::layout::{Geometry, block_table};
+use crate::layout::{Geometry, start_table};
 use crate::locked_section::LockedSection;
 use crate::ring::memory::MappedMemory;
 use crate::shm::{self, RingSize};
@@ -47,7 +47,8 @@ pub struct RecorderBuilder {
     reduced_free_bytes: u64,
     compact: bool,
     context_shift: Option<u32>,
-    block_table: bool,
+    /// True if the ring is to keep start records.
+    pub(crate) start_table: bool,
     prefault: bool,
     clock_kind: Option<ClockKind>,
     domains: Option<DomainSettings>,
@@ -68,7 +69,7 @@ impl RecorderBuilder {
             reduced_free_bytes: 0,
             compact: false,
             context_shift: None,
-            block_table: false,
+            start_table: false,
             prefault: true,
             clock_kind: None,
             domains: None,
@@ -162,16 +163,6 @@ impl RecorderBuilder {
     /// Default: none.
     pub fn context_shift(mut self, shift: u32) -> Self {
         self.context_shift = Some(shift);
-        self
-    }
-
-    /// Sets whether the ring keeps the start records of the last 4,096 blocks, in a table at the beginning of the
-    /// context area. With it, a reader that comes after a block's BLOCK_START was overwritten still learns to which
-    /// block an event belongs ([`Reader::block_of`](crate::reader::Reader::block_of)). The context area then has 4 MiB,
-    /// or more if [`Self::context_shift`] says so; its first 2,396,160 bytes are the table's. Only a ring of execution
-    /// events (content type 2) can have the table. Default: false.
-    pub fn block_table(mut self, block_table: bool) -> Self {
-        self.block_table = block_table;
         self
     }
 
@@ -272,11 +263,12 @@ impl RecorderBuilder {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
         }
-        if self.block_table && self.description.content_type() != CONTENT_TYPE_EXEC {
+        if self.start_table && self.description.content_type() != start_table::CONTENT_TYPE {
             let message = format!(
-                "a block table was asked for, and the content type is {}; expected {CONTENT_TYPE_EXEC}, because only execution \
+                "a block table was asked for, and the content type is {}; expected {}, because only execution \
                  events belong to blocks; leave out `block_table`",
-                self.description.content_type()
+                self.description.content_type(),
+                start_table::CONTENT_TYPE
             );
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
         }
@@ -316,7 +308,7 @@ impl RecorderBuilder {
 
     /// Returns the switch of the new recorder. The recorder is on.
     fn domain_switch(&self) -> Result<DomainSwitch, RecorderError> {
-        let names = DomainNames::of(&self.description);
+        let names = DomainNames::new(&self.description);
         let choice = match &self.domains {
             Some(settings) => settings.choose(&names),
             None => Ok(DomainChoice { configured: names.all(), forbidden: 0 }),
@@ -333,7 +325,7 @@ impl RecorderBuilder {
     /// Returns the size of the context area.
     fn context_bytes(&self) -> Result<u64, RecorderError> {
         self.context_shift.map_or(Ok(()), check_context_shift)?;
-        let least = self.block_table.then_some(block_table::CONTEXT_SHIFT);
+        let least = self.start_table.then_some(start_table::CONTEXT_SHIFT);
         Ok(self.context_shift.max(least).map_or(0, |shift| 1 << shift))
     }
 
@@ -355,8 +347,8 @@ impl RecorderBuilder {
         let memory = MappedMemory::new(mapping, geometry, true).ok_or_else(|| {
             RecorderError::new(RecorderErrorKind::BadConfig, "the ring's sections do not fit its pages")
         })?;
-        if self.block_table {
-            crate::ring::block_table::make(&memory);
+        if self.start_table {
+            crate::ring::start_table::make(&memory);
         }
         let is_locked = file.is_locked_for_writing();
         header::write(&memory, &self.description, clock, self.shard, self.reduced_free_bytes, is_locked);

@@ -4,12 +4,12 @@ use super::config::ContentDescription;
 use super::domain_switch::DomainSwitch;
 use super::events::TakenEvents;
 use crate::clock::Clock;
-use crate::layout::block_table::BLOCK_START_CODE;
+use crate::layout::extension;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::ErrorType;
-use crate::layout::{extension, header};
-use crate::ring::block_table;
+use crate::layout::start_table::{self as table, START_CODE};
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
+use crate::ring::start_table;
 use crate::ring::writer::RingWriter;
 use crate::shm;
 use crate::sync::{AtomicU64, Ordering};
@@ -21,8 +21,8 @@ pub(crate) struct Core {
     /// The bits of the domains that are recorded now, or 0 while the recorder is off. `switch` has the values from
     /// which the word is computed.
     recorded_domains: AtomicU64,
-    /// True if the ring keeps the start records of blocks. Only a ring of execution events can do so.
-    has_block_table: bool,
+    /// True if the ring keeps start records.
+    has_start_table: bool,
     /// Number that no other recorder of this process ever has. By this number a thread finds its payload cursor for
     /// this recorder.
     pub(super) id: u64,
@@ -53,7 +53,7 @@ impl Core {
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
-        let has_block_table = description.content_type() == header::CONTENT_TYPE_EXEC && block_table::exists(&memory);
+        let has_start_table = description.content_type() == table::CONTENT_TYPE && start_table::exists(&memory);
         let writer = RingWriter::new(memory);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -65,7 +65,7 @@ impl Core {
             writer,
             clock,
             recorded_domains: AtomicU64::new(switch.recorded()),
-            has_block_table,
+            has_start_table,
             fork_guard,
             file,
             description,
@@ -77,7 +77,7 @@ impl Core {
     }
 
     /// Returns true if an event with this code may take the fast path: recording is switched on, this process is known
-    /// to own the ring, and the event is no BLOCK_START whose start record the ring keeps. Never makes a system call.
+    /// to own the ring, and the event is no start whose record the ring keeps. Never makes a system call.
     /// On kernels before 4.14, this function returns false in every process, because only a system call can distinguish
     /// the owner from a forked child. The slow path makes that call.
     #[inline(always)]
@@ -86,10 +86,10 @@ impl Core {
         self.is_switched_on() && !self.keeps_start_record(event_type) && self.is_surely_original_process()
     }
 
-    /// Returns true if an event with this code is a BLOCK_START whose start record the ring keeps.
+    /// Returns true if an event with this code is a start whose record the ring keeps.
     #[inline(always)]
     pub(super) fn keeps_start_record(&self, event_type: u16) -> bool {
-        event_type == BLOCK_START_CODE && self.has_block_table
+        event_type == START_CODE && self.has_start_table
     }
 
     /// Returns true if recording is switched on and this process owns the ring. In a forked child it returns false.

@@ -27,7 +27,7 @@ pub(super) struct DomainNames {
 impl DomainNames {
     /// Returns the domains of the description. If it has none, returns one domain that has all bits. Its name is the
     /// name of the content type, in small letters.
-    pub(super) fn of(description: &ContentDescription) -> Self {
+    pub(super) fn new(description: &ContentDescription) -> Self {
         let content_name = description.content_name().to_owned();
         let bit = |&(number, name): &(u8, &'static str)| {
             let bit = 1u64.checked_shl(u32::from(number).checked_sub(1)?)?;

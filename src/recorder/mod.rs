@@ -1,6 +1,5 @@
 //! Recording: the part that a program embeds.
 
-mod block_table;
 mod build;
 mod config;
 mod core;
@@ -16,10 +15,11 @@ mod record;
 mod reservation;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 mod served;
+mod start_table;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod thread_cursors;
 
-pub use crate::clock::{Calibration, Clock, ClockKind};
+pub use crate::clock::{Calibration, Clock, ClockKind, TickCounter};
 pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
 pub(crate) use build::too_little_memory;

@@ -195,7 +195,7 @@ impl Core {
             }
             Stopped::BeforeReserving if !self.may_record() => return 0,
             Stopped::BeforeReserving if self.keeps_start_record(event_type) => {
-                return self.record_block_start(content_ext, payload);
+                return self.record_start(content_ext, payload);
             }
             Stopped::BeforeReserving if bytes > self.payload_bytes_max => {
                 return self.record_oversized(event_type, content_ext, bytes, payload);

@@ -5,7 +5,6 @@
 //! explains the steps. `docs/ORDERING.md` gives the reason for every pair of orderings that is named here.
 
 mod active;
-pub(crate) mod block_table;
 pub(crate) mod chunk;
 pub(crate) mod claim;
 pub(crate) mod commit;
@@ -30,5 +29,6 @@ mod lifetimes;
 mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod open_reservations;
+pub(crate) mod start_table;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -28,7 +28,7 @@ pub(super) struct RunSizes {
 
 impl RunSizes {
     /// Returns the limits for a ring of these sizes.
-    pub(super) fn of(geometry: &Geometry) -> Self {
+    pub(super) fn new(geometry: &Geometry) -> Self {
         Self {
             chunk_bytes: geometry.chunk_bytes(),
             run_bytes_max: geometry.run_bytes_max(),

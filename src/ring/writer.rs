@@ -49,7 +49,7 @@ impl<M: RingMemory> RingWriter<M> {
             active: ActiveCursors::new(),
             capacity: geometry.descriptor_capacity(),
             stale_bytes: geometry.payload_buf_bytes() / 8,
-            run_sizes: RunSizes::of(&geometry),
+            run_sizes: RunSizes::new(&geometry),
             memory,
         }
     }

@@ -232,7 +232,7 @@ pub enum TrailingCount {
 pub struct EventInfo {
     /// The `event_type` of its descriptors.
     pub code: u16,
-    /// Its name (`BLOCK_START`).
+    /// Its name (`ORDER_PLACED`).
     pub name: &'static str,
     /// The domain to which the event belongs. `None` if the schema has no domains, and for RECORD_ERROR.
     pub domain: Option<DomainInfo>,

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The largest allowed difference between the times of two processes.

@@ -4,7 +4,7 @@
 use eventring_stress::alone;
 use std::time::{Duration, Instant};
 
-use eventring::__internals::clock::{Clock, ClockKind};
+use eventring::recorder::{Clock, ClockKind};
 use rustix::time::{ClockId, clock_gettime};
 
 const DEFAULT_SECONDS: u64 = 10;

@@ -67,7 +67,7 @@ fn ticks() -> u64 {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn ticks() -> u64 {
-    eventring::__internals::clock::Clock::global().now_epoch_nanos()
+    eventring::recorder::Clock::global().now_epoch_nanos()
 }
 
 /// The work of the ring alone: each call records an event with fixed extension words. If the span or log record has

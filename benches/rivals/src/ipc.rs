@@ -3,7 +3,7 @@
 
 use crate::Medians;
 use crate::reference::{ReferenceRing, realtime_nanos};
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::fs::File;

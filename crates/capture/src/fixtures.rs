@@ -8,7 +8,7 @@ use crate::format::ring::{CapturedRing, RingRole};
 use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::write::CaptureWriter;
 use crate::read::file::CaptureFile;
-use eventring::__internals::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
+use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::EventType;
 use eventring::schema::exec::ExecEvent;
@@ -258,7 +258,7 @@ impl CaptureFixture {
     fn ended(mut self, reason: EndReason, ended_epoch_nanos: u64) -> File {
         self.end_block();
         let stats = CaptureStats { rings: self.rings.into_iter().map(|ring| ring.stats).collect() };
-        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos, hurried_events: 0, stats }).unwrap();
+        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos, lower_level_events: 0, stats }).unwrap();
         self.file
     }
 

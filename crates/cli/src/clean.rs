@@ -5,7 +5,7 @@ use super::exit::{Exit, Failure};
 use super::format::{bytes, counted, one_line};
 use super::paint::{DIM, GOOD};
 use super::state::writer;
-use eventring::__internals::shm::{ShmError, ShmErrorKind, StaleFile};
+use eventring::files::{ShmError, ShmErrorKind, StaleFile};
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
 use serde_json::{Value, json};
 use std::io::{self, Write};

@@ -2,7 +2,7 @@
 
 use super::exit::Failure;
 use super::paint::WARNING;
-use eventring::__internals::shm::RingDirectories;
+use eventring::files::RingDirectories;
 use eventring::reader::{Reader, RingInfo, RingState};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Exit codes.
 
-use eventring::__internals::shm::{ShmError, ShmErrorKind};
+use eventring::files::{ShmError, ShmErrorKind};
 use eventring::global::InitError;
 use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};

@@ -7,7 +7,7 @@ use super::output_directory;
 use super::paint::WARNING;
 use super::saved::{Saved, SavedArgs, output_stem, stdout_twice};
 use crate::formats::{Format, FormatParser, export, export_files};
-use eventring::__internals::snapshot::CountedWriter;
+use eventring::reader::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
 use serde_json::json;

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::format::events;
 use crate::losses::report_problem;
 use crate::paint::DIM;
-use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
 use eventring_capture::BatchFilter;

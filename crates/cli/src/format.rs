@@ -1,6 +1,6 @@
 //! Output for people: numbers, sizes, times, text that comes from files, and the terminal's width.
 
-use eventring::__internals::layout::header::content_type_name;
+use eventring::files::content_type_name;
 use eventring::reader::RingInfo;
 pub(super) use eventring_export::numbers::grouped;
 use jiff::Timestamp;

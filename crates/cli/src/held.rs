@@ -1,8 +1,8 @@
 //! Files that running programs hold open without a name: rings whose files were removed, and notes of programs that
 //! record nothing.
 
-use eventring::__internals::shm::HeldFile;
 use eventring::reader::{Reader, RingState};
+use eventring::shm::HeldFile;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct RemovedRing {
 /// Returns the notes of programs that record nothing: the process and the text, each note once.
 pub(super) fn notes() -> Vec<(u32, String)> {
     let mut seen = HashSet::new();
-    let held = HeldFile::of(None).into_iter();
+    let held = HeldFile::list(None).into_iter();
     // A forked child has the note of its parent open, too.
     held.filter_map(|file| Some((file.pid, file.note()?, file)))
         .filter(|(.., file)| inode(file).is_some_and(|inode| seen.insert(inode)))
@@ -34,7 +34,7 @@ pub(super) fn notes() -> Vec<(u32, String)> {
 /// Returns the rings that were removed from directories while a program holds them open, without the further shards of
 /// recorders. `pid` chooses one program.
 pub(super) fn removed_rings(pid: Option<u32>, is_meant: impl Fn(&Path) -> bool) -> Vec<RemovedRing> {
-    let held = HeldFile::of(pid).into_iter().filter(|file| is_meant(&file.was_at));
+    let held = HeldFile::list(pid).into_iter().filter(|file| is_meant(&file.was_at));
     let mut found: Vec<(Option<u64>, bool, RemovedRing)> = held
         .filter_map(|file| {
             let name = format!("pid:{}/{}", file.pid, file.was_at.file_name()?.to_str()?);

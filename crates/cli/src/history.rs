@@ -1,9 +1,9 @@
 //! The past that a ring holds: how long it is, and which ring would hold more.
 
 use super::format::{duration, rate};
-use eventring::__internals::layout::fit::{Events, Shifts};
-use eventring::__internals::layout::header::CONTENT_TYPE_FIRST_FREE;
-use eventring::__internals::shm::ByteCount;
+use eventring::files::ByteCount;
+use eventring::files::CONTENT_TYPE_FIRST_FREE;
+use eventring::files::{EventSizes, Shifts};
 use eventring::reader::{Next, Reader, Seek};
 use std::time::{Duration, SystemTime};
 
@@ -124,7 +124,7 @@ fn twice_as_large(reader: &Reader) -> String {
     let context_bytes = info.geometry.context_area_bytes();
     let bytes = twice.ring_bytes(context_bytes);
     let is_compact = info.content_type >= CONTENT_TYPE_FIRST_FREE;
-    let of_words = Shifts::within(bytes, context_bytes, is_compact, Events::Any);
+    let of_words = Shifts::within(bytes, context_bytes, is_compact, EventSizes::Any);
     if !is_sharded && of_words == Some(twice) {
         return format!("the size `:{}`", ByteCount(bytes).to_string().replace(' ', ""));
     }

@@ -2,7 +2,7 @@
 
 use super::directories::{self, ShardRole};
 use super::exit::{Exit, Failure};
-use eventring::__internals::shm::RingDirectories;
+use eventring::files::RingDirectories;
 use eventring::reader::Reader;
 use eventring_live::NamePattern;
 use std::collections::HashSet;

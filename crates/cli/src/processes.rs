@@ -5,8 +5,8 @@ use super::exit::{Exit, Failure};
 use super::held;
 use super::interrupt::Interrupt;
 use super::patterns::{self, FollowedPatterns};
-use eventring::__internals::shm::RingDirectories;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
+use eventring::files::RingDirectories;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -165,7 +165,7 @@ fn nothing_to_read() -> Failure {
 /// Returns true if the ring is named by the process id of its program, or by a socket whose name has this id.
 fn is_of_one_process(ring: &Path) -> bool {
     let socket =
-        ring.parent().filter(|process| process.to_str().is_some_and(Process::is_named_by)).map(ServerAddress::of);
+        ring.parent().filter(|process| process.to_str().is_some_and(Process::is_named_by)).map(ServerAddress::new);
     ring.to_str().is_some_and(|text| text.starts_with("pid:"))
         || socket.is_some_and(|address| address.pid_hint().is_some())
 }

@@ -1,7 +1,7 @@
 //! The servers of running programs, as `eventring list` shows them.
 
 use super::processes::FileNumbers;
-use eventring::__internals::control::SharedPatience;
+use eventring::control::SharedPatience;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl SilentServer {
 /// Returns true if the path is that of a server's socket in a ring directory, and nobody answers there.
 pub(super) fn is_dead_socket(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
-    let address = ServerAddress::of(path);
+    let address = ServerAddress::new(path);
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     is_socket
         && address.pid_hint().is_some()

@@ -1,6 +1,7 @@
 //! The blocks to which the events of execution rings belong.
 
-use eventring::reader::{Descriptor, KnownBlocks, PayloadRead};
+use eventring::exec::KnownBlocks;
+use eventring::reader::{Descriptor, PayloadRead};
 use eventring_capture::recording::CaptureRecording;
 
 /// The known blocks of each ring. Only rings of execution events have blocks.

@@ -1,6 +1,6 @@
 //! The subjects of batches: the stream, the host, the ring, and the kind of its events.
 
-use eventring::__internals::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
+use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring_capture::batches::{NAME_BYTES_MAX, is_name};
 use eventring_capture::{CaptureError, CaptureErrorKind, CapturedRing, RingRole};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};

@@ -8,7 +8,7 @@
 //! The memory that all of this takes is bounded ([`LiveOptions`]). What does not fit is counted.
 //!
 //! ```
-//! use eventring::live::{Live, LiveOptions, Sight};
+//! use eventring_live::{Live, LiveOptions, Sight};
 //! use eventring::reader::RingSet;
 //! use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The memory of the engine is the same after an hour as after some minutes, and a million open spans take what the
+//! The memory of the engine is the same after twenty minutes as after ten, and a million open spans take what the
 //! options promise. A child process feeds the core, so that only the engine's memory is measured.
 
 use super::condition::Condition;
@@ -8,10 +8,11 @@ use super::options::LiveOptions;
 use super::sight::Sight;
 use super::state::LiveState;
 use eventring::schema::perf::{PerfEvent, PerfExt};
-use std::process::Command;
+use eventring_stress::child::{self, Talk};
+use eventring_stress::test_name;
+use std::path::Path;
 
 const MILLI: u64 = 1_000_000;
-const PART: &str = "EVENTRING_TEST_MEMORY";
 
 /// Returns a line of the status of this process, in KiB.
 fn status_kib(name: &str) -> u64 {
@@ -22,16 +23,12 @@ fn status_kib(name: &str) -> u64 {
 
 /// Runs `measure` in a child process with an argument. Returns the numbers that it says.
 fn in_child(test: &str, argument: &str, measure: impl FnOnce(&str) -> Vec<u64>) -> Vec<u64> {
-    if let Ok(argument) = std::env::var(PART) {
+    if let Some(argument) = child::part() {
         let said: Vec<String> = measure(&argument).iter().map(u64::to_string).collect();
-        println!("\nmeasured {}", said.join(" "));
+        child::say(said.join(" "));
         std::process::exit(0);
     }
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(PART, argument);
-    let output = child.output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let numbers = text.lines().find_map(|line| line.strip_prefix("measured ")).unwrap_or_else(|| panic!("{text}"));
+    let numbers = Talk::with(child::play(test, argument, Path::new(""))).hear();
     println!("{argument}: {numbers}");
     numbers.split(' ').map(|number| number.parse().unwrap()).collect()
 }
@@ -41,10 +38,10 @@ fn field(index: u8, value: u64) -> Vec<u8> {
     [&[index, 2, 8, 0][..], &value.to_le_bytes()].concat()
 }
 
-/// Feeds an engine with more than an hour: requests with queries, log records, threads that come and go, losses, and
+/// Feeds an engine with twenty minutes: requests with queries, log records, threads that come and go, losses, and
 /// spans whose close is lost. Returns the memory in KiB after ten simulated minutes, and at the end. With `keep`, the
-/// watcher keeps what it sees of each closed span, and the end is after twenty minutes.
-fn an_hour(keep: bool) -> Vec<u64> {
+/// watcher keeps what it sees of each closed span.
+fn twenty_minutes(keep: bool) -> Vec<u64> {
     let conditions = ["open>60ms", "span=never dur>1s", "rate(span=request,10s)<1/h", "p99(span=query)>10s"];
     let conditions: Vec<Condition> = conditions.iter().map(|text| text.parse().unwrap()).collect();
     let mut set = ConditionSet::new(conditions);
@@ -58,8 +55,8 @@ fn an_hour(keep: bool) -> Vec<u64> {
         }
     };
     let mut at_ten_minutes = 0;
-    // A step is 10 ms. An hour and ten minutes have 420,000.
-    for step in 0..if keep { 120_000 } else { 420_000_u64 } {
+    // A step is 10 ms.
+    for step in 0..120_000_u64 {
         let nanos = START + step * 10 * MILLI;
         let id = step * 4 + 1;
         let thread_id = step as u32 / 50 + 1;
@@ -99,14 +96,14 @@ fn an_hour(keep: bool) -> Vec<u64> {
 }
 
 #[test]
-fn an_engine_takes_no_more_memory_after_an_hour_than_after_ten_minutes() {
-    let test = "live::memory_tests::an_engine_takes_no_more_memory_after_an_hour_than_after_ten_minutes";
-    let measured = in_child(test, "bounded", |argument| an_hour(argument == "keep"));
+fn an_engine_takes_no_more_memory_after_twenty_minutes_than_after_ten() {
+    let test = test_name!("an_engine_takes_no_more_memory_after_twenty_minutes_than_after_ten");
+    let measured = in_child(test, "bounded", |argument| twenty_minutes(argument == "keep"));
     let growth = measured[1].saturating_sub(measured[0]);
     assert!(growth < 1 << 10, "{measured:?}");
     // All that are not tested at a tick are tested at their close.
-    assert!(measured[2] >= 420 && measured[3] == 42 && measured[4] == 0, "{measured:?}");
-    let control = in_child(test, "keep", |argument| an_hour(argument == "keep"));
+    assert!(measured[2] >= 120 && measured[3] == 12 && measured[4] == 0, "{measured:?}");
+    let control = in_child(test, "keep", |argument| twenty_minutes(argument == "keep"));
     assert!(control[1].saturating_sub(control[0]) > 16 << 10, "{control:?}");
 }
 
@@ -130,7 +127,7 @@ fn a_million_open_spans(argument: &str) -> Vec<u64> {
 
 #[test]
 fn a_million_open_spans_take_no_more_memory_than_the_options_promise() {
-    let test = "live::memory_tests::a_million_open_spans_take_no_more_memory_than_the_options_promise";
+    let test = test_name!("a_million_open_spans_take_no_more_memory_than_the_options_promise");
     for (argument, most_mib) in [("few fields", 950), ("many fields", 1350), ("unknown", 1200)] {
         let measured = in_child(test, argument, a_million_open_spans);
         let mib = (measured[1] - measured[0]) >> 10;

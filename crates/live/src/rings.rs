@@ -4,8 +4,8 @@ use super::core::{LiveConsumer, LiveCore, replay};
 use super::options::LiveOptions;
 use super::sight::{ProgramEnd, Sight};
 use super::state::LiveState;
-use eventring::__internals::clock::Clock;
 use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
+use eventring::recorder::Clock;
 use eventring_capture::recording::{
     CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, write_error,
 };

@@ -31,14 +31,14 @@ const OWN_HEADERS: [HeaderName; 10] = [
 /// `https://…` mean the same, with their usual ports. `/v1/traces` and `/v1/logs` are appended to the path.
 ///
 /// ```
-/// use eventring::__internals::otlp::OtlpEndpoint;
+/// use eventring_otlp::OtlpEndpoint;
 ///
 /// let endpoint: OtlpEndpoint = "otlp://localhost".parse()?;
 /// assert_eq!(endpoint.to_string(), "http://localhost:4318");
 /// let endpoint: OtlpEndpoint = "otlps://collector.example:443/tenant/".parse()?;
 /// assert_eq!(endpoint.to_string(), "https://collector.example:443/tenant");
 /// assert!("localhost:4318".parse::<OtlpEndpoint>().is_err());
-/// # Ok::<(), eventring::__internals::otlp::OtlpError>(())
+/// # Ok::<(), eventring_otlp::OtlpError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtlpEndpoint {

@@ -17,7 +17,7 @@ use std::time::Instant;
 const _: () = assert!(WISHES_BYTES_MAX + WISHES_MAX * (64 + MESSAGE_BYTES) <= UNSENT_BYTES_MAX / 4 * 3);
 
 /// The parts of a server that answers need.
-pub(super) struct Desk {
+pub(super) struct ServerState {
     pub(super) files: Arc<ServedFiles>,
     pub(super) wishes: Wishes,
     /// True if wishes have ended that are still in force. Several ends cost as much as one.
@@ -27,7 +27,7 @@ pub(super) struct Desk {
     pub(super) greeted: u32,
 }
 
-impl Desk {
+impl ServerState {
     /// Answers a request of a client.
     pub(super) fn answer(
         &mut self,

@@ -162,7 +162,7 @@ impl ServerBuilder {
         let listener = socket::listen(&socket_address).map_err(|error| failed("make the socket", error.into()))?;
         let socket_file = match &address {
             ServerAddress::Path(path) => {
-                let file = shm::RemovedAtExit::of(path);
+                let file = shm::RemovedAtExit::register(path);
                 let_everybody_connect(path);
                 file
             }
@@ -345,6 +345,6 @@ fn address_from_environment() -> Option<Option<ServerAddress>> {
     match value.to_str().map(str::to_ascii_lowercase).as_deref() {
         Some("" | "0" | "no" | "false" | "off") => None,
         Some("1" | "yes" | "true" | "on") => Some(None),
-        _ => Some(Some(ServerAddress::of(value))),
+        _ => Some(Some(ServerAddress::new(value))),
     }
 }

@@ -4,7 +4,7 @@
 //! followed by pauses. So clients that flood the server slow down each other, and not the program. Clients of the
 //! program's user and of root come first.
 
-use super::answers::{Desk, denied, refuse};
+use super::answers::{ServerState, denied, refuse};
 use super::connection::{Connection, Lost};
 use super::effort::Effort;
 use super::given_up::GivenUp;
@@ -65,7 +65,7 @@ pub(super) struct Serving {
     /// The number from which on clients have their turn.
     turn: u64,
     effort: Effort,
-    desk: Desk,
+    state: ServerState,
     buffer: Vec<u8>,
 }
 
@@ -99,7 +99,7 @@ impl Serving {
             next_client: FIRST_CLIENT,
             turn: FIRST_CLIENT,
             effort: Effort::begin(),
-            desk: Desk { files, wishes: Wishes::default(), has_ended_wishes: false, program, greeted: 0 },
+            state: ServerState { files, wishes: Wishes::default(), has_ended_wishes: false, program, greeted: 0 },
             buffer: vec![0; MESSAGE_BYTES_MAX],
         })
     }
@@ -140,7 +140,7 @@ impl Serving {
             self.end_overdue();
             self.send_again();
             self.given_up.look_in_time();
-            self.desk.end_wishes();
+            self.state.end_wishes();
             let pause = self.effort.pause().max(if is_busy { BUSY_PAUSE } else { Duration::ZERO });
             if !pause.is_zero() {
                 std::thread::sleep(pause);
@@ -151,9 +151,9 @@ impl Serving {
 
     /// Ends all wishes and connections.
     fn end(mut self) {
-        self.desk.wishes = Wishes::default();
-        self.desk.apply_wishes();
-        self.desk.files.forget(&self.files_changed);
+        self.state.wishes = Wishes::default();
+        self.state.apply_wishes();
+        self.state.files.forget(&self.files_changed);
     }
 
     /// Returns how long the thread may sleep.
@@ -161,7 +161,7 @@ impl Serving {
         let greetings = self.clients.values().filter(|client| !client.has_greeted);
         let greetings = greetings.map(|client| client.since + GREETING_PATIENCE);
         let tries = self.clients.values().filter_map(|client| client.next_try);
-        let next = greetings.chain(tries).chain(self.given_up.next_look).chain(self.desk.wishes.next_end()).min()?;
+        let next = greetings.chain(tries).chain(self.given_up.next_look).chain(self.state.wishes.next_end()).min()?;
         // A millisecond more, so that the time is over when the thread wakes.
         let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         Timespec::try_from(left.min(Duration::from_secs(3600))).ok()
@@ -233,7 +233,7 @@ impl Serving {
                 else {
                     return Ok(false);
                 };
-                answer(&mut self.desk, number, client, &packet)?;
+                answer(&mut self.state, number, client, &packet)?;
                 if !self.effort.has_time() {
                     break;
                 }
@@ -272,8 +272,8 @@ impl Serving {
     /// Forgets a client, and ends its wishes. Its place is free when it has taken what was sent.
     fn drop_client(&mut self, number: u64) {
         let Some(client) = self.clients.remove(&number) else { return };
-        self.desk.greeted -= u32::from(client.has_greeted);
-        self.desk.has_ended_wishes |= self.desk.wishes.end_client(number);
+        self.state.greeted -= u32::from(client.has_greeted);
+        self.state.has_ended_wishes |= self.state.wishes.end_client(number);
         let user = client.uid;
         if let Some(socket) = client.end() {
             // The kernel would tell of its end without end.
@@ -285,7 +285,7 @@ impl Serving {
     /// Ends what has waited too long: wishes whose time is over, and clients without a first message.
     fn end_overdue(&mut self) {
         let now = Instant::now();
-        self.desk.has_ended_wishes |= self.desk.wishes.end_expired(now);
+        self.state.has_ended_wishes |= self.state.wishes.end_expired(now);
         let is_late = |client: &Connection| !client.has_greeted && now >= client.since + GREETING_PATIENCE;
         let late = self.clients.iter().filter(|(_, client)| is_late(client));
         let late: Vec<u64> = late.map(|(number, _)| *number).collect();
@@ -295,8 +295,8 @@ impl Serving {
     /// Tells clients of files that came or went since the last time. New switches get the wishes.
     fn tell_files(&mut self) {
         let _ = rustix::io::read(&self.files_changed, &mut [0_u8; 8]);
-        self.desk.apply_wishes();
-        let now = self.desk.files.infos();
+        self.state.apply_wishes();
+        let now = self.state.files.infos();
         let is_in = |files: &[ServedInfo], id: u64| files.iter().any(|file| file.id == id);
         let removed = self.told.iter().filter(|file| !is_in(&now, file.id)).map(|file| Answer::Removed { id: file.id });
         let added = now.iter().filter(|file| !is_in(&self.told, file.id)).map(|file| Answer::Added(file.clone()));
@@ -315,10 +315,10 @@ impl Serving {
 }
 
 /// Answers a packet of a client. A packet that is no request ends the connection, after a refusal.
-fn answer(desk: &mut Desk, number: u64, client: &mut Connection, packet: &Packet) -> Result<(), Lost> {
+fn answer(state: &mut ServerState, number: u64, client: &mut Connection, packet: &Packet) -> Result<(), Lost> {
     let decoded = if packet.is_too_long { Err(WireFault::TooLong) } else { ClientRequest::decode(&packet.bytes) };
     match decoded {
-        Ok((request_number, request)) => desk.answer(number, client, request_number, request),
+        Ok((request_number, request)) => state.answer(number, client, request_number, request),
         Err(fault) => {
             let _ = refuse(client, 0, ControlErrorKind::BadMessage, fault.to_string());
             Err(Lost)

@@ -47,7 +47,7 @@ pub(super) struct BodyParts<'b> {
 }
 
 impl<'b> BodyParts<'b> {
-    pub(super) fn of(rest: &'b [u8]) -> Self {
+    pub(super) fn new(rest: &'b [u8]) -> Self {
         Self { rest }
     }
 

@@ -88,7 +88,7 @@ fn encode(number: u32, message: &impl WireMessage) -> Vec<u8> {
 
 /// Returns the number of a message, and the message.
 fn decode<M: WireMessage>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
-    let mut head = BodyParts::of(bytes);
+    let mut head = BodyParts::new(bytes);
     if head.array()? != MAGIC {
         return Err(WireFault::Magic);
     }
@@ -102,7 +102,7 @@ fn decode<M: WireMessage>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
         std::cmp::Ordering::Greater => return Err(WireFault::Long),
         std::cmp::Ordering::Equal => {}
     }
-    let mut parts = BodyParts::of(body);
+    let mut parts = BodyParts::new(body);
     let message = M::take(kind, &mut parts)?.ok_or(WireFault::Kind(kind))?;
     if parts.rest().is_empty() { Ok((number, message)) } else { Err(WireFault::Long) }
 }
@@ -116,7 +116,7 @@ pub fn decode_messages(bytes: &[u8]) {
     }
     if let Ok((number, answer)) = Answer::decode(bytes) {
         if let Answer::File(info) = &answer {
-            let file = ServedFile::of(info.clone());
+            let file = ServedFile::new(info.clone());
             let name = std::path::Path::new(file.name());
             assert!(name.file_name().is_some_and(|last| last == name.as_os_str()), "{name:?}");
         }

@@ -54,7 +54,7 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
         if input.head.is_some() || due <= input.silent_until_nanos {
             continue;
         }
-        match input.look_closely() {
+        match input.probe() {
             Ok(Looked::Gap(gap)) => return Some(RingItem::Gap { ring, gap }),
             Ok(Looked::Event) => {}
             Err(RingSilence::Sure) => input.silent_until_nanos = now,

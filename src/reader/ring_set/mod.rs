@@ -263,10 +263,10 @@ impl Awaited for RingSet {
         self.next()
     }
 
-    fn look_closely(&mut self) {
+    fn probe(&mut self) {
         // In a set of several rings, `merge::next` itself loads the headers when an event is due.
         if self.is_single() {
-            self.rings.iter_mut().for_each(SetRing::look_closely);
+            self.rings.iter_mut().for_each(SetRing::probe);
         }
     }
 

@@ -43,9 +43,16 @@ pub(super) struct Input {
     /// The last time at which the reader found no next event in this ring. No event that the ring still brings has a
     /// stamp before this time less the slack.
     pub(super) silent_until_nanos: u64,
-    /// An event that [`Self::look_closely`] found uncommitted: its seqno, and the time of the first call that found
-    /// this.
-    uncommitted: Option<(u64, Instant)>,
+    /// An event that [`Self::probe`] found uncommitted.
+    uncommitted: Option<Uncommitted>,
+}
+
+/// An event that a writer has not committed yet.
+#[derive(Clone, Copy)]
+struct Uncommitted {
+    seqno: u64,
+    /// The time at which this was found first.
+    since: Instant,
 }
 
 /// An item that [`Input::look`] found.
@@ -60,7 +67,7 @@ pub(super) enum RingSilence {
     /// An event that is just being recorded.
     Uncommitted,
     /// Only events that are younger than the slack. If an older event is still being recorded after
-    /// [`COMMIT_PATIENCE`], [`Input::look_closely`] gives this answer, too, and the older event may come late.
+    /// [`COMMIT_PATIENCE`], [`Input::probe`] gives this answer, too, and the older event may come late.
     Sure,
 }
 
@@ -183,9 +190,9 @@ impl SetRing {
         self.input().is_none_or(|input| input.head.is_none() && input.has_ended())
     }
 
-    pub(super) fn look_closely(&mut self) {
+    pub(super) fn probe(&mut self) {
         if let Some(input) = self.input_mut() {
-            input.cursor.look_closely();
+            input.cursor.probe();
         }
     }
 
@@ -227,8 +234,8 @@ impl Input {
 
     /// Does the same as [`Self::look`] if there is a next event. If there is none, loads the ring's header, and
     /// returns which events the ring can still bring.
-    pub(super) fn look_closely(&mut self) -> Result<Looked, RingSilence> {
-        self.cursor.look_closely();
+    pub(super) fn probe(&mut self) -> Result<Looked, RingSilence> {
+        self.cursor.probe();
         if let Some(looked) = self.look() {
             return Ok(looked);
         }
@@ -237,10 +244,10 @@ impl Input {
         }
         let seqno = self.cursor.next_seqno();
         let since = match self.uncommitted {
-            Some((known, since)) if known == seqno => since,
+            Some(known) if known.seqno == seqno => known.since,
             _ => Instant::now(),
         };
-        self.uncommitted = Some((seqno, since));
+        self.uncommitted = Some(Uncommitted { seqno, since });
         // The merge waits for the uncommitted event for [`COMMIT_PATIENCE`]. After that the ring counts as silent,
         // because a writer that stalls must not delay the events of other rings any longer.
         Err(if since.elapsed() < COMMIT_PATIENCE { RingSilence::Uncommitted } else { RingSilence::Sure })

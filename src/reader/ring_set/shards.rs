@@ -115,7 +115,7 @@ impl ShardFinder {
     /// Makes a finder for the recorder whose shard 0 is `shard0`. It returns the shards from index `first` (at least
     /// 1) on; the caller has the others already.
     pub(super) fn new(shard0: &Reader, first: u32, opened: Option<OpenedShards>) -> Self {
-        let source = ShardSource::of(shard0).filter(|_| shard0.is_shard_0());
+        let source = ShardSource::new(shard0).filter(|_| shard0.is_shard_0());
         Self { shard0: shard0.clone(), source, next: first.max(1), unopened: VecDeque::new(), opened }
     }
 
@@ -215,7 +215,7 @@ impl ShardFinder {
 }
 
 impl ShardSource {
-    fn of(shard0: &Reader) -> Option<Self> {
+    fn new(shard0: &Reader) -> Option<Self> {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if let Some(server) = shard0.served_by() {
             return server.is_shard().then_some(Self::Server);

@@ -2,13 +2,13 @@
 
 use super::super::error::ReaderError;
 use super::super::handle::Reader;
-use super::blocks::SnapshotBlocks;
 use super::collect::Collected;
-use crate::layout::block_table::FLOW_TAG_WORD;
+use super::starts::SnapshotStarts;
 use crate::layout::header::{self, FixedHeader};
 use crate::layout::limits::{
     DESCRIPTOR_BYTES, DESCRIPTOR_SHIFTS, DESCRIPTOR_WORDS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS,
 };
+use crate::layout::start_table::TAG_WORD;
 use crate::layout::{Descriptor, Geometry, extension as ext};
 use crate::schema::ExtWordKind;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub(super) struct Image<'r> {
     reader: &'r Reader,
     collected: Collected,
     geometry: Geometry,
-    blocks: Option<SnapshotBlocks>,
+    starts: Option<SnapshotStarts>,
 }
 
 impl<'r> Image<'r> {
@@ -44,8 +44,8 @@ impl<'r> Image<'r> {
         let context_bytes = reader.info().geometry.context_area_bytes();
         let geometry =
             Geometry::new(capacity, payload_bytes, context_bytes).map_err(|error| ReaderError::bad_header(&error))?;
-        let blocks = SnapshotBlocks::of(reader, &collected.seqnos);
-        Ok(Self { reader, collected, geometry, blocks })
+        let starts = SnapshotStarts::new(reader, &collected.seqnos);
+        Ok(Self { reader, collected, geometry, starts })
     }
 
     pub(super) fn geometry(&self) -> &Geometry {
@@ -114,7 +114,7 @@ impl<'r> Image<'r> {
         let seqnos = words.iter().filter(|(_, word)| word.kind() == ExtWordKind::Seqno).map(|(index, _)| index);
         let seqnos: Vec<usize> = seqnos.collect();
         let Collected { descriptors, seqnos: numbers, .. } = &mut self.collected;
-        let blocks = self.blocks.as_ref();
+        let starts = self.starts.as_ref();
         let mut number = 0;
         descriptors.read(DESCRIPTOR_BYTES as usize, |piece| {
             let (words, _) = piece.as_chunks::<8>();
@@ -124,8 +124,8 @@ impl<'r> Image<'r> {
                     Descriptor { seqno: number, ..Descriptor::from_words(words.map(u64::from_le_bytes)) };
                 for index in &seqnos {
                     let named = renumbered.content_ext[*index];
-                    renumbered.content_ext[*index] = match (numbers.renumber(named), blocks) {
-                        (0, Some(blocks)) if *index == FLOW_TAG_WORD => blocks.tag(named),
+                    renumbered.content_ext[*index] = match (numbers.renumber(named), starts) {
+                        (0, Some(starts)) if *index == TAG_WORD => starts.tag(named),
                         (number, _) => number,
                     };
                 }
@@ -139,7 +139,7 @@ impl<'r> Image<'r> {
     fn write_context(&self, out: &mut impl Write) -> io::Result<()> {
         let bytes = self.geometry.context_area_bytes();
         let mut piece = vec![0; ZEROS.len()];
-        let table = self.blocks.as_ref().map_or(&[][..], SnapshotBlocks::table);
+        let table = self.starts.as_ref().map_or(&[][..], SnapshotStarts::table);
         out.write_all(table)?;
         let mut offset = table.len() as u64;
         while offset < bytes {

@@ -10,13 +10,13 @@
 //! | `write` | compressing this small ring file |
 //! | `counted` | a writer that counts its bytes |
 
-mod blocks;
 mod collect;
 pub(crate) mod counted;
 mod decompress;
 mod image;
 mod numbers;
 mod spool;
+mod starts;
 mod write;
 
 pub(super) use decompress::decompress;

@@ -6,19 +6,25 @@ use crate::schema::RECORD_ERROR_CODE;
 /// The seqnos that the events of a snapshot had in the ring. Neighbouring seqnos take no memory.
 #[derive(Default)]
 pub(super) struct SeqnoRuns {
-    /// Runs of events with neighbouring seqnos: the first seqno, and the number of events before the run.
-    runs: Vec<(u64, u64)>,
+    runs: Vec<SeqnoRun>,
     events: u64,
     last_seqno: u64,
     /// The seqnos of RECORD_ERROR events.
     errors: Vec<u64>,
 }
 
+/// A run of events with neighbouring seqnos.
+#[derive(Clone, Copy)]
+struct SeqnoRun {
+    first_seqno: u64,
+    events_before: u64,
+}
+
 impl SeqnoRuns {
     /// Adds the next event. Seqnos rise from event to event.
     pub(super) fn push(&mut self, descriptor: &Descriptor) {
         if self.runs.is_empty() || descriptor.seqno != self.last_seqno + 1 {
-            self.runs.push((descriptor.seqno, self.events));
+            self.runs.push(SeqnoRun { first_seqno: descriptor.seqno, events_before: self.events });
         }
         if descriptor.event_type == RECORD_ERROR_CODE {
             self.errors.push(descriptor.seqno);
@@ -35,15 +41,15 @@ impl SeqnoRuns {
     /// Returns the new seqno of the event that had the number `seqno` in the ring. Returns 0 if the snapshot does not
     /// have this event.
     pub(super) fn renumber(&self, seqno: u64) -> u64 {
-        // A RECORD_ERROR may have been recorded in place of the event that the word names (for example a BLOCK_START).
-        // Then the named event does not exist, and the word becomes 0.
+        // A RECORD_ERROR may have been recorded in place of the event that the word names. Then the named event does
+        // not exist, and the word becomes 0.
         if self.errors.binary_search(&seqno).is_ok() {
             return 0;
         }
-        let run = self.runs.partition_point(|(first, _)| *first <= seqno);
-        let Some((first, before)) = run.checked_sub(1).map(|run| self.runs[run]) else { return 0 };
-        let end = self.runs.get(run).map_or(self.events, |(_, before)| *before);
-        let index = before + (seqno - first);
+        let next = self.runs.partition_point(|run| run.first_seqno <= seqno);
+        let Some(run) = next.checked_sub(1).map(|run| self.runs[run]) else { return 0 };
+        let end = self.runs.get(next).map_or(self.events, |next| next.events_before);
+        let index = run.events_before + (seqno - run.first_seqno);
         if index < end { index + 1 } else { 0 }
     }
 }

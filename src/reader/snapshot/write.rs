@@ -101,11 +101,11 @@ impl Reader {
     /// least 2^27.
     ///
     /// Extension words of the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno) name other events. In the
-    /// snapshot, such a word holds the new seqno of the named event, or 0 if the snapshot does not have this event. An
-    /// example is word 0 of execution events, which names the BLOCK_START of the block.
+    /// snapshot, such a word holds the new seqno of the named event, or 0 if the snapshot does not have this event.
     ///
-    /// If the ring has a block table, the snapshot has it, too. An execution event whose BLOCK_START is not in the
-    /// snapshot then keeps a number in word 0 that names its block in the table: the old seqno plus 2^63.
+    /// If the ring has a table of start records, such as the block table of execution events, the snapshot has it, too.
+    /// An event whose start is not in the snapshot then keeps a number in word 0 that names the start in the table: the
+    /// old seqno plus 2^63.
     ///
     /// The snapshot also has the ring's names, schema text, clock calibration and context area. Its header holds the
     /// number of lost events. If the events and the options are the same, the bytes of the snapshot are the same, too.

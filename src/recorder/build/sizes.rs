@@ -178,7 +178,7 @@ mod tests {
                 refused(own().config("shop:14:20")),
                 refused(own().config("shop:5MiB")),
                 refused(own().memory(1000)),
-                refused(builder().config("shop:9MiB").block_table(true)),
+                refused(RecorderBuilder { start_table: true, ..builder().config("shop:9MiB") }),
             ]
             .join("\n"),
             @r#"

@@ -12,8 +12,6 @@ mod explore;
 #[cfg(loom)]
 mod abandoned;
 #[cfg(loom)]
-mod block_table;
-#[cfg(loom)]
 mod chunks;
 #[cfg(loom)]
 mod descriptor;
@@ -23,6 +21,8 @@ mod handlers;
 mod holes;
 #[cfg(shuttle)]
 mod random;
+#[cfg(loom)]
+mod start_table;
 #[cfg(loom)]
 mod stopped;
 #[cfg(loom)]

@@ -70,7 +70,7 @@ pub struct UnpublishedFile<'a> {
 }
 
 impl<'a> UnpublishedFile<'a> {
-    pub(super) fn of(owned: &'a OwnedRingFile) -> Self {
+    pub(super) fn new(owned: &'a OwnedRingFile) -> Self {
         let is_locked_for_writing = owned.lock.is_for_writing();
         Self { file: owned.descriptor(), bytes: owned.bytes, page_bytes: owned.page_bytes, is_locked_for_writing }
     }
@@ -132,7 +132,7 @@ pub fn create<T, E: From<ShmError>>(
         }
     };
     let owned = &unpublished.owned;
-    let value = initialise(&UnpublishedFile::of(owned))?;
+    let value = initialise(&UnpublishedFile::new(owned))?;
     unpublished.publish(options)?;
     owned.keep(options.keep);
     Ok((unpublished.owned, value))
@@ -287,12 +287,12 @@ impl Unpublished {
             }
         }
         let locked = fstat(&lock).map_err(failed)?;
-        if FileId::of(&locked) != id {
+        if FileId::from_stat(&locked) != id {
             // Our own file was removed meanwhile, and another maker has made a new file with the same name. The second
             // opening has opened that new file, and we have locked it. The other maker then finds its file locked,
             // leaves the file to us, and begins again. So we must remove that file here. (It is not a published ring: a
             // published ring no longer has the temporary name.)
-            place.remove(FileId::of(&locked));
+            place.remove(FileId::from_stat(&locked));
             return Ok(None);
         }
         if place.current() != Some(id) {

@@ -23,7 +23,7 @@ pub(crate) struct OwnDescriptor {
 
 impl OwnDescriptor {
     pub(crate) fn new(fd: OwnedFd) -> Result<Self, Errno> {
-        let file = FileId::of(&fstat(&fd)?);
+        let file = FileId::from_stat(&fstat(&fd)?);
         Ok(Self { fd: ManuallyDrop::new(fd), file })
     }
 
@@ -35,7 +35,7 @@ impl OwnDescriptor {
     /// Returns the descriptor if it still leads to its file.
     #[inline(never)]
     pub(crate) fn checked(&self) -> Option<BorrowedFd<'_>> {
-        let leads_to = fstat(&*self.fd).ok().map(|stat| FileId::of(&stat));
+        let leads_to = fstat(&*self.fd).ok().map(|stat| FileId::from_stat(&stat));
         (leads_to == Some(self.file)).then(|| self.fd.as_fd())
     }
 }

@@ -44,7 +44,7 @@ pub(super) enum Reached {
 impl SparseFile {
     /// Returns the file as a sparse file if it has holes. Returns `None` if it has no holes, or if the file system
     /// does not show them (hugetlbfs, for example).
-    pub(super) fn of(file: BorrowedFd<'_>, page_bytes: u64) -> Result<Option<Self>, ShmError> {
+    pub(super) fn detect(file: BorrowedFd<'_>, page_bytes: u64) -> Result<Option<Self>, ShmError> {
         let failed = |errno| ShmError::from_errno(OPERATION, errno);
         let stat = fstat(file).map_err(failed)?;
         let is_whole = (stat.st_blocks as u64).saturating_mul(512) >= stat.st_size as u64;
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_there_is_found_once_and_what_comes_is_found_when_it_is_looked_for() {
         let file = file(&[0, 1, 5, 1000]);
-        let sparse = SparseFile::of(file.as_fd(), PAGE).unwrap().unwrap();
+        let sparse = SparseFile::detect(file.as_fd(), PAGE).unwrap().unwrap();
         assert_eq!(reach(&sparse, 0..PAGE), (Reached::More, vec![(0, 2)]));
         assert_eq!(reach(&sparse, 0..1 << 40), (Reached::More, vec![(5, 6), (1000, 1001)]));
         assert_eq!(reach(&sparse, 0..1 << 40), (Reached::Nothing, vec![]));
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_file_in_too_many_parts_is_not_mapped_without_end() {
         let pages: Vec<u64> = (0..2 * EXTENTS_MAX as u64).map(|part| 2 * part).collect();
-        let sparse = SparseFile::of(file(&pages).as_fd(), PAGE).unwrap().unwrap();
+        let sparse = SparseFile::detect(file(&pages).as_fd(), PAGE).unwrap().unwrap();
         let (reached, found) = reach(&sparse, 0..1 << 40);
         assert_eq!((reached, found.len()), (Reached::Failed, EXTENTS_MAX));
     }
@@ -192,8 +192,8 @@ mod tests {
     fn a_file_without_holes_is_not_sparse() {
         let file = tempfile::tempfile_in("/dev/shm").unwrap();
         file.write_all_at(&[1; 8192], 0).unwrap();
-        assert!(SparseFile::of(file.as_fd(), PAGE).unwrap().is_none());
+        assert!(SparseFile::detect(file.as_fd(), PAGE).unwrap().is_none());
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 1 << 20).unwrap();
-        assert!(SparseFile::of(file.as_fd(), PAGE).unwrap().is_none(), "allocated, and not written");
+        assert!(SparseFile::detect(file.as_fd(), PAGE).unwrap().is_none(), "allocated, and not written");
     }
 }

@@ -30,7 +30,7 @@ impl HeldFile {
     /// Returns the files that the process has open for writing and that no directory has, or those of all processes.
     /// Leaves out processes into which this user may not look, and programs that only read.
     #[must_use]
-    pub fn of(pid: Option<u32>) -> Vec<Self> {
+    pub fn list(pid: Option<u32>) -> Vec<Self> {
         pid.map_or_else(processes, |pid| vec![pid]).into_iter().flat_map(of_process).collect()
     }
 
@@ -114,13 +114,13 @@ mod tests {
         let writer = File::create(&path).unwrap();
         let reader = File::open(&path).unwrap();
         let held = || {
-            let of_this = HeldFile::of(Some(std::process::id()));
+            let of_this = HeldFile::list(Some(std::process::id()));
             of_this.into_iter().filter(|file| file.was_at == path).count()
         };
         assert_eq!(held(), 0, "it has its name");
         std::fs::remove_file(&path).unwrap();
         assert_eq!(held(), 1);
-        assert!(HeldFile::of(None).iter().any(|file| file.was_at == path && file.note().is_none()));
+        assert!(HeldFile::list(None).iter().any(|file| file.was_at == path && file.note().is_none()));
         drop(writer);
         assert_eq!(held(), 0, "a reader has it open");
         drop(reader);

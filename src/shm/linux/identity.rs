@@ -45,7 +45,7 @@ impl ProcessIdentity {
         }
         // A process with this process id exists. It is the same process only if it also has the same start time. If the
         // system hides the start time (mount option hidepid), the answer is "unknown".
-        match ProcessStat::of(pid) {
+        match ProcessStat::of_process(pid) {
             Some(stat) if stat.is_zombie => Liveness::Dead,
             Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,
             Some(stat) if stat.start_ticks == self.start_ticks => Liveness::Alive,
@@ -59,7 +59,7 @@ impl ProcessIdentity {
 /// Returns true if no process has this process id, or if only a zombie has it.
 pub(super) fn is_gone(pid: i32) -> bool {
     Pid::from_raw(pid).is_none_or(|pid| {
-        test_kill_process(pid) == Err(Errno::SRCH) || ProcessStat::of(pid).is_some_and(|stat| stat.is_zombie)
+        test_kill_process(pid) == Err(Errno::SRCH) || ProcessStat::of_process(pid).is_some_and(|stat| stat.is_zombie)
     })
 }
 
@@ -71,7 +71,7 @@ struct ProcessStat {
 impl ProcessStat {
     /// Reads the state of the process `pid`. Returns `None` if `/proc` belongs to another pid namespace. In that
     /// namespace the same id means another process.
-    fn of(pid: Pid) -> Option<Self> {
+    fn of_process(pid: Pid) -> Option<Self> {
         let me = rustix::fs::readlink(c"/proc/self", Vec::new()).ok()?;
         let is_ours = digits(me.to_bytes()) == Some(std::process::id().into());
         match pid.as_raw_nonzero().get() {

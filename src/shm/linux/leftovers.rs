@@ -37,7 +37,7 @@ pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
 /// A shard file is removed only if it belongs to this user and has no owner, and if `is_part`, called with *n* and the
 /// file, returns true. The caller must own `path`.
 pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) -> bool) {
-    let Ok(whole) = DirectoryEntry::of(path) else { return };
+    let Ok(whole) = DirectoryEntry::at(path) else { return };
     whole.for_each_name_beside(|name| {
         let Some(rest) = behind(name, &whole.name).and_then(|rest| rest.strip_prefix(b".")) else { return };
         let place = Arc::new(whole.beside(name.to_owned()));
@@ -100,7 +100,7 @@ impl StaleFile {
     pub fn lock_unfinished(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "remove unfinished ring file";
         let path = path.as_ref();
-        let Ok(place) = DirectoryEntry::of(path).map(Arc::new) else { return Ok(None) };
+        let Ok(place) = DirectoryEntry::at(path).map(Arc::new) else { return Ok(None) };
         let name = place.name.to_bytes();
         let pid = name.iter().rposition(|byte| *byte == b'.').and_then(|at| leftover_pid(&name[at..]));
         if pid.is_none() && !name.ends_with(replacer::SUFFIX) {

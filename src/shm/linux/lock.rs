@@ -27,7 +27,7 @@ use super::write_lock::{has_writer, try_lock_for_writing};
 
 impl FileId {
     /// Returns the identity of the file with this status.
-    pub fn of(stat: &Stat) -> Self {
+    pub fn from_stat(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
@@ -46,12 +46,12 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     match has_writer(file) {
         Some(false) => return LockState::Free,
         Some(true) => {
-            let pid = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat)));
+            let pid = fstat(file).ok().and_then(|stat| holder(FileId::from_stat(&stat)));
             return LockState::Held { pid };
         }
         None => {}
     }
-    if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat))) {
+    if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::from_stat(&stat))) {
         return LockState::Held { pid: Some(pid) };
     }
     // The attempt below uses a new description. On the description of `file`, the attempt could weaken or release a
@@ -97,7 +97,7 @@ pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
             Err(Errno::INTR) => {}
             Err(Errno::WOULDBLOCK) => {
                 let stat = fstat(file).map_err(TryLockError::System)?;
-                let pid = holder(FileId::of(&stat));
+                let pid = holder(FileId::from_stat(&stat));
                 if pid.is_some() || attempt == ATTEMPTS {
                     return Err(TryLockError::Held { pid });
                 }

@@ -78,7 +78,7 @@ impl Mapping {
             sparse: None,
         };
         let maps_holes = options.map_holes || options.prefault || options.access == Access::ReadWrite;
-        match if maps_holes { None } else { SparseFile::of(file, page)? } {
+        match if maps_holes { None } else { SparseFile::detect(file, page)? } {
             None => mapping.map_part(file, 0..u64::MAX)?,
             Some(sparse) => {
                 mapping.reservation.map_zeros()?;

@@ -38,7 +38,7 @@ pub fn create_memfd<T, E: From<ShmError>>(
     initialise: impl FnOnce(&UnpublishedFile<'_>) -> Result<T, E>,
 ) -> Result<(OwnedRingFile, T), E> {
     let owned = make(name, bytes, options)?;
-    let value = initialise(&UnpublishedFile::of(&owned))?;
+    let value = initialise(&UnpublishedFile::new(&owned))?;
     Ok((owned, value))
 }
 

@@ -157,7 +157,7 @@ impl RingFile {
     /// Returns the identity of the file.
     #[must_use]
     pub fn id(&self) -> FileId {
-        FileId::of(&self.stat)
+        FileId::from_stat(&self.stat)
     }
 
     /// Returns the user who owns the file.
@@ -182,7 +182,7 @@ impl RingFile {
     /// Returns true if `path` leads to this file now. Symbolic links are followed.
     #[must_use]
     pub fn is_same_file(&self, path: impl AsRef<Path>) -> bool {
-        stat(path.as_ref()).is_ok_and(|stat| FileId::of(&stat) == self.id())
+        stat(path.as_ref()).is_ok_and(|stat| FileId::from_stat(&stat) == self.id())
     }
 
     /// Returns true if the path by which the file was opened still leads to the file. Also returns true if there is no

@@ -57,7 +57,7 @@ impl DirectoryEntry {
     }
 
     /// Opens the directory in which `path` lies, and returns the entry for the last component of `path`.
-    pub(super) fn of(path: &Path) -> Result<Self, Errno> {
+    pub(super) fn at(path: &Path) -> Result<Self, Errno> {
         let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
         let parent = paths::parent(path).unwrap_or(Path::new("."));
         let directory = paths::open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
@@ -67,7 +67,7 @@ impl DirectoryEntry {
     /// Returns true if the path of the directory still leads to the directory. Returns false if it has been removed.
     pub(super) fn is_directory_there(&self) -> bool {
         let parent = paths::parent(&self.path).unwrap_or(Path::new("."));
-        paths::stat(parent).is_ok_and(|found| FileId::of(&found) == self.directory.file())
+        paths::stat(parent).is_ok_and(|found| FileId::from_stat(&found) == self.directory.file())
     }
 
     /// Returns the entry of another name in the same directory.
@@ -97,7 +97,7 @@ impl DirectoryEntry {
     /// Returns the file that has the name now.
     pub(super) fn current(&self) -> Option<FileId> {
         let (directory, name) = self.here()?;
-        statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
+        statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::from_stat(&stat))
     }
 
     /// Returns a directory and a name in it, for a system call. If the program has closed the directory's descriptor,

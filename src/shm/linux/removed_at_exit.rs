@@ -17,9 +17,9 @@ pub(crate) struct RemovedAtExit {
 
 impl RemovedAtExit {
     /// Registers the file at this path. Returns `None` if there is no such file.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let file = FileId::of(&statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?);
-        let place = DirectoryEntry::of(path).ok()?;
+    pub(crate) fn register(path: &Path) -> Option<Self> {
+        let file = FileId::from_stat(&statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?);
+        let place = DirectoryEntry::at(path).ok()?;
         Some(Self { _registration: Registration::new(Some(Arc::new(place)), file) })
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn try_take(
 /// Returns the process that holds the lock, as `/proc/locks` shows it. If no process is shown, looks again for a
 /// while, as [`try_lock`] does.
 fn pid_of_writer(file: &OwnedFd) -> Option<u32> {
-    let id = FileId::of(&fstat(file).ok()?);
+    let id = FileId::from_stat(&fstat(file).ok()?);
     (0..lock::ATTEMPTS).find_map(|attempt| {
         if attempt > 0 {
             std::thread::sleep(lock::PAUSE);
@@ -90,7 +90,7 @@ impl Replacer {
                 Err(TryLockError::Held { pid }) => return Err(already_owned(wanted, &of.path, pid)),
                 Err(TryLockError::System(errno)) => return Err(failed(errno)),
             }
-            let replacer = Self { place: place.beside(place.name.clone()), file, id: FileId::of(&stat) };
+            let replacer = Self { place: place.beside(place.name.clone()), file, id: FileId::from_stat(&stat) };
             // The previous replacer may have removed the lock file before this process locked it. A lock on a file
             // without a name excludes nobody. So the loop checks the name, and begins again if it does not lead to
             // this file.

@@ -41,7 +41,7 @@ impl StaleFile {
     /// - [`NotARegularFile`](ShmErrorKind::NotARegularFile).
     pub fn lock_own(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         let path = path.as_ref();
-        match DirectoryEntry::of(path) {
+        match DirectoryEntry::at(path) {
             Ok(place) => Self::lock_own_at(&Arc::new(place)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(ShmError::from_errno(REMOVE, errno).at(path)),
@@ -96,7 +96,7 @@ impl StaleFile {
     ) -> Result<Self, ShmError> {
         let replacer = replacer::try_take(place, &file, wanted)?;
         let bytes = u64::try_from(stat.st_size).unwrap_or(0);
-        let (mode, id) = (stat.st_mode & 0o7777 & !STICKY, FileId::of(stat));
+        let (mode, id) = (stat.st_mode & 0o7777 & !STICKY, FileId::from_stat(stat));
         Ok(Self { place: Arc::clone(place), locked: file, _replacer: replacer, mode, id, bytes })
     }
 

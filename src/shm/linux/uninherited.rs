@@ -110,7 +110,7 @@ extern "C" fn after_fork_in_child() {
         // SAFETY: the number is used for a system call only, which fails if nothing is open there.
         let fd = unsafe { BorrowedFd::borrow_raw(number) };
         // The program may have closed the descriptor, and may have opened another file with its number.
-        if fstat(fd).is_ok_and(|stat| FileId::of(&stat) == file) {
+        if fstat(fd).is_ok_and(|stat| FileId::from_stat(&stat) == file) {
             // SAFETY: nothing in this process uses the descriptor: its owner asks in which process it is.
             unsafe { libc::close(number) };
         }

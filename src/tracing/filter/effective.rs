@@ -116,7 +116,7 @@ impl EffectiveFilter {
             };
             directives.push(Directive { level, ..directive.clone() });
         }
-        TargetFilter::of(directives)
+        TargetFilter::from_directives(directives)
     }
 
     /// Returns true if a directive has a condition on the value of a field.

@@ -67,7 +67,7 @@ impl TargetFilter {
     /// Makes a filter that accepts spans and events whose level is `level` or more important.
     #[must_use]
     pub fn level(level: impl Into<LevelFilter>) -> Self {
-        Self::of(vec![Directive::of_level(level.into())])
+        Self::from_directives(vec![Directive::of_level(level.into())])
     }
 
     /// Parses a list of directives. An empty list makes a filter that accepts nothing.
@@ -78,7 +78,7 @@ impl TargetFilter {
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
         let parsed = directive::parse_list(directives);
         let parsed = parsed.map_err(|(directive, problem)| FilterError { directive, problem })?;
-        Ok(if parsed.is_empty() { Self::level(LevelFilter::OFF) } else { Self::of(parsed) })
+        Ok(if parsed.is_empty() { Self::level(LevelFilter::OFF) } else { Self::from_directives(parsed) })
     }
 
     /// Parses a filter that a user has written. Does the same as [`Self::parse`], but an empty list of directives is
@@ -92,7 +92,7 @@ impl TargetFilter {
     }
 
     /// Makes a filter of directives. Of several directives about the same spans and events, the last one counts.
-    pub(in crate::tracing) fn of(all: Vec<Directive>) -> Self {
+    pub(in crate::tracing) fn from_directives(all: Vec<Directive>) -> Self {
         let mut directives: Vec<Directive> = Vec::with_capacity(all.len());
         for directive in all {
             match directives.iter_mut().find(|other| other.is_about_the_same_as(&directive)) {

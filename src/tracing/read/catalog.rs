@@ -285,7 +285,7 @@ impl Catalog {
 impl CatalogLosses {
     /// Returns the counts of the recorder of this shard 0.
     #[must_use]
-    pub fn of(shard0: &Reader) -> Self {
+    pub fn read(shard0: &Reader) -> Self {
         let word = |offset| shard0.context_word(offset).unwrap_or(0);
         if word(tables::MAGIC_OFFSET) != tables::MAGIC {
             return Self::default();

@@ -225,7 +225,7 @@ impl PerfReader {
     /// shards that could not be made, and spans that were not recorded.
     #[must_use]
     pub fn catalog_losses(&self) -> CatalogLosses {
-        self.shard0().map(CatalogLosses::of).unwrap_or_default()
+        self.shard0().map(CatalogLosses::read).unwrap_or_default()
     }
 
     /// Returns all rings of the reader: the shards, and the rings of typed events. Each ring knows how many of its

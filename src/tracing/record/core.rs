@@ -155,6 +155,6 @@ mod tests {
         recorder.core.count_lost_span();
         recorder.core.count_lost_span();
         let readers = recorder.open_readers().unwrap();
-        assert_eq!((recorder.stats().lost_spans, CatalogLosses::of(&readers[0]).spans), (2, 2));
+        assert_eq!((recorder.stats().lost_spans, CatalogLosses::read(&readers[0]).spans), (2, 2));
     }
 }

@@ -1,6 +1,6 @@
 //! The clock on a machine whose tick counter must not be used.
 
-use eventring::__internals::clock::{Clock, ClockKind, TickCounter};
+use eventring::recorder::{Clock, ClockKind, TickCounter};
 use rustix::time::{ClockId, clock_gettime};
 
 fn realtime_nanos() -> u64 {

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use eventring::__internals::clock::{Clock, ClockKind};
+use eventring::recorder::{Clock, ClockKind};
 
 /// The largest allowed difference between the times of two threads.
 const DISAGREEMENT_NANOS_MAX: u64 = 1_000;

@@ -53,7 +53,7 @@ fn become_another_program() -> std::convert::Infallible {
 /// Plays the program. It forks when the test says so: a child that stays, one that becomes another program, and one
 /// that ends as programs end, after it has dropped its copies of the server and of the ring.
 fn program() {
-    let server = Server::builder().address(ServerAddress::of(child::place())).start().unwrap();
+    let server = Server::builder().address(ServerAddress::new(child::place())).start().unwrap();
     let ring = anonymous("SHOP");
     ring.record(2, [0; 4], b"before the fork");
     child::say("begun");
@@ -169,7 +169,7 @@ fn a_child_has_no_descriptor_of_the_server_and_does_not_end_it() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
     let mut family = Family::start(NAME, socket.to_str().unwrap());
-    let process = Process::connect(&ServerAddress::of(&socket)).unwrap();
+    let process = Process::connect(&ServerAddress::new(&socket)).unwrap();
     family.fork();
     let parent = descriptors(family.pid());
     let is_of_server = |path: &&PathBuf| ["socket:", "anon_inode:"].iter().any(|kind| path.starts_with_text(kind));
@@ -185,7 +185,7 @@ fn a_child_has_no_descriptor_of_the_server_and_does_not_end_it() {
     // A third child has dropped everything, and has run the exit handlers. The server is still there.
     assert!(socket.exists() && !process.is_gone());
     assert_eq!(process.files().unwrap().len(), 1);
-    let again = Process::connect(&ServerAddress::of(&socket)).unwrap();
+    let again = Process::connect(&ServerAddress::new(&socket)).unwrap();
     assert_eq!((again.pid(), again.files().unwrap().len()), (family.pid(), 1));
     family.assert_that_the_children_live();
 }
@@ -213,7 +213,7 @@ fn clients_learn_of_the_end_of_a_program_whose_children_live_and_the_next_progra
     let name = format!("@eventring-fork-{}", std::process::id());
     for (address, is_killed) in [(&path, true), (&path, false), (&name, true), (&name, false)] {
         let mut family = Family::start(NAME, address);
-        let address = ServerAddress::of(address);
+        let address = ServerAddress::new(address);
         let (process, connection) = (Process::connect(&address).unwrap(), connection(&address));
         assert_eq!(process.pid(), family.pid());
         family.fork();

@@ -3,8 +3,9 @@
 
 use crate::record_again;
 use eventring::exec::BlockScope;
+use eventring::exec::{BlockInfo, KnownBlocks};
 use eventring::global::EXEC;
-use eventring::reader::{BlockInfo, Descriptor, KnownBlocks, Next, PayloadRead, Reader, Seek, SnapshotOptions};
+use eventring::reader::{Descriptor, Next, PayloadRead, Reader, Seek, SnapshotOptions};
 use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
 use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecEvent, ExecPayload};
 use eventring::schema::{EventPayload as _, EventType as _};
@@ -105,7 +106,7 @@ fn replay(recording: &Path) -> BTreeMap<Identity, u64> {
         |pending: &mut Vec<(u64, u64)>, of_new_tag: &BTreeMap<u64, (Identity, u64)>, counts: &mut BTreeMap<_, _>| {
             let reader = reader_of(&recorder);
             let oldest = recorder.stats().last_seqno.saturating_sub(CAPACITY - 1);
-            let mut known = KnownBlocks::of(&reader);
+            let mut known = KnownBlocks::of_ring(&reader);
             for (seqno, tag) in pending.drain(..) {
                 let event = event(&reader, seqno);
                 let block = reader.block_of(&event);

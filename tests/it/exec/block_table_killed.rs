@@ -1,6 +1,7 @@
 //! A writer that is killed at any instruction leaves a block table in which every record is whole.
 
-use eventring::reader::{BlockInfo, Next, Reader, RingState, Seek};
+use eventring::exec::BlockInfo;
+use eventring::reader::{Next, Reader, RingState, Seek};
 use eventring::record;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use eventring::__internals::shm::{
+use eventring::shm::{
     CreateOptions, ForkGuard, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories,
     RingFile, RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };

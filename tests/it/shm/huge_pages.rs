@@ -7,7 +7,7 @@ use std::io::Error;
 use std::path::Path;
 
 use crate::mapped::{load, store};
-use eventring::__internals::shm::{
+use eventring::shm::{
     CreateOptions, HugePagePool, HugePageWarning, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile,
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };

@@ -4,9 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use eventring::__internals::shm::{
-    CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create,
-};
+use eventring::shm::{CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create};
 use eventring_stress::mounted::is_mounted;
 
 const MEBIBYTE: u64 = 1 << 20;

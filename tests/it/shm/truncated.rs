@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::ptr::NonNull;
 
 use crate::mapped::{load, store};
-use eventring::__internals::shm::{MapOptions, Mapping, Sections};
+use eventring::shm::{MapOptions, Mapping, Sections};
 
 const MEBIBYTE: usize = 1 << 20;
 const SECTIONS: Sections =

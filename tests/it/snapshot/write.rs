@@ -1,7 +1,7 @@
 //! The snapshots that `write_snapshot` writes: they are small, renumbered and complete, and have the same bytes each
 //! time.
 
-use eventring::__internals::layout::{extension, header};
+use eventring::layout::{extension, header};
 use eventring::reader::{Next, Reader, RingState, Seek, SnapshotOptions, SnapshotSummary};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;

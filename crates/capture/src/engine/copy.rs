@@ -175,7 +175,7 @@ impl CopyThread {
             // The reader notices that a file was truncated only when it reads the missing part. So the slot of the next
             // event is read even if there is no next event.
             if input.cursor.lag() == 0 && !self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
-                let backlog = Backlog::of(input);
+                let backlog = Backlog::measure(input);
                 self.copy_ring(index, &backlog)?;
             }
             if let Some(input) = &self.sources.rings[index].input {
@@ -199,7 +199,7 @@ impl CopyThread {
                 self.see_copied(index);
                 continue;
             };
-            let backlog = Backlog::of(input);
+            let backlog = Backlog::measure(input);
             let is_last = self.stop.is_some() || input.reader.is_finished();
             if self.pace.is_due(
                 &backlog,
@@ -292,7 +292,7 @@ impl crate::format::columns::BlockRecords {
     /// Copies events and gaps until the batch is full, or the ring has no more. Returns true in the second case.
     fn fill(&mut self, cursor: &mut eventring::reader::Cursor) -> bool {
         // The ring has handed out further seqnos. If the next event is missing, the cursor shall find out why at once.
-        cursor.look_closely();
+        cursor.probe();
         loop {
             match cursor.copy_batch(&mut self.events) {
                 None => return false,

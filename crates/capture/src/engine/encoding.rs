@@ -30,7 +30,7 @@ pub(crate) fn run(messages: &Mutex<Receiver<(u64, Message)>>, out: &Sender<Encod
                 let result = encoder
                     .set_level(slot.level)
                     .and_then(|()| encoder.encode(&slot.records, &all, &slot.layout, &mut slot.block));
-                slot.block.is_hurried = slot.level < level;
+                slot.block.is_lower_level = slot.level < level;
                 result.map_err(no_encoding)
             }
             Message::Found(_) | Message::End(_) => Ok(()),

@@ -11,8 +11,15 @@ pub(crate) struct RunningFilter {
     filter: BatchFilter,
     /// The part of the filter that is about one recorder, by the index of the recorder's shard 0.
     recorders: HashMap<usize, RecorderFilter>,
-    /// For each ring, the recorder that it is a shard of, and its place among the shards of that recorder.
-    places: Vec<(usize, usize)>,
+    /// By the index of the ring.
+    places: Vec<ShardPlace>,
+}
+
+/// What a ring is a shard of.
+struct ShardPlace {
+    recorder: usize,
+    /// The place of the ring among the shards of the recorder.
+    shard: usize,
 }
 
 /// A filter at work on the rings of one recorder.
@@ -60,12 +67,12 @@ impl RunningFilter {
                 trees.add_shard(rings[index].input.as_ref().map(|input| &input.cursor));
             }
         }
-        self.places.push((recorder, shard));
+        self.places.push(ShardPlace { recorder, shard });
     }
 
     /// Takes note that everything was copied that this ring had at some time in this pass.
     pub(crate) fn see_copied(&mut self, ring: usize) {
-        let Some((recorder, shard)) = self.places.get(ring) else { return };
+        let Some(ShardPlace { recorder, shard }) = self.places.get(ring) else { return };
         if let Some(ContentFilter::Spans(trees)) = self.recorders.get_mut(recorder).map(|it| &mut it.content) {
             trees.see_copied(*shard);
         }
@@ -74,7 +81,7 @@ impl RunningFilter {
     /// Removes the unwanted events of a block. `rings` are all rings of the capture.
     pub(crate) fn apply(&mut self, records: &mut BlockRecords, rings: &[CopiedRing]) {
         let place = self.places.get(records.ring as usize);
-        let Some(recorder) = place.and_then(|(recorder, _)| self.recorders.get_mut(recorder)) else { return };
+        let Some(recorder) = place.and_then(|place| self.recorders.get_mut(&place.recorder)) else { return };
         match &mut recorder.content {
             ContentFilter::Typed(None) => {}
             ContentFilter::Typed(Some(codes)) => records.filter(|event| codes.contains(&event.event_type)),

@@ -58,7 +58,7 @@ impl CaptureOptions {
     }
 
     /// Sets the compression level of zstd, 1 to 22, or 0 for no compression. If the capture falls behind the writers,
-    /// it compresses less for a while ([`CaptureSummary::hurried_events`](crate::CaptureSummary::hurried_events)).
+    /// it compresses less for a while ([`CaptureSummary::lower_level_events`](crate::CaptureSummary::lower_level_events)).
     /// Default: [`Self::DEFAULT_LEVEL`].
     pub fn compression_level(mut self, level: i32) -> Self {
         self.level = level;

@@ -13,7 +13,7 @@ use crate::format::fit::PartFinder;
 use crate::format::header::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::write::{CaptureWriter, RingCounts, block_bytes_max};
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -48,9 +48,9 @@ pub(crate) struct Output<'o> {
     /// Bytes of all tables in the current file, before compression.
     table_bytes: usize,
     /// The events of the current file that were compressed at a lower level than the requested one.
-    hurried_events: u64,
+    lower_level_events: u64,
     /// Such events of the files before the current one.
-    pub(crate) finished_hurried_events: u64,
+    pub(crate) finished_lower_level_events: u64,
     /// Bytes of the files before the current one.
     pub(crate) finished_bytes: u64,
     /// The counts of all finished files together. The events of files that the capture has removed are subtracted.
@@ -88,8 +88,8 @@ impl<'o> Output<'o> {
             tables: Vec::new(),
             table_entries: 0,
             table_bytes: 0,
-            hurried_events: 0,
-            finished_hurried_events: 0,
+            lower_level_events: 0,
+            finished_lower_level_events: 0,
             finished_bytes: 0,
             finished: CaptureStats::default(),
             removable: VecDeque::new(),
@@ -215,8 +215,8 @@ impl<'o> Output<'o> {
         self.writer.events(records, part, block, &mut ring.key)?;
         ring.stats.count(records, part);
         self.has_records = true;
-        if block.is_hurried {
-            self.hurried_events += part.events.len() as u64;
+        if block.is_lower_level {
+            self.lower_level_events += part.events.len() as u64;
         }
         Ok(())
     }
@@ -273,7 +273,7 @@ impl<'o> Output<'o> {
         self.writer = begin_file(self.sink, self.part, &self.rings)?;
         self.part_started = Instant::now();
         (self.has_records, self.has_ended) = (false, false);
-        (self.table_bytes, self.hurried_events) = (0, 0);
+        (self.table_bytes, self.lower_level_events) = (0, 0);
         self.set_limit();
         self.recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
         for ring in &mut self.rings {
@@ -380,13 +380,13 @@ impl<'o> Output<'o> {
         let rings = self.rings[..self.described].iter().map(|ring| ring.stats.clone()).collect();
         let stats = CaptureStats { rings };
         self.finished.add(&stats);
-        let hurried_events = self.hurried_events;
-        let end = CaptureEnd { reason, ended_epoch_nanos, hurried_events, stats };
+        let lower_level_events = self.lower_level_events;
+        let end = CaptureEnd { reason, ended_epoch_nanos, lower_level_events, stats };
         self.writer.finish(&end)?;
         self.sink.end(&end, &self.rings)?;
         self.has_ended = true;
         self.finished_bytes += self.writer.bytes();
-        self.finished_hurried_events += hurried_events;
+        self.finished_lower_level_events += lower_level_events;
         if self.options.rotation.removes() {
             self.removable.push_back((end.stats, self.writer.bytes()));
         }

@@ -30,7 +30,7 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// Looks at the header of a ring.
-    pub(crate) fn of(input: &mut RingInput) -> Self {
+    pub(crate) fn measure(input: &mut RingInput) -> Self {
         let next_seqno = input.cursor.next_seqno();
         let events = input.cursor.lag();
         let end_seqno = next_seqno.saturating_add(events);

@@ -13,8 +13,8 @@ use crate::engine::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::end::EndReason;
 use crate::format::stats::RingStats;
-use eventring::__internals::clock::Clock;
 use eventring::reader::{LostPages, Reader};
+use eventring::recorder::Clock;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -274,7 +274,7 @@ impl<'o> Capture<'o> {
             rings: names.take(self.output.finished.rings.len()).collect(),
             first_seqnos: rings.iter().map(|ring| ring.first_seqno).take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
-            hurried_events: self.output.finished_hurried_events,
+            lower_level_events: self.output.finished_lower_level_events,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
             removed_files: self.output.removed_files,
             removed_bytes: self.output.removed_bytes,

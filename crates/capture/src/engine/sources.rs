@@ -10,7 +10,7 @@ use crate::format::ring::{CapturedRing, RingRole, process_key};
 use crate::format::stats::RingStats;
 use crate::format::tables::{CaptureTables, CapturedBlocks};
 use crate::select::batch_filter::BatchFilter;
-use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Cursor, Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
 use eventring::schema::perf::PerfEvent;
 use std::collections::BTreeMap;

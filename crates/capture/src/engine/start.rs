@@ -3,8 +3,8 @@
 use crate::format::identity::RingIdentity;
 use crate::format::ring::CapturedRing;
 use crate::read::file::CaptureFile;
-use eventring::__internals::shm;
 use eventring::reader::{OpenedShards, Reader};
+use eventring::shm;
 use std::collections::HashMap;
 
 /// The seqnos at which a capture begins in rings that were captured before, and the host that batches name.
@@ -47,7 +47,7 @@ impl BatchStart {
 
     /// Returns true if the batch is of the recorder of [`Self::of_recorder`]. Each batch describes its shard 0.
     pub fn is_recorder_of(&self, batch: &CaptureFile) -> bool {
-        batch.rings().iter().any(|ring| self.recorder.as_ref() == Some(&RingIdentity::of(ring)))
+        batch.rings().iter().any(|ring| self.recorder.as_ref() == Some(&RingIdentity::new(ring)))
     }
 
     /// Returns the start of a capture of the same recorder that follows no other.
@@ -124,7 +124,7 @@ pub(crate) fn next_seqnos_after(batch: &CaptureFile) -> impl Iterator<Item = (Ri
         let of_end = batch.end().and_then(|end| end.stats.rings.get(index)).map(|stats| stats.last_seqno);
         // A file that nobody has ended says with its blocks how far it has come.
         let of_blocks = || batch.last_seqno_of(index as u32).unwrap_or(ring.first_seqno.saturating_sub(1));
-        (RingIdentity::of(ring), of_end.unwrap_or_else(of_blocks).saturating_add(1))
+        (RingIdentity::new(ring), of_end.unwrap_or_else(of_blocks).saturating_add(1))
     })
 }
 

@@ -53,7 +53,7 @@ pub struct CaptureSummary {
     pub stats: CaptureStats,
     /// The number of events that were compressed at a lower level than the requested one, because the capture would
     /// have lost events otherwise. Events in removed files are counted, too.
-    pub hurried_events: u64,
+    pub lower_level_events: u64,
     /// Bytes of the files that are left.
     pub bytes: u64,
     /// The number of files that the capture has removed, see
@@ -82,7 +82,7 @@ impl CaptureSummary {
         self.rings.extend(later.rings);
         self.first_seqnos.extend(later.first_seqnos);
         self.stats.rings.extend(later.stats.rings);
-        self.hurried_events = self.hurried_events.saturating_add(later.hurried_events);
+        self.lower_level_events = self.lower_level_events.saturating_add(later.lower_level_events);
         self.bytes = self.bytes.saturating_add(later.bytes);
         self.removed_files = self.removed_files.saturating_add(later.removed_files);
         self.removed_bytes = self.removed_bytes.saturating_add(later.removed_bytes);

@@ -10,7 +10,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::{directory_of, part_path};
 use crate::files::read_files::{IS_READ, ReadFiles};
-use eventring::__internals::shm::{FileId, LockState, lock_state};
+use eventring::files::{FileId, LockState, lock_state};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -53,7 +53,12 @@ impl OutputEntry {
         let opened = rustix::fs::open(directory_of(path), flags, Mode::empty())
             .and_then(|directory| Ok((rustix::fs::fstat(&directory)?, directory)));
         let (stat, directory) = opened.map_err(|errno| failed(path, errno))?;
-        Ok(Self { directory, directory_id: FileId::of(&stat), name: name.to_os_string(), path: path.to_path_buf() })
+        Ok(Self {
+            directory,
+            directory_id: FileId::from_stat(&stat),
+            name: name.to_os_string(),
+            path: path.to_path_buf(),
+        })
     }
 
     /// Returns the path that was given to [`Self::open`].

@@ -3,7 +3,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::directory_of;
 use crate::read::file::CaptureFile;
-use eventring::__internals::shm::FileId;
+use eventring::files::FileId;
 use eventring::reader::{Reader, shard_path};
 use rustix::fs::{FileType, Stat};
 use std::ffi::{OsStr, OsString};
@@ -15,8 +15,15 @@ pub(crate) const IS_READ: &str = "it is a file that is read, which is not writte
 #[derive(Debug, Default)]
 pub struct ReadFiles {
     files: Vec<FileId>,
-    /// The directory and the file name of each shard 0. Its recorder may make further shards in this directory.
-    recorders: Vec<(FileId, OsString)>,
+    /// Each shard 0. Its recorder may make further shards in the same directory.
+    recorders: Vec<FirstShard>,
+}
+
+/// The place of a shard 0.
+#[derive(Debug)]
+struct FirstShard {
+    directory: FileId,
+    name: OsString,
 }
 
 impl ReadFiles {
@@ -29,17 +36,17 @@ impl ReadFiles {
             return;
         }
         for index in 1..ring.shard_count() {
-            self.files.extend(rustix::fs::stat(shard_path(path, index)).ok().map(|stat| FileId::of(&stat)));
+            self.files.extend(rustix::fs::stat(shard_path(path, index)).ok().map(|stat| FileId::from_stat(&stat)));
         }
         if let (Ok(directory), Some(name)) = (rustix::fs::stat(directory_of(path)), path.file_name()) {
-            self.recorders.push((FileId::of(&directory), name.to_os_string()));
+            self.recorders.push(FirstShard { directory: FileId::from_stat(&directory), name: name.to_os_string() });
         }
     }
 
     /// Adds a capture with all of its files.
     pub fn add_capture(&mut self, capture: &CaptureFile) {
         let stats = capture.files().filter_map(|file| rustix::fs::fstat(file).ok());
-        self.files.extend(stats.map(|stat| FileId::of(&stat)));
+        self.files.extend(stats.map(|stat| FileId::from_stat(&stat)));
     }
 
     /// Checks that an open output stream is not one of the files that the caller reads.
@@ -56,17 +63,17 @@ impl ReadFiles {
     }
 
     pub(crate) fn holds(&self, stat: &Stat) -> bool {
-        FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
+        FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::from_stat(stat))
     }
 
     /// Finds a recorder in `directory` that may make a shard with the name `name`. Returns the file name of the
     /// recorder's shard 0, or `None` if there is no such recorder.
     pub(crate) fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
         let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
-        let is_its = |(place, first): &&(FileId, OsString)| {
-            let end = name.as_encoded_bytes().strip_prefix(first.as_encoded_bytes());
-            *place == directory && end.is_some_and(is_number)
+        let is_its = |first: &&FirstShard| {
+            let end = name.as_encoded_bytes().strip_prefix(first.name.as_encoded_bytes());
+            first.directory == directory && end.is_some_and(is_number)
         };
-        self.recorders.iter().find(is_its).map(|(_, first)| first.as_os_str())
+        self.recorders.iter().find(is_its).map(|first| first.name.as_os_str())
     }
 }

@@ -67,7 +67,7 @@ pub struct CaptureEnd {
     pub ended_epoch_nanos: u64,
     /// The number of events in this file that were compressed at a lower level than the requested one. When a capture
     /// falls behind the writers, it first compresses less.
-    pub hurried_events: u64,
+    pub lower_level_events: u64,
     /// Counts of each ring's events in this file.
     pub stats: CaptureStats,
 }
@@ -77,7 +77,7 @@ impl CaptureEnd {
         let mut out = Vec::new();
         put_u64(&mut out, self.reason as u64);
         put_u64(&mut out, self.ended_epoch_nanos);
-        put_u64(&mut out, self.hurried_events);
+        put_u64(&mut out, self.lower_level_events);
         for ring in &self.stats.rings {
             let counts = [ring.events, ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads];
             let state = match ring.end {
@@ -103,8 +103,8 @@ impl CaptureEnd {
     /// Returns the end of two files of a rotated capture together. `next` is the end of the file after this one.
     pub(crate) fn followed_by(mut self, next: &Self) -> Self {
         self.stats.add(&next.stats);
-        let hurried_events = self.hurried_events.saturating_add(next.hurried_events);
-        Self { reason: next.reason, ended_epoch_nanos: next.ended_epoch_nanos, hurried_events, stats: self.stats }
+        let lower_level_events = self.lower_level_events.saturating_add(next.lower_level_events);
+        Self { reason: next.reason, ended_epoch_nanos: next.ended_epoch_nanos, lower_level_events, stats: self.stats }
     }
 
     /// Returns the largest size in bytes of the encoded end of a file with this many rings.
@@ -117,7 +117,7 @@ impl CaptureEnd {
         let mut bytes = Bytes::new(bytes);
         let reason = bytes.u64()?;
         let reason = EndReason::ALL.into_iter().find(|known| *known as u64 == reason)?;
-        let (ended_epoch_nanos, hurried_events) = (bytes.u64()?, bytes.u64()?);
+        let (ended_epoch_nanos, lower_level_events) = (bytes.u64()?, bytes.u64()?);
         let mut stats = CaptureStats::default();
         while !bytes.is_empty() {
             let mut words = [0; RING_WORDS];
@@ -145,7 +145,7 @@ impl CaptureEnd {
                 table_losses: [call_sites, threads, shards, spans],
             });
         }
-        Some(Self { reason, ended_epoch_nanos, hurried_events, stats })
+        Some(Self { reason, ended_epoch_nanos, lower_level_events, stats })
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
         };
         let live = RingStats { was_live: true, end: None, ..ring.clone() };
         let stats = CaptureStats { rings: vec![ring, RingStats::default(), live] };
-        let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, hurried_events: 5, stats };
+        let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, lower_level_events: 5, stats };
         let bytes = end.encode();
         assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3) - 2 * 16, "a ring whose end is not known takes 19 words");
         assert_eq!(CaptureEnd::decode(&bytes), Some(end.clone()));
@@ -180,9 +180,9 @@ mod tests {
     }
     #[test]
     fn the_files_of_a_rotated_capture_have_one_end() {
-        let end = |reason, ended_epoch_nanos, hurried_events, events| {
+        let end = |reason, ended_epoch_nanos, lower_level_events, events| {
             let stats = CaptureStats { rings: vec![RingStats { events, ..RingStats::default() }] };
-            CaptureEnd { reason, ended_epoch_nanos, hurried_events, stats }
+            CaptureEnd { reason, ended_epoch_nanos, lower_level_events, stats }
         };
         let both = end(EndReason::Rotated, 1, 5, 10).followed_by(&end(EndReason::Duration, 2, 7, 20));
         assert_eq!(both, end(EndReason::Duration, 2, 12, 30));

@@ -14,7 +14,7 @@ pub(crate) struct RingIdentity {
 }
 
 impl RingIdentity {
-    pub(crate) fn of(ring: &CapturedRing) -> Self {
+    pub(crate) fn new(ring: &CapturedRing) -> Self {
         Self {
             host: ring.host.clone(),
             name: ring.name.clone(),

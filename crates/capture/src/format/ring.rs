@@ -1,7 +1,7 @@
 //! The description of a ring in a capture.
 
 use crate::format::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
-use eventring::__internals::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
+use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring::reader::{ClockInfo, Reader, RingInfo};
 use std::hash::Hasher as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub struct CapturedRing {
     pub process: u32,
     /// Its role among the rings of that process.
     pub role: RingRole,
-    /// Content type, see [`eventring::__internals::layout::header`].
+    /// Content type, see [`eventring::files`].
     pub content_type: u16,
     /// Name of the content type, if it has one.
     pub content_name: String,

@@ -137,7 +137,7 @@ impl RingStats {
         };
         self.end = reader.end();
         self.record_errors = info.extension.map_or(0, |extension| extension.record_errors);
-        let losses = CatalogLosses::of(reader);
+        let losses = CatalogLosses::read(reader);
         self.table_losses = [losses.call_sites, losses.threads, losses.shards, losses.spans];
     }
 

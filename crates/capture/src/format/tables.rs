@@ -3,7 +3,8 @@
 use crate::format::filter_bits::FilterBits;
 use crate::format::ring::CapturedRing;
 use crate::format::wire::{Bytes, put_u32};
-use eventring::reader::{BlockInfo, Descriptor, Reader, SavedBlocks, flow_tag};
+use eventring::exec::{BlockInfo, SavedBlocks, flow_tag};
+use eventring::reader::{Descriptor, Reader};
 use eventring::tracing::Catalog;
 use std::collections::HashSet;
 use std::sync::Arc;

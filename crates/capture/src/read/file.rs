@@ -12,8 +12,8 @@ use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::tables;
 use crate::read::events::{IsWanted, Progress};
 use crate::select::sieve::Choice;
-use eventring::__internals::shm;
-use eventring::reader::{KnownBlocks, SavedBlocks};
+use eventring::exec::{KnownBlocks, SavedBlocks};
+use eventring::shm;
 use eventring::tracing::Catalog;
 use std::fs::File;
 use std::io;
@@ -39,9 +39,8 @@ pub struct CaptureFile {
     /// The blocks of each ring, as far as the capture describes them. Only rings of execution events have blocks.
     pub(crate) blocks_of_rings: Vec<Arc<SavedBlocks>>,
     pub(crate) end: Option<CaptureEnd>,
-    /// The captures that are read together, if they are several: the index of the first ring of each, and the time of
-    /// its end.
-    pub(crate) ends_of_captures: Vec<(u32, u64)>,
+    /// The captures that are read together, if they are several.
+    pub(crate) merged: Vec<MergedCapture>,
     pub(crate) is_truncated: bool,
     pub(crate) problems: Vec<String>,
     /// The other files that are read together with this one.
@@ -50,6 +49,15 @@ pub struct CaptureFile {
     pub(crate) choice: Option<Arc<Choice>>,
     pub(crate) progress: Option<Progress>,
     pub(crate) is_wanted: Option<IsWanted>,
+}
+
+/// One of the captures that are read together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MergedCapture {
+    /// The index of its first ring.
+    pub(crate) first_ring: u32,
+    /// The time of its end.
+    pub(crate) ended_epoch_nanos: u64,
 }
 
 /// The rings of a file, as indices of the rings of all files that are read together.
@@ -132,7 +140,7 @@ impl CaptureFile {
             catalogs: Vec::new(),
             blocks_of_rings: Vec::new(),
             end: None,
-            ends_of_captures: Vec::new(),
+            merged: Vec::new(),
             is_truncated: false,
             problems: Vec::new(),
             later: Vec::new(),

@@ -38,8 +38,9 @@ impl CaptureFile {
         let Some(whole) = self.end.as_ref().filter(|_| self.choice.is_none()) else { return CapturedLife::Unknown };
         let rings = || (0..).zip(&self.rings).filter(move |(_, ring)| ring.process == process).map(|(index, _)| index);
         let last_nanos = rings().map(|ring| self.last_nanos_of_all(ring)).max().unwrap_or(0);
-        let of_capture = |ring| self.ends_of_captures.iter().rev().find(move |(first, _)| *first <= ring);
-        let ended = rings().next().and_then(of_capture).map_or(whole.ended_epoch_nanos, |(_, ended)| *ended);
+        let of_capture = |ring| self.merged.iter().rev().find(move |capture| capture.first_ring <= ring);
+        let ended =
+            rings().next().and_then(of_capture).map_or(whole.ended_epoch_nanos, |capture| capture.ended_epoch_nanos);
         let of_rings = || rings().filter_map(|ring| whole.stats.rings.get(ring as usize));
         if of_rings().any(|ring| ring.was_live) {
             return CapturedLife::Lived(ended.max(last_nanos));

@@ -3,7 +3,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::end::CaptureEnd;
 use crate::format::ring::{CapturedRing, RingRole};
-use crate::read::file::CaptureFile;
+use crate::read::file::{CaptureFile, MergedCapture};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,15 +124,15 @@ impl CaptureFile {
         self.blocks_of_rings.append(&mut other.blocks_of_rings);
         self.end = match (self.end.take(), other.end.take()) {
             (Some(mut end), Some(its)) => {
-                if self.ends_of_captures.is_empty() {
-                    self.ends_of_captures.push((0, end.ended_epoch_nanos));
+                if self.merged.is_empty() {
+                    self.merged.push(MergedCapture { first_ring: 0, ended_epoch_nanos: end.ended_epoch_nanos });
                 }
-                self.ends_of_captures.push((first_ring, its.ended_epoch_nanos));
+                self.merged.push(MergedCapture { first_ring, ended_epoch_nanos: its.ended_epoch_nanos });
                 end.stats.rings.extend(its.stats.rings.iter().cloned());
                 let stats = end.stats.clone();
-                let hurried_events = end.hurried_events.saturating_add(its.hurried_events);
+                let lower_level_events = end.lower_level_events.saturating_add(its.lower_level_events);
                 let last = if its.ended_epoch_nanos > end.ended_epoch_nanos { its } else { end };
-                Some(CaptureEnd { stats, hurried_events, ..last })
+                Some(CaptureEnd { stats, lower_level_events, ..last })
             }
             _ => None,
         };

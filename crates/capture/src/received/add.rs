@@ -76,7 +76,7 @@ impl ReceivedCapture {
 
     /// Returns the next seqno that the file expects of a ring.
     fn next_seqno_of(&self, ring: &CapturedRing) -> u64 {
-        let known = self.by_identity.get(&RingIdentity::of(ring)).and_then(|index| self.rings.get(*index as usize));
+        let known = self.by_identity.get(&RingIdentity::new(ring)).and_then(|index| self.rings.get(*index as usize));
         known.map_or(1, ReceivedRing::next_seqno)
     }
 
@@ -87,7 +87,7 @@ impl ReceivedCapture {
         let end = batch.end().filter(|_| !batch.is_truncated());
         let end = end.ok_or_else(|| damaged("the batch has no account, expected a whole capture file"))?;
         batch.rings.iter().try_for_each(|ring| self.check_ring(ring))?;
-        let identities: HashSet<RingIdentity> = batch.rings.iter().map(RingIdentity::of).collect();
+        let identities: HashSet<RingIdentity> = batch.rings.iter().map(RingIdentity::new).collect();
         if identities.len() < batch.rings.len() {
             return Err(damaged("the batch describes a ring twice, expected each ring once"));
         }
@@ -138,7 +138,7 @@ impl ReceivedCapture {
         if ring.has_other_perf_schema() {
             return Err(CaptureError::new(CaptureErrorKind::WrongSchema, ring.other_perf_schema()));
         }
-        let known = self.by_identity.get(&RingIdentity::of(ring)).and_then(|index| self.rings.get(*index as usize));
+        let known = self.by_identity.get(&RingIdentity::new(ring)).and_then(|index| self.rings.get(*index as usize));
         let kind = |ring: &CapturedRing| (ring.content_type, ring.schema_hash);
         match known.is_none_or(|known| kind(&known.described) == kind(ring)) {
             true => Ok(()),
@@ -153,7 +153,7 @@ impl ReceivedCapture {
         let mut new = Vec::new();
         for ring in rings {
             let next = known + new.len() as u32;
-            let index = *self.by_identity.entry(RingIdentity::of(ring)).or_insert(next);
+            let index = *self.by_identity.entry(RingIdentity::new(ring)).or_insert(next);
             if index == next {
                 new.push(ring);
             }
@@ -172,7 +172,7 @@ impl ReceivedCapture {
             let ring = CapturedRing { process, role, first_seqno: 1, ..ring.clone() };
             let described = without_shared_text(&ring, &self.rings);
             self.writer.ring(&described)?;
-            self.rings.push(ReceivedRing::of(&ring, described));
+            self.rings.push(ReceivedRing::new(&ring, described));
         }
         Ok(indices)
     }

@@ -8,8 +8,8 @@ use crate::format::header::{BlockHeader, BlockKind};
 use crate::format::tables::{BLOCK, CALL_SITE, THREAD, put_entry};
 use crate::sinks::batches::read_batch;
 use crate::{CaptureFile, CapturedContent, CapturedRecord, RingRole, RingStats};
-use eventring::__internals::layout::block_table::BLOCK_START_BYTES;
-use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::files::CONTENT_TYPE_PERF;
+use eventring::layout::start_table::START_BYTES;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView};
 use proptest::prelude::*;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn tables() -> Vec<u8> {
     let mut out = Vec::new();
     put_entry(&mut out, 0, CALL_SITE, 5, &call_site.encode());
     put_entry(&mut out, 0, THREAD, 6, &ThreadView::encode(1, 4711, "worker"));
-    put_entry(&mut out, 1, BLOCK, 0, &[&words[..], &[7; BLOCK_START_BYTES]].concat());
+    put_entry(&mut out, 1, BLOCK, 0, &[&words[..], &[7; START_BYTES]].concat());
     out
 }
 

@@ -40,7 +40,7 @@ use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::tables;
 use crate::format::write::{CaptureWriter, RingCounts};
 use crate::read::file::CaptureFile;
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::BufWriter;
@@ -206,9 +206,9 @@ impl ReceivedCapture {
         (received.place, received.stored_epoch_nanos) = (sequence, stored_epoch_nanos);
         for (ring, stats) in rings.iter().zip(end.stats.rings) {
             received.processes.insert((ring.host.clone(), ring.process_key), ring.process);
-            received.by_identity.insert(RingIdentity::of(ring), received.rings.len() as u32);
+            received.by_identity.insert(RingIdentity::new(ring), received.rings.len() as u32);
             let described = without_shared_text(ring, &received.rings);
-            received.rings.push(ReceivedRing { stats, ..ReceivedRing::of(ring, described) });
+            received.rings.push(ReceivedRing { stats, ..ReceivedRing::new(ring, described) });
         }
         for ring in ended {
             if let Some(ring) = received.rings.get_mut(ring as usize) {
@@ -330,7 +330,7 @@ impl ReceivedCapture {
     fn end(&self) -> CaptureEnd {
         let reason = if self.have_all_ended() { EndReason::WritersEnded } else { EndReason::Interrupted };
         let ended_epoch_nanos = Clock::global().now_epoch_nanos();
-        CaptureEnd { reason, ended_epoch_nanos, hurried_events: 0, stats: self.stats_of_present() }
+        CaptureEnd { reason, ended_epoch_nanos, lower_level_events: 0, stats: self.stats_of_present() }
     }
 
     fn write_place(&mut self) -> Result<(), CaptureError> {
@@ -343,7 +343,7 @@ impl ReceivedCapture {
 
 impl ReceivedRing {
     /// Makes the state of a ring from which nothing has come. `described` is as [`without_shared_text`] returns it.
-    fn of(ring: &CapturedRing, described: CapturedRing) -> Self {
+    fn new(ring: &CapturedRing, described: CapturedRing) -> Self {
         Self {
             layout: RingLayout::of_ring(ring.content_type, ring.schema_hash, &ring.schema_text),
             key: SortKey::default(),

@@ -165,7 +165,7 @@ impl RecordingReplay {
         tables: &RecordingTables,
         consumer: &mut C,
     ) -> io::Result<()> {
-        while let Some(span) = self.replays[process].take_closed_place() {
+        while let Some(span) = self.replays[process].take_closed_boxed() {
             // The span is closed, so the end of the recording does not matter.
             let self_nanos = self.self_times.get_mut(process).and_then(|self_times| self_times.take(&span, 0));
             let over = OverSpan { span: &span, over: SpanOver::Closed, self_nanos, end_nanos: self.now_nanos };

@@ -14,10 +14,17 @@ pub(crate) type ProcessSpan = (u32, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Roots {
     ids: HashSet<ProcessSpan>,
-    /// The times in which roots are open: first and last nanosecond, in ascending order, apart from each other.
-    times: Vec<(u64, u64)>,
+    /// The times in which roots are open, in ascending order, apart from each other.
+    times: Vec<OpenTime>,
     /// The problems of the blocks in which roots were looked for.
     pub(crate) problems: Vec<String>,
+}
+
+/// A time in which a root is open: its first and its last nanosecond.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct OpenTime {
+    since: u64,
+    until: u64,
 }
 
 /// The condition for roots.
@@ -92,17 +99,17 @@ impl RootCandidate {
 impl Roots {
     fn add(&mut self, span: ProcessSpan, since: u64, until: u64) {
         self.ids.insert(span);
-        self.times.push((since, until));
+        self.times.push(OpenTime { since, until });
     }
 
     /// Joins times that overlap.
     fn join_times(&mut self) {
         self.times.sort_unstable();
-        let mut joined: Vec<(u64, u64)> = Vec::new();
-        for (since, until) in self.times.drain(..) {
+        let mut joined: Vec<OpenTime> = Vec::new();
+        for time in self.times.drain(..) {
             match joined.last_mut() {
-                Some(last) if since <= last.1 => last.1 = until.max(last.1),
-                _ => joined.push((since, until)),
+                Some(last) if time.since <= last.until => last.until = time.until.max(last.until),
+                _ => joined.push(time),
             }
         }
         self.times = joined;
@@ -114,8 +121,8 @@ impl Roots {
 
     /// Returns true if a root is open in this time.
     pub(crate) fn may_be_open(&self, first_nanos: u64, last_nanos: u64) -> bool {
-        let after = self.times.partition_point(|(_, until)| *until < first_nanos);
-        self.times.get(after).is_some_and(|(since, _)| *since <= last_nanos)
+        let after = self.times.partition_point(|time| time.until < first_nanos);
+        self.times.get(after).is_some_and(|time| time.since <= last_nanos)
     }
 }
 

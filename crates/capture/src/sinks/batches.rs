@@ -22,8 +22,8 @@ use crate::format::ring::CapturedRing;
 use crate::format::stats::RingStats;
 use crate::read::file::CaptureFile;
 use crate::select::batch_filter::BatchFilter;
-use eventring::__internals::shm;
 use eventring::reader::Reader;
+use eventring::shm;
 use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
@@ -35,7 +35,7 @@ impl BatchStart {
     pub fn after_sent(&mut self, batch: &Batch<'_>) {
         self.has_ended = batch.end.reason.is_final();
         for ring in batch.rings {
-            self.next_seqnos.insert(RingIdentity::of(&ring.described), ring.stats.last_seqno.saturating_add(1));
+            self.next_seqnos.insert(RingIdentity::new(&ring.described), ring.stats.last_seqno.saturating_add(1));
         }
     }
 }
@@ -119,7 +119,7 @@ impl Batch<'_> {
             Some(ring) => (ring, ring.described.first_seqno.to_string()),
             None => (self.rings.first()?, "end".to_owned()),
         };
-        Some(format!("{}/{what}", RingIdentity::of(&ring.described)))
+        Some(format!("{}/{what}", RingIdentity::new(&ring.described)))
     }
 }
 

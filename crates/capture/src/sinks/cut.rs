@@ -16,9 +16,9 @@ use crate::format::tables;
 use crate::format::write::CaptureWriter;
 use crate::read::file::CaptureFile;
 use crate::sinks::rolling::{CUT, RolledFiles, RollingCapture};
-use eventring::__internals::clock::Clock;
-use eventring::__internals::shm;
 use eventring::reader::GapCause;
+use eventring::recorder::Clock;
+use eventring::shm;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -147,9 +147,9 @@ impl<'c> Cutter<'c> {
             ring.unread = last.saturating_sub(ring.last_seqno);
         }
         let stats = CaptureStats { rings: stats };
-        let hurried_events = 0;
+        let lower_level_events = 0;
         let (events, lost) = (stats.events(), stats.lost());
-        let end = CaptureEnd { reason: CUT, ended_epoch_nanos: self.to.min(now_nanos), hurried_events, stats };
+        let end = CaptureEnd { reason: CUT, ended_epoch_nanos: self.to.min(now_nanos), lower_level_events, stats };
         writer.finish(&end)?;
         // A ring has no events from before it was made.
         let made = |ring: &CapturedRing| self.from.max(ring.created_epoch_nanos);

@@ -53,7 +53,7 @@ impl CaptureEnds {
 
     /// Takes the ends of a capture that is older than all that were taken.
     pub fn take_older(&mut self, capture: &CaptureFile) {
-        let mut known: HashSet<RingIdentity> = self.rings.iter().map(RingIdentity::of).collect();
+        let mut known: HashSet<RingIdentity> = self.rings.iter().map(RingIdentity::new).collect();
         let ends = capture.rings().iter().zip(next_seqnos_after(capture));
         let new = ends.filter(|(_, (identity, _))| known.insert(identity.clone()));
         let new: Vec<_> = new.map(|(ring, (_, next_seqno))| end_of(ring, next_seqno)).collect();
@@ -67,8 +67,8 @@ impl CaptureEnds {
     }
 
     fn set(&mut self, ring: &CapturedRing, next_seqno: u64) {
-        let identity = RingIdentity::of(ring);
-        self.rings.retain(|known| RingIdentity::of(known) != identity);
+        let identity = RingIdentity::new(ring);
+        self.rings.retain(|known| RingIdentity::new(known) != identity);
         self.rings.push(end_of(ring, next_seqno));
         self.forget_oldest();
     }
@@ -93,7 +93,7 @@ impl CaptureEnds {
         self.rings.iter().try_for_each(|ring| writer.ring(ring))?;
         let of_ring = |ring: &CapturedRing| RingStats { last_seqno: ring.first_seqno - 1, ..RingStats::default() };
         let stats = CaptureStats { rings: self.rings.iter().map(of_ring).collect() };
-        writer.finish(&CaptureEnd { reason: EndReason::Rotated, ended_epoch_nanos, hurried_events: 0, stats })?;
+        writer.finish(&CaptureEnd { reason: EndReason::Rotated, ended_epoch_nanos, lower_level_events: 0, stats })?;
         drop(writer);
         unfinished.publish(true, &ReadFiles::default())
     }

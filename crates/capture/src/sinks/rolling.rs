@@ -11,9 +11,9 @@ use crate::engine::summary::{CaptureSummary, NextRing};
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::read_files::ReadFiles;
 use crate::format::end::EndReason;
-use eventring::__internals::clock::Clock;
-use eventring::__internals::shm;
 use eventring::reader::Reader;
+use eventring::recorder::Clock;
+use eventring::shm;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
@@ -88,7 +88,7 @@ impl RollingOptions {
 /// is dropped. [`Self::cut`] writes a part of what is kept into a file.
 ///
 /// ```
-/// use eventring::capture::{CaptureFile, NextRing, RollingCapture, RollingOptions};
+/// use eventring_capture::{CaptureFile, NextRing, RollingCapture, RollingOptions};
 /// use eventring::reader::Reader;
 /// use eventring::recorder::{ContentDescription, Recorder};
 ///

@@ -89,7 +89,7 @@ fn a_cut_has_exactly_the_events_of_its_time_while_writers_go_on() {
         let mut asked = Vec::new();
         for number in 0..4 {
             std::thread::sleep(Duration::from_millis(300));
-            let now = eventring::__internals::clock::Clock::global().now_epoch_nanos();
+            let now = eventring::recorder::Clock::global().now_epoch_nanos();
             let (from, to) = (now - 150_000_000, now - number * 10_000_000);
             let path = directory.path().join(format!("{number}.evc"));
             let cut = rolling.cut(from..=to, &path, false).unwrap();

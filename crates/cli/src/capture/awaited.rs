@@ -448,7 +448,7 @@ fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
     let parents = names.iter().filter(|name| !is_bare(name)).filter_map(|name| name.parent().map(Path::to_path_buf));
     let mut directories: Vec<PathBuf> = parents.collect();
     if names.iter().any(|name| is_bare(&name)) {
-        directories.extend(eventring::__internals::shm::RingDirectories::from_environment().for_reading());
+        directories.extend(eventring::files::RingDirectories::from_environment().for_reading());
     }
     directories
 }

@@ -74,7 +74,7 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
         "lost": summary.stats.lost(),
         "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)),
         "given_up": summary.stats.given_up(),
-        "hurried_events": summary.hurried_events,
+        "hurried_events": summary.lower_level_events,
         "bytes": summary.bytes,
         "rings": rings,
         "missing": names(missing),
@@ -144,10 +144,10 @@ pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
             grouped(summary.removed_files.into())
         );
     }
-    if summary.hurried_events > 0 {
+    if summary.lower_level_events > 0 {
         anstream::eprintln!(
             "{DIM}{} were compressed less than --level says, so that they could be copied before they were overwritten{DIM:#}",
-            events(summary.hurried_events)
+            events(summary.lower_level_events)
         );
     }
     let left_out = sum(&summary.stats, |ring| ring.unread);

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::format::duration;
 use crate::interrupt::Interrupt;
 use crate::saved::parse_duration;
-use eventring::__internals::control::check_wish;
+use eventring::control::check_wish;
 use eventring::control::{ControlError, Process, WishTime};
 use eventring::tracing::TargetFilter;
 use std::path::{Path, PathBuf};

@@ -2,11 +2,11 @@
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
-use eventring::__internals::tracing::ring_with_tables;
+use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::tracing::Catalog;
+use eventring::tracing::ring_with_tables;
 use eventring_capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -33,7 +33,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let is_capture = CaptureFile::is_capture(&args.file).unwrap_or(false);
-    let address = ServerAddress::of(&args.socket);
+    let address = ServerAddress::new(&args.socket);
     let builder = Server::builder().address(address).program_name("eventring serve");
     if !is_capture && args.speed.is_none() {
         let _server = start(args, files(args, builder)?)?;

@@ -1,6 +1,6 @@
 //! The room that rings of other hosts may take on this one. Whoever may send to a stream may name any number of them.
 
-use eventring::__internals::shm::{LockState, free_bytes, lock_state};
+use eventring::files::{LockState, free_bytes, lock_state};
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};

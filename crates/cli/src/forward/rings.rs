@@ -3,10 +3,10 @@
 use super::ring_room::RingRoom;
 use crate::exit::{Exit, Failure};
 use crate::format::one_line;
-use eventring::__internals::layout::fit::Shifts;
-use eventring::__internals::tracing::ReplayedRecorder;
+use eventring::files::Shifts;
 use eventring::reader::Descriptor;
 use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::ReplayedRecorder;
 use eventring_capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use crate::decoder::Decoder;
 use crate::format::content_name;
 use crate::history::History;
 use crate::state::{add_end, json_name, writer};
-use eventring::__internals::layout::block_table::ENTRIES;
-use eventring::__internals::layout::header::MAGIC;
+use eventring::files::BLOCK_TABLE_ENTRIES;
+use eventring::files::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader, RingState};
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey, history: History
         "history_seconds_when_full": history.seconds_when_full,
         "block_table": reader.blocks().map(|blocks| json!({
             "used": blocks.len(),
-            "capacity": ENTRIES,
+            "capacity": BLOCK_TABLE_ENTRIES,
             "last": blocks.last().map(|block| json!({
                 "number": block.number(),
                 "id": eventring::schema::Hex(&block.id()).to_string(),

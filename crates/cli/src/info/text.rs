@@ -6,8 +6,9 @@ use crate::decoder::Decoder;
 use crate::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
 use crate::paint::{self, BOLD, DIM, WARNING};
 use crate::state::{end_in_words, writer};
-use eventring::__internals::layout::block_table::ENTRIES;
-use eventring::reader::{BlockInfo, ExtensionInfo, Reader, RingInfo, RingState};
+use eventring::exec::BlockInfo;
+use eventring::files::BLOCK_TABLE_ENTRIES;
+use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
 use eventring::schema::Hex;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -188,7 +189,7 @@ fn block_table(blocks: &[BlockInfo], clock: &TimeFormat) -> String {
         let started = clock.date_and_time(block.start_epoch_nanos());
         format!("; the last is {} {DIM}({}){DIM:#}, started {started}", block.number(), Hex(&block.id()))
     });
-    format!("{} of {} in the block table{last}", grouped(blocks.len() as u64), grouped(ENTRIES))
+    format!("{} of {} in the block table{last}", grouped(blocks.len() as u64), grouped(BLOCK_TABLE_ENTRIES))
 }
 
 fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {

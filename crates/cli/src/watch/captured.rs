@@ -2,13 +2,12 @@
 
 use super::rings::Rings;
 use super::start::StartOption;
-use super::summary::{self, WatchSummary};
-use super::{Args, WatchOutput};
+use super::summary::WatchSummary;
+use super::{Args, WatchOutput, follow};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::saved;
-use eventring::reader::Gap;
-use eventring_capture::CapturedContent;
+use crate::silence::Silence;
 use std::time::Instant;
 
 /// Shows the events of captures.
@@ -23,7 +22,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let spans: Vec<String> = args.select.span_name().into_iter().cloned().collect();
     let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
     saved.select(&args.names, &part)?;
-    let rings = Rings::of_capture(&saved.capture);
+    let mut rings = Rings::of_capture(&saved.capture);
     let mut selection = args.select.on(&rings)?;
     let mut printer = args.printer(&rings);
     let mut summary = WatchSummary::new(Instant::now(), false);
@@ -33,36 +32,12 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         printer: printer.as_mut(),
         summary: &mut summary,
     };
-    let mut events = saved.capture.events();
-    loop {
-        if args.count.is_some_and(|count| output.summary.shown() >= count) {
-            output.summary.complete("as many as asked for");
-            break;
-        }
-        if interrupt.came() {
-            output.summary.complete(summary::STOPPED);
-            break;
-        }
-        let Some(record) = events.next() else { break };
-        let ring = rings.get(record.ring as usize);
-        match record.content {
-            CapturedContent::Gap { first_seqno, count, cause } => {
-                output.gap(ring, Gap { first_seqno, count, cause })?
-            }
-            CapturedContent::Event { descriptor, payload } => {
-                if output.selection.accepts(ring, &descriptor, || payload.as_read()) {
-                    output.event(ring, &descriptor, payload.as_read())?;
-                } else {
-                    output.summary.not_selected();
-                }
-            }
-        }
-    }
+    follow(&mut rings, &mut output, args.count, interrupt, &mut Silence::new(true))?;
     printer.flush(&rings)?;
     if !args.quiet {
         summary.print(&rings);
     }
-    let problems: Vec<String> = saved.capture.problems().iter().chain(events.problems()).cloned().collect();
+    let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();
     match saved.report(&args.names, &problems, &[]) {
         Exit::Done if args.strict && summary.lost() > 0 => Ok(Exit::Lost),
         exit => Ok(exit),

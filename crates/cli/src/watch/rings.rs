@@ -11,14 +11,16 @@ use crate::open::{Expect, LOOK_PAUSE};
 use crate::paint::WARNING;
 use crate::patterns::FollowedPatterns;
 use crate::silence::Silence;
-use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
+use eventring::exec::{BlockInfo, KnownBlocks};
+use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{
-    BlockInfo, Descriptor, KnownBlocks, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState,
-    Seek, SetRing,
+    Descriptor, Gap, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek, SetRing,
 };
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, SchemaModel, ext_words};
-use eventring_capture::{CaptureFile, CapturedRing, RingRole};
+use eventring_capture::{
+    CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord, CapturedRing, RingRole,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +58,7 @@ impl Ring {
         let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
         let words = reader.ext_words();
         let content_type = reader.info().content_type;
-        let blocks = RefCell::new(KnownBlocks::of(&reader));
+        let blocks = RefCell::new(KnownBlocks::of_ring(&reader));
         let reader = Some(reader);
         let is_missed = false;
         Self { reader, content_type, captured_seqno: 0, decoder, label, words, is_exec, perf, blocks, is_missed }
@@ -145,8 +147,33 @@ pub(super) struct Rings {
     patterns: (FollowedPatterns, ReaderOptions),
     /// True if the rings that were found last are none that were made anew, but others that fit a pattern.
     are_others: bool,
-    /// The number of recorders and other rings in a capture, or 0 if the rings are not those of a capture.
-    captured: usize,
+    /// The capture whose rings these are; `None` if they are no captured ones.
+    captured: Option<Captured>,
+}
+
+/// A capture that is shown as its rings would be.
+struct Captured {
+    events: CaptureEvents,
+    /// The payload of the event that was returned last.
+    payload: CapturedPayload,
+    /// The number of recorders and other rings.
+    recorders: usize,
+}
+
+impl Captured {
+    fn next(&mut self) -> Option<RingItem> {
+        let CapturedRecord { ring, content } = self.events.next()?;
+        let ring = ring as usize;
+        Some(match content {
+            CapturedContent::Gap { first_seqno, count, cause } => {
+                RingItem::Gap { ring, gap: Gap { first_seqno, count, cause } }
+            }
+            CapturedContent::Event { descriptor, payload } => {
+                self.payload = payload;
+                RingItem::Event { ring, event: descriptor }
+            }
+        })
+    }
 }
 
 impl Rings {
@@ -199,7 +226,7 @@ impl Rings {
             found: None,
             patterns: Default::default(),
             are_others: false,
-            captured: 0,
+            captured: None,
         };
         rings.take_new();
         Ok(Some(rings))
@@ -209,14 +236,14 @@ impl Rings {
     pub(super) fn of_capture(capture: &CaptureFile) -> Self {
         let set = RingSet::options().from_readers([]);
         let mut rings: Vec<Ring> = Vec::new();
-        let mut captured = 0;
+        let mut count = 0;
         let mut recorders: HashMap<u32, Perf> = HashMap::new();
         for (ring, index) in capture.rings().iter().zip(0..) {
             let (recorder, shard) = match ring.role {
                 RingRole::Shard { recorder, shard } => (recorder, shard),
                 RingRole::Single => (index, 0),
             };
-            captured += usize::from(recorder == index);
+            count += usize::from(recorder == index);
             let is_perf = ring.is_perf() && ring.schema_hash == PerfEvent::schema_hash();
             let perf = is_perf.then(|| {
                 let tables = recorders.entry(recorder);
@@ -235,7 +262,7 @@ impl Rings {
             found: None,
             patterns: Default::default(),
             are_others: false,
-            captured,
+            captured: Some(Captured { events: capture.events(), payload: CapturedPayload::Expired, recorders: count }),
         }
     }
 
@@ -274,7 +301,12 @@ impl Rings {
 
     /// Returns true if these are the rings of a capture.
     pub(super) fn are_captured(&self) -> bool {
-        self.captured > 0
+        self.captured.is_some()
+    }
+
+    /// Returns the problems that were found in a capture so far.
+    pub(super) fn problems(&self) -> &[String] {
+        self.captured.as_ref().map_or(&[], |captured| captured.events.problems())
     }
 
     /// Describes the rings that were added to the set since the last call. Prints the errors of shards that could not
@@ -298,6 +330,9 @@ impl Rings {
 
     /// Returns the next event or gap, or `None` if none comes within `patience`.
     pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
+        if let Some(captured) = &mut self.captured {
+            return captured.next();
+        }
         if self.look_for_more() || (self.reopens && self.look_for_next()) {
             return None;
         }
@@ -340,10 +375,10 @@ impl Rings {
         }
     }
 
-    /// Returns true if everything was read and no more events will come. Also returns true if there is a next ring of
+    /// Returns true if no more events will come after the last one that was read. Also returns true if there is a next ring of
     /// the name of a ring that has ended.
     pub(super) fn have_ended(&self) -> bool {
-        self.found.is_some() || self.set.has_ended()
+        self.captured.is_some() || self.found.is_some() || self.set.has_ended()
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Ring> {
@@ -356,7 +391,11 @@ impl Rings {
 
     /// Returns the ring with this index, and access to the payload of the event that [`Rings::next`] returned last.
     pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, LazyPayload<'_>) {
-        (&self.rings[index], LazyPayload(&mut self.set))
+        let payload = match &self.captured {
+            Some(captured) => LazyPayload::Captured(captured.payload.as_read()),
+            None => LazyPayload::InRing(&mut self.set),
+        };
+        (&self.rings[index], payload)
     }
 
     /// Returns true if several rings are watched, so that each line must name its ring.
@@ -372,7 +411,8 @@ impl Rings {
 
     /// Returns true if the command line names only one ring. Then all rings are shards of one recorder.
     pub(super) fn are_of_one_name(&self) -> bool {
-        self.patterns.0.is_empty() && self.named().count().max(self.captured) == 1
+        self.patterns.0.is_empty()
+            && self.captured.as_ref().map_or_else(|| self.named().count(), |captured| captured.recorders) == 1
     }
 
     /// Returns the seqno of the event that the watch waits for, and the last seqno that the ring has handed out.
@@ -459,10 +499,16 @@ impl Rings {
 }
 
 /// The payload of the event that was returned last. It is copied out of the ring only when [`Self::read`] is called.
-pub(super) struct LazyPayload<'r>(&'r mut RingSet);
+pub(super) enum LazyPayload<'r> {
+    InRing(&'r mut RingSet),
+    Captured(PayloadRead<'r>),
+}
 
 impl LazyPayload<'_> {
     pub(super) fn read(&mut self) -> PayloadRead<'_> {
-        self.0.payload()
+        match self {
+            Self::InRing(set) => set.payload(),
+            Self::Captured(payload) => *payload,
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Captures with everything that exports show: fields and payloads of all types, hostile names, losses.
 
-use crate::program::{self, run};
+use crate::program::run;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::{Address, U256};
 use eventring::schema::{Utf8, encode_array};
@@ -166,18 +166,6 @@ pub fn capture_everything(dir: &Path) -> String {
     record_spans(&recorder, &dispatch);
     record_typed(&sink);
     run(&["capture", &ring, &sink_ring, "-o", &capture, "--now", "--json"]).json();
-    capture
-}
-
-/// Captures what the HTTP service records in some requests. Returns the path of the capture.
-pub fn capture_service(dir: &Path) -> String {
-    let [ring, capture] = ["shop", "t.evc"].map(|name| path_in(dir, name));
-    // `cargo test` builds the examples, unless its options select a single test.
-    let service = Path::new(program::PROGRAM).with_file_name("examples").join("http_service");
-    assert!(service.exists(), "{service:?} is missing; build it: cargo build --workspace --examples");
-    let of_service = [service.to_str().unwrap(), "--requests", "400", "--ring", &ring];
-    let captured = run(&[&["capture", &ring, "-o", &capture, "--"][..], &of_service].concat());
-    assert_eq!(captured.code, Some(0), "{captured:?}");
     capture
 }
 

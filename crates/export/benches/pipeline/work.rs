@@ -28,7 +28,7 @@ pub fn run_capture(ring: &str, output: &str, level: i32) {
     let last: u64 = stats.rings.iter().map(|ring| ring.last_seqno).sum();
     assert_eq!(accounted, last, "the account is not exact: {summary:?}");
     print(json!({
-        "events": stats.events(), "lost": stats.lost(), "bytes": summary.bytes, "hurried": summary.hurried_events,
+        "events": stats.events(), "lost": stats.lost(), "bytes": summary.bytes, "hurried": summary.lower_level_events,
         "cpu_nanos": cpu_nanos(), "rss_mib": rss_mib(),
     }));
 }

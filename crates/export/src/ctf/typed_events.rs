@@ -3,7 +3,8 @@
 use super::identifiers::Identifiers;
 use super::metadata::{Metadata, put_text};
 use super::payload;
-use eventring::reader::{Descriptor, KnownBlocks, PayloadRead};
+use eventring::exec::KnownBlocks;
+use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::{ExtWordKind, Shape, decode_event};
 use eventring::tracing::SpanId;
 use eventring_capture::recording::CaptureRecording;

@@ -58,12 +58,12 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// A condition, parsed from an expression such as `span=db.* dur>50ms`. `docs/CLI.md` describes the expressions.
 ///
 /// ```
-/// use eventring::live::Condition;
+/// use eventring_live::Condition;
 ///
 /// let condition: Condition = "span=db.* dur>50ms or level>=ERROR".parse()?;
 /// assert_eq!(condition.to_string(), "span=db.* dur>50ms or level>=ERROR");
 /// assert!("open>>2s".parse::<Condition>().unwrap_err().to_string().contains("column 6"));
-/// # Ok::<(), eventring::live::ConditionError>(())
+/// # Ok::<(), eventring_live::ConditionError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Condition {

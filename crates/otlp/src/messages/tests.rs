@@ -1,6 +1,6 @@
 //! Messages of small captures.
 
-use eventring::__internals::layout::record_error::{self, ErrorType};
+use eventring::layout::record_error::{self, ErrorType};
 use eventring::reader::GapCause;
 use eventring::schema::RECORD_ERROR_CODE;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};

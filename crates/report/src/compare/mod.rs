@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `measure` | the measures of a span, and their values |
 //! | `side` | one side: the figures of each span over the captures of the side |
-//! | `rank_test` | the test whether the durations of two sides differ |
+//! | `rank_sum` | the test whether the durations of two sides differ |
 //! | `significance` | the tests of all spans together, with one rate of false alarms |
 //! | `comparison` | both sides, span by span |
 //! | `limit` | expressions that say which changes are too large |
@@ -19,7 +19,7 @@ mod exceeded;
 mod json;
 mod limit;
 mod measure;
-mod rank_test;
+mod rank_sum;
 mod side;
 mod significance;
 #[cfg(test)]

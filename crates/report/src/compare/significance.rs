@@ -1,6 +1,6 @@
 //! The tests of all spans together, with one rate of false alarms.
 
-use super::rank_test::{DurationSeries, p_value, series_p_value, smallest_p_value};
+use super::rank_sum::{DurationSeries, p_value, series_p_value, smallest_p_value};
 use super::side::SideSpan;
 
 /// Tests for each span whether its durations differ. Returns the p values that [`holm`] has corrected; `None` for spans

@@ -98,7 +98,7 @@ fn a_test_of_single_calls_would_raise_many_false_alarms() {
     let mut noise = Noise(7);
     let alarm = |_: &i32| {
         let [a, b] = [0, 1].map(|_| noise.durations(CALLS, 0.9, 1.0));
-        rank_test::p_value(&a, &b) <= 0.01
+        rank_sum::p_value(&a, &b) <= 0.01
     };
     let alarms = (0..100).filter(alarm).count();
     assert!(alarms > 20, "{alarms}");

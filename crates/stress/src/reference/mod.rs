@@ -69,7 +69,7 @@ impl Facts {
 /// needs no system call.
 pub fn ask_the_time_often() {
     (0..100).for_each(|_| {
-        std::hint::black_box(eventring::__internals::clock::Clock::global().now_epoch_nanos());
+        std::hint::black_box(eventring::recorder::Clock::global().now_epoch_nanos());
     });
 }
 

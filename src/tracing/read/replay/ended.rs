@@ -27,12 +27,12 @@ impl SpanReplay {
     /// order of their closes in the stream. Returns `None` if there is no such span yet. At the end of the stream,
     /// spans that were closed in its last 5 milliseconds are still in the replay; [`Self::finish`] returns them.
     pub fn take_closed(&mut self) -> Option<Span> {
-        self.take_closed_place().map(|span| *span)
+        self.take_closed_boxed().map(|span| *span)
     }
 
     /// Takes the next closed span as [`Self::take_closed`] does. [`Self::recycle`] takes it back.
     #[inline]
-    pub fn take_closed_place(&mut self) -> Option<Box<Span>> {
+    pub fn take_closed_boxed(&mut self) -> Option<Box<Span>> {
         let reached_nanos = self.now_epoch_nanos;
         let reached_nanos = self.reached_in_batch().unwrap_or(reached_nanos);
         self.take_closed_until(reached_nanos.checked_sub(GRACE_NANOS)?)
@@ -64,7 +64,7 @@ impl SpanReplay {
     /// Forgets threads that are in no span, if they are too many.
     pub(super) fn forget_threads(&mut self) {
         let stacks = &self.stacks;
-        self.losses.keep_in_bounds(LINKS_MAX, |thread| !stacks.of(thread).is_empty());
+        self.losses.keep_in_bounds(LINKS_MAX, |thread| !stacks.stack_of(thread).is_empty());
     }
 
     /// Takes back a span that was taken, so that its memory serves a later span.

@@ -158,7 +158,7 @@ impl SpanReplay {
                 true
             }
             (PerfEvent::ThreadEnded, _) => {
-                if self.stacks.of(thread).is_empty() {
+                if self.stacks.stack_of(thread).is_empty() {
                     self.losses.forget_thread(thread);
                 }
                 false

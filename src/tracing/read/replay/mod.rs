@@ -7,16 +7,16 @@
 //! | `stacks` | the span stack of each thread |
 //! | `losses` | until when each ring has lost events, and which threads may have recorded them |
 //! | `open` | the open spans and slices |
-//! | `kept` | an estimate of the memory that a replay takes |
+//! | `memory` | an estimate of the memory that a replay takes |
 //! | `live` | the replay of a stream without end, in bounded memory |
 //! | `refused` | the open spans for which such a replay has no room |
 //! | `tail` | the replay of batches that come one after the other |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
-mod kept;
 mod live;
 mod losses;
+mod memory;
 mod open;
 mod refused;
 mod span_record;
@@ -35,7 +35,7 @@ use super::raw::RawRecord;
 use super::record::{PerfRecord, SpanId};
 use super::span::{Moment, Span, SpanSlice};
 use crate::schema::perf::PerfEvent;
-use kept::{LINK_BYTES, SLICE_BYTES};
+use memory::{LINK_BYTES, SLICE_BYTES};
 use span_record::NamedRecord;
 use span_record::SpanRecord;
 use stacks::SpanStacks;

@@ -52,7 +52,7 @@ impl SpanReplay {
     /// Returns the slices that the thread is in, innermost last.
     #[must_use]
     pub fn stack(&self, thread: ThreadKey) -> &[OpenSlice] {
-        self.stacks.of(thread)
+        self.stacks.stack_of(thread)
     }
 
     /// Returns true if the thread may have left the slice before `now_epoch_nanos` without the replay knowing,

@@ -194,7 +194,7 @@ impl SpanStacks {
     /// Forgets a thread that has ended. If its stack still has slices, because their exits were lost or have not come
     /// yet, the thread is kept.
     pub(super) fn end_thread(&mut self, thread: ThreadKey) {
-        if self.of(thread).is_empty() {
+        if self.stack_of(thread).is_empty() {
             self.threads.remove(&thread);
         }
     }
@@ -210,7 +210,7 @@ impl SpanStacks {
     }
 
     /// Returns the stack of the thread, innermost last.
-    pub(super) fn of(&self, thread: ThreadKey) -> &[OpenSlice] {
+    pub(super) fn stack_of(&self, thread: ThreadKey) -> &[OpenSlice] {
         self.threads.get(&thread).map_or(&[], |stack| &stack.slices)
     }
 

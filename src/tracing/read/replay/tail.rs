@@ -21,7 +21,7 @@ impl SpanReplay {
         self.batch = Some(BatchTimes { complete_until: complete_until.max(before), reached: 0 });
     }
 
-    /// Notes that the batch is over. From now on, [`Self::take_closed_place`] takes the spans that were closed at least
+    /// Notes that the batch is over. From now on, [`Self::take_closed_boxed`] takes the spans that were closed at least
     /// 5 milliseconds before the time until which the records are complete.
     pub fn end_batch(&mut self) {
         self.reach_in_batch(u64::MAX);

@@ -42,7 +42,7 @@ pub struct EncodedBlock {
     /// The event types, call sites and threads of the block.
     pub(crate) filter: FilterBits,
     /// True if the block was compressed at a lower level than the requested one.
-    pub(crate) is_hurried: bool,
+    pub(crate) is_lower_level: bool,
 }
 
 /// The columns that are made.
@@ -108,7 +108,7 @@ impl BlockEncoder {
         let descriptors = &records.events.descriptors()[part.events.clone()];
         std::mem::swap(&mut self.columns.data, &mut block.data);
         self.columns.clear();
-        (block.filter, block.is_hurried) = (FilterBits::default(), false);
+        (block.filter, block.is_lower_level) = (FilterBits::default(), false);
         self.find_groups(records, part, layout, &mut block.filter);
         let values = &mut self.values;
         if self.groups.len() > 1 {

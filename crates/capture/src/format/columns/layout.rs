@@ -1,7 +1,7 @@
 //! The columns of a ring. The layout only chooses forms that take fewer bytes: a block says itself what its
 //! columns are, so reading needs no layout.
 
-use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::files::CONTENT_TYPE_PERF;
 use eventring::schema::{ExtWords, SchemaModel, ext_words};
 
 /// The largest number of fields of a payload that become columns. Further fields are left to the rest of the payload.

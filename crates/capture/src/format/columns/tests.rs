@@ -1,7 +1,7 @@
 //! Blocks that are encoded and decoded again.
 
 use super::*;
-use eventring::__internals::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
+use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring::reader::{Descriptor, EventBatch, Gap, GapCause, PayloadRead};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;

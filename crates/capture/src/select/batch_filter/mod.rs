@@ -17,7 +17,7 @@ mod trees_tests;
 
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::ring::ALL_PER_MILLION;
-use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
+use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Descriptor, Gap, GapCause, Reader};
 use eventring::schema::SchemaModel;
 use eventring::schema::perf::CallSiteLevel;

@@ -9,7 +9,7 @@ const MILLI: u64 = 1_000_000;
 /// Ends a batch at this time, with one ring of so many events, of which so many more are not read.
 fn end(sink: &mut BatchesInMemory<'_>, ended_epoch_nanos: u64, (events, unread): (u64, u64)) {
     let stats = CaptureStats { rings: vec![RingStats { events, unread, ..RingStats::default() }] };
-    let end = CaptureEnd { reason: EndReason::Rotated, ended_epoch_nanos, hurried_events: 0, stats };
+    let end = CaptureEnd { reason: EndReason::Rotated, ended_epoch_nanos, lower_level_events: 0, stats };
     sink.end(&Batch { end: &end, rings: &[] }).unwrap();
 }
 

@@ -7,7 +7,7 @@ use super::writer::WriterMessage;
 use crate::format::{counted, duration};
 use crate::interrupt::Interrupt;
 use crate::paint::DIM;
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use eventring_capture::EndReason;
 use eventring_live::LiveProgress;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};

@@ -6,7 +6,7 @@ use super::manifest::{Shot, WrittenFile};
 use super::names::{NameParts, NameTemplate};
 use crate::exit::Failure;
 use crate::format::TimeFormat;
-use eventring::__internals::clock::Clock;
+use eventring::recorder::Clock;
 use eventring_capture::{CaptureErrorKind, RollingCapture};
 use std::collections::VecDeque;
 use std::fs::File;

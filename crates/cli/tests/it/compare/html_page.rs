@@ -21,7 +21,10 @@ fn capture(directory: &Path, name: &str, queries: u64) -> String {
         for number in 0..50_u64 {
             let request = info_span!("the hottest request", number).entered();
             for _ in 0..queries {
-                info_span!("query").in_scope(|| error!("it failed"));
+                info_span!("query").in_scope(|| {
+                    error!("it failed");
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                });
             }
             // The unfinished span is open until the capture looks. Beside it, a short span would be too narrow to show.
             info_span!("</script><script>document.title='ran'</script>")

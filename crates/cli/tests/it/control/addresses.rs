@@ -115,7 +115,7 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
     let path = socket.to_str().unwrap().to_owned();
     let found = std::thread::spawn(move || {
         users::become_user(4711, 4711)
-            .then(|| [Process::connect(&ServerAddress::of(&path)).map(|_| ()), Process::find(&path).map(|_| ())])
+            .then(|| [Process::connect(&ServerAddress::new(&path)).map(|_| ()), Process::find(&path).map(|_| ())])
     });
     let Some(found) = found.join().unwrap() else {
         return eventring_stress::missing("this system does not let root become another user");

@@ -255,7 +255,7 @@ fn answers_that_drip_and_messages_that_nobody_has_asked_for_give_a_server_no_mor
         while client.answer(kind::ADDED, 0, &[&file(1, &"x".repeat(16_000), "")]) {}
         false
     });
-    let process = Process::connect(&ServerAddress::of(&flooding.address)).unwrap();
+    let process = Process::connect(&ServerAddress::new(&flooding.address)).unwrap();
     process.follow().unwrap();
     for _ in 0..3 {
         assert!(process.changes().len() <= 4096 && !process.is_gone());
@@ -408,7 +408,7 @@ fn descriptors_that_are_no_rings_are_errors_and_none_stays_open() {
         assert!(run.code.is_some_and(|code| code != 0 && code != 101) && !run.err.is_empty(), "{turn}: {run:?}");
         assert_eq!(run.err.contains("came without its descriptor"), turn == count, "{turn}: {run:?}");
     }
-    let process = Process::connect(&ServerAddress::of(&server.address)).unwrap();
+    let process = Process::connect(&ServerAddress::new(&server.address)).unwrap();
     let file = process.files().unwrap().remove(0);
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let before = open();
@@ -427,7 +427,7 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
         _ => client.state(number),
     };
     let own = Hostile::serve("own", honest);
-    let process = Process::connect(&ServerAddress::of(&own.address)).unwrap();
+    let process = Process::connect(&ServerAddress::new(&own.address)).unwrap();
     assert_eq!((process.pid(), process.user()), (std::process::id(), rustix::process::geteuid().as_raw()));
     let levels = run_in(directory.path(), &["levels", &own.address]);
     assert!(levels.out.contains(&format!("honest (process {})", std::process::id())), "{levels:?}");

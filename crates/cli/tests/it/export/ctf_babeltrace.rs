@@ -205,22 +205,6 @@ fn babeltrace_finds_what_was_recorded() {
 }
 
 #[test]
-fn babeltrace_finds_what_a_service_has_recorded() {
-    let dir = tempfile::tempdir().unwrap();
-    let Some((lines, trace)) = exported(&every_kind::capture_service(dir.path()), &dir.path().join("t.ctf")) else {
-        return;
-    };
-    let lines = by_type(&lines);
-    assert!(lines["span"].len() > 800 && lines["event"].len() > 20);
-    assert_same_spans(&lines, &trace);
-    let mut lines = lines;
-    // Events of the same nanosecond may come in another order.
-    let order = |line: &Value| (line["time_ns"].as_u64(), line["thread"]["id"].as_u64());
-    lines.get_mut("event").unwrap().sort_by_key(|line| order(line));
-    assert_same_records(&lines, &trace);
-}
-
-#[test]
 fn babeltrace_finds_execution_events() {
     let dir = tempfile::tempdir().unwrap();
     let snapshots = [Some(program::KEPT.into()), real_data::path("emn-1b-15m.snapshot")];

@@ -1,7 +1,7 @@
 //! Forwarders, brokers and receivers are killed at random moments while a program records. Afterwards each seqno is in
 //! the stream once, and in the receiver's file once, or lies in a stated gap.
 //!
-//! `EVENTRING_FORWARD_RUNS=1000` makes more than 100 runs.
+//! `EVENTRING_FORWARD_RUNS=1000` makes more than 20 runs.
 
 use crate::broker;
 use crate::broker::Broker;
@@ -267,7 +267,7 @@ fn after_any_kills_each_seqno_is_there_once_or_lies_in_a_stated_gap() {
     if !broker::is_installed() {
         return;
     }
-    let runs: u64 = std::env::var("EVENTRING_FORWARD_RUNS").map_or(100, |runs| runs.parse().unwrap());
+    let runs: u64 = std::env::var("EVENTRING_FORWARD_RUNS").map_or(20, |runs| runs.parse().unwrap());
     let (next, kills) = (AtomicU64::new(0), AtomicU64::new(0));
     let totals = std::sync::Mutex::new((0, 0, 0, 0));
     std::thread::scope(|scope| {

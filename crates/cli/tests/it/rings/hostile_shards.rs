@@ -2,8 +2,8 @@
 //! case is an error, a warning or a counted loss. No ring is ever taken for another one.
 
 use crate::program::{Live, argument, directory, place, run};
-use eventring::__internals::layout::extension as ext;
-use eventring::__internals::layout::header::{self, FixedHeader};
+use eventring::layout::extension as ext;
+use eventring::layout::header::{self, FixedHeader};
 use eventring::reader::{Reader, ReaderErrorKind, RingSet};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};

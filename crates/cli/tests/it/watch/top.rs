@@ -1,4 +1,5 @@
-//! `eventring top --once` shows what a program does: rates, percentiles, errors, open spans, threads, rings.
+//! `eventring top --once` shows what a program does: rates, percentiles, errors, open spans, threads, rings;
+//! of a capture, what its rings would show.
 
 use crate::program;
 use crate::program::{argument, directory, place, program, run};
@@ -94,6 +95,26 @@ fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_
         let rate = rate.as_f64().unwrap_or_else(|| panic!("no rate: {listed:#}"));
         assert!(rate > 0.0 && rate <= most, "{rate}, at most {most}");
     }
+}
+
+#[test]
+fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "shop"), place(&directory, "shop.evc"));
+    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).keep(true).build().unwrap();
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        (0..100).for_each(|_| info_span!("request").in_scope(|| tracing::error!("refused")));
+    });
+    drop(recorder);
+    run(&["capture", argument(&ring), "-o", argument(&file), "--json"]).json();
+    let [mut of_ring, mut of_capture] =
+        [&ring, &file].map(|name| run(&["top", argument(name), "--once", "--json"]).json());
+    assert_eq!((&of_ring["names"][0]["count"], &of_ring["ended"]), (&100.into(), &true.into()), "{of_ring:#}");
+    // A capture has no rings that hold anything now.
+    assert_eq!((of_ring["rings"].take().as_array().unwrap().len(), of_capture["rings"].take()), (1, [].into()));
+    assert_eq!(of_ring, of_capture);
+    let refused = run(&["top", argument(&ring), "--once", "--at", "+1s"]);
+    assert!(refused.code == Some(2) && refused.err.contains("--at needs a capture"), "{refused:?}");
 }
 
 #[test]

@@ -52,15 +52,15 @@ def check_message(stream, subject, headers, capture, last_sequence):
 async def read_messages(server, stream):
     """Return (sequence number, subject, headers, body) of all messages of a stream, and its first sequence number."""
     import nats
-    client = await nats.connect(server)
+    client = await nats.connect(server, connect_timeout=60)
     try:
-        jetstream = client.jetstream()
+        jetstream = client.jetstream(timeout=60)
         state = (await jetstream.stream_info(stream)).state
         messages = []
         if state.messages:
             subscription = await jetstream.subscribe(f"{stream}.>", stream=stream, ordered_consumer=True)
             while not messages or messages[-1][0] < state.last_seq:
-                message = await subscription.next_msg(timeout=10)
+                message = await subscription.next_msg(timeout=60)
                 sequence = message.metadata.sequence.stream
                 messages.append((sequence, message.subject, message.headers or {}, message.data))
         return messages, state.first_seq

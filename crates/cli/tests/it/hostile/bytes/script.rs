@@ -1,13 +1,11 @@
 //! A small valid ring, and changes to it. If only a few bytes of a ring are changed, the ring passes a reader's first
 //! checks, and so reaches the code after these checks.
 
-use eventring::__internals::layout::block_table as table;
-use eventring::__internals::layout::descriptor::{
-    WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
-};
-use eventring::__internals::layout::extension as ext;
-use eventring::__internals::layout::header::{self, FixedHeader};
-use eventring::__internals::layout::limits::HEADER_SECTION_BYTES;
+use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size};
+use eventring::layout::extension as ext;
+use eventring::layout::header::{self, FixedHeader};
+use eventring::layout::limits::HEADER_SECTION_BYTES;
+use eventring::layout::start_table as table;
 
 const CAPACITY: usize = 64;
 const PAYLOAD_BYTES: usize = 4096;

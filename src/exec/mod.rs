@@ -1,7 +1,15 @@
-//! Recording of execution events. The events go to the global recorder `EXEC`. A `BlockScope` sets the block to which
-//! the events of a thread belong.
+//! Execution events. Recorded, they go to the global recorder `EXEC`. A `BlockScope` sets the block to which the events
+//! of a thread belong. A reader learns the block of an event from the ring's block table
+//! ([`Reader::block_of`](crate::reader::Reader::block_of)), or from the events before it ([`KnownBlocks`]).
 //!
 //! The types of the events are in [`schema::exec`](crate::schema::exec).
+
+mod block;
+mod known_blocks;
+
+pub(crate) use block::{BLOCK_ID_OFFSET, BLOCK_NUMBER_OFFSET};
+pub use block::{BlockInfo, flow_tag};
+pub use known_blocks::{KnownBlocks, SavedBlocks};
 
 use crate::global::{ActiveRecorder, AmbientWords, EXEC, ExtScope, GlobalRecorder, RecordsTo};
 use crate::schema::exec::{BlockStart, ExecEvent, flow};

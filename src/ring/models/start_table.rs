@@ -3,9 +3,9 @@
 use super::event::PAYLOAD_BYTES;
 use super::explore::explore;
 use crate::layout::Geometry;
-use crate::layout::block_table::{ENTRIES, RECORD_WORDS, TABLE_BYTES};
-use crate::ring::block_table::{self, RecordWords};
+use crate::layout::start_table::{ENTRIES, RECORD_WORDS, TABLE_BYTES};
 use crate::ring::heap::HeapMemory;
+use crate::ring::start_table::{self, RecordWords};
 use loom::thread;
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ fn record(tag: u64) -> RecordWords {
 }
 
 fn put(memory: &HeapMemory, tag: u64) -> bool {
-    block_table::put(memory, tag, &record(tag))
+    start_table::put(memory, tag, &record(tag))
 }
 
 /// Looks for a block. Asserts that its record is whole if it is there.
 fn find(memory: &HeapMemory, tag: u64) -> &'static str {
-    match block_table::find(memory, tag) {
+    match start_table::find(memory, tag) {
         Some(found) => {
             assert_eq!(found, record(tag), "torn record of block {tag}");
             "whole"
@@ -33,8 +33,8 @@ fn find(memory: &HeapMemory, tag: u64) -> &'static str {
 fn full_table() -> Arc<HeapMemory> {
     let geometry = Geometry::new(2, PAYLOAD_BYTES, TABLE_BYTES).unwrap();
     let memory = HeapMemory::new(geometry, 1);
-    block_table::make(&memory);
-    assert!(block_table::exists(&memory) && (1..=ENTRIES).all(|tag| put(&memory, tag)));
+    start_table::make(&memory);
+    assert!(start_table::exists(&memory) && (1..=ENTRIES).all(|tag| put(&memory, tag)));
     Arc::new(memory)
 }
 

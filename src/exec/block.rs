@@ -1,56 +1,34 @@
-//! The block table of a ring of execution events, read: which block an event belongs to.
+//! The blocks of a ring of execution events, read: which block an event belongs to.
 
-use super::handle::Reader;
 use crate::layout::Descriptor;
-use crate::layout::block_table::{
-    BLOCK_ID_OFFSET, BLOCK_NUMBER_OFFSET, BLOCK_START_BYTES, BLOCK_START_CODE, FLOW_TAG_WORD, StartRecord,
-};
-use crate::layout::header::CONTENT_TYPE_EXEC;
-use crate::ring::block_table::{self, RecordWords};
-use crate::ring::observe::SEQNO_MAX;
+use crate::layout::start_table::{START_BYTES, START_CODE, StartRecord, TAG_WORD};
+use crate::reader::{KeptStart, Reader};
+use crate::recorder::RecorderBuilder;
+
+/// The place of the block's id in the payload of BLOCK_START: 32 bytes.
+pub(crate) const BLOCK_ID_OFFSET: usize = 0;
+/// The place of the block's number in the payload of BLOCK_START: a u64.
+pub(crate) const BLOCK_NUMBER_OFFSET: usize = 32;
 
 /// A block, as its BLOCK_START described it. It comes from the ring's block table, or from the event itself.
 #[derive(Clone, PartialEq, Eq)]
-pub struct BlockInfo {
-    flow_tag: u64,
-    record: StartRecord,
-}
+pub struct BlockInfo(KeptStart);
 
 impl BlockInfo {
     /// Makes the description of the block that the event `start` begins. Returns `None` if the event is no BLOCK_START
     /// of a ring of execution events, as far as its code and its payload show.
     pub fn of_start(start: &Descriptor, payload: &[u8]) -> Option<Self> {
-        let payload = payload.first_chunk::<BLOCK_START_BYTES>().filter(|_| start.event_type == BLOCK_START_CODE)?;
+        let payload = payload.first_chunk::<START_BYTES>().filter(|_| start.event_type == START_CODE)?;
         let record =
             StartRecord { start_seqno: start.seqno, start_epoch_nanos: start.record_epoch_nanos, payload: *payload };
-        Some(Self { flow_tag: start.seqno, record })
-    }
-
-    pub(crate) fn from_words(flow_tag: u64, words: &RecordWords) -> Option<Self> {
-        Self::new(flow_tag, StartRecord::from_words(words))
-    }
-
-    /// Makes the description from a record that anybody may have written. Returns `None` if the record does not belong
-    /// to the tag.
-    fn new(flow_tag: u64, record: StartRecord) -> Option<Self> {
-        // The tag is the seqno of BLOCK_START. Only in a snapshot without the BLOCK_START the tag names no seqno.
-        let is_sound = match record.start_seqno {
-            0 => flow_tag > SEQNO_MAX,
-            seqno => seqno == flow_tag && seqno <= SEQNO_MAX,
-        };
-        is_sound.then_some(Self { flow_tag, record })
-    }
-
-    /// Returns the words of the record in a table in which the block has another flow tag.
-    pub(super) fn words_in_snapshot(&self, start_seqno: u64) -> RecordWords {
-        StartRecord { start_seqno, ..self.record.clone() }.to_words()
+        Some(Self(KeptStart { tag: start.seqno, record }))
     }
 
     /// Returns the bytes with which a capture describes the block: flow tag, seqno and time of BLOCK_START, payload.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let words = [self.flow_tag, self.record.start_seqno, self.record.start_epoch_nanos];
+        let words = [self.0.tag, self.0.record.start_seqno, self.0.record.start_epoch_nanos];
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        bytes.extend(self.record.payload);
+        bytes.extend(self.0.record.payload);
         bytes
     }
 
@@ -61,47 +39,47 @@ impl BlockInfo {
             let word = |index: usize| words.as_chunks::<8>().0.get(index).map(|word| u64::from_le_bytes(*word));
             ([word(0)?, word(1)?, word(2)?], payload.try_into().ok()?)
         };
-        Self::new(flow_tag, StartRecord { start_seqno, start_epoch_nanos, payload })
+        KeptStart::new(flow_tag, StartRecord { start_seqno, start_epoch_nanos, payload }).map(Self)
     }
 
     /// Returns the block's flow tag: the value of the extension word `block` of its events. It is the seqno of the
     /// block's BLOCK_START. In a snapshot that does not have the BLOCK_START, it is a number above 2^63.
     #[must_use]
     pub fn flow_tag(&self) -> u64 {
-        self.flow_tag
+        self.0.tag
     }
 
     /// Returns the seqno of the block's BLOCK_START. The event may have been overwritten. Returns `None` in a snapshot
     /// that does not have the event.
     #[must_use]
     pub fn start_seqno(&self) -> Option<u64> {
-        Some(self.record.start_seqno).filter(|seqno| *seqno != 0)
+        Some(self.0.record.start_seqno).filter(|seqno| *seqno != 0)
     }
 
     /// Returns the time of the block's BLOCK_START, in nanoseconds since the epoch.
     #[must_use]
     pub fn start_epoch_nanos(&self) -> u64 {
-        self.record.start_epoch_nanos
+        self.0.record.start_epoch_nanos
     }
 
     /// Returns the number that the block has if it becomes final. Several blocks may be proposed for one number.
     #[must_use]
     pub fn number(&self) -> u64 {
-        let bytes = self.record.payload[BLOCK_NUMBER_OFFSET..].first_chunk();
+        let bytes = self.0.record.payload[BLOCK_NUMBER_OFFSET..].first_chunk();
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
     /// Returns the hash that identifies the proposed block: `block_tag.id` of its BLOCK_START.
     #[must_use]
     pub fn id(&self) -> [u8; 32] {
-        self.record.payload[BLOCK_ID_OFFSET..].first_chunk().copied().unwrap_or_default()
+        self.0.record.payload[BLOCK_ID_OFFSET..].first_chunk().copied().unwrap_or_default()
     }
 
     /// Returns the payload of the block's BLOCK_START. With the feature `exec`,
     /// `ExecPayload::decode(ExecEvent::BlockStart.code(), payload)` decodes it.
     #[must_use]
     pub fn start_payload(&self) -> &[u8] {
-        &self.record.payload
+        &self.0.record.payload
     }
 }
 
@@ -110,7 +88,7 @@ impl std::fmt::Debug for BlockInfo {
         f.debug_struct("BlockInfo")
             .field("number", &self.number())
             .field("id", &crate::schema::Hex(&self.id()))
-            .field("flow_tag", &self.flow_tag)
+            .field("flow_tag", &self.0.tag)
             .field("start_epoch_nanos", &self.start_epoch_nanos())
             .finish_non_exhaustive()
     }
@@ -118,9 +96,9 @@ impl std::fmt::Debug for BlockInfo {
 
 /// Returns the flow tag of an execution event: the seqno of its block's BLOCK_START, or 0 if it belongs to no block.
 pub fn flow_tag(event: &Descriptor) -> u64 {
-    match event.content_ext[FLOW_TAG_WORD] {
+    match event.content_ext[TAG_WORD] {
         // `record!` records a BLOCK_START without its own seqno in the word.
-        0 if event.event_type == BLOCK_START_CODE => event.seqno,
+        0 if event.event_type == START_CODE => event.seqno,
         tag => tag,
     }
 }
@@ -137,7 +115,7 @@ impl Reader {
     /// usually has the same flow tag.
     #[must_use]
     pub fn block_of(&self, event: &Descriptor) -> Option<BlockInfo> {
-        self.has_block_table().then(|| self.block_with_tag(flow_tag(event)))?.filter(|block| {
+        self.block_with_tag(flow_tag(event)).filter(|block| {
             // No event belongs to a block that starts later.
             block.start_seqno().is_none_or(|start| start <= event.seqno)
         })
@@ -145,31 +123,31 @@ impl Reader {
 
     /// Returns the block of the block table with this flow tag.
     pub(crate) fn block_with_tag(&self, flow_tag: u64) -> Option<BlockInfo> {
-        let words = block_table::find(self.memory(), flow_tag)?;
-        BlockInfo::from_words(flow_tag, &words)
+        self.kept_start(flow_tag).map(BlockInfo)
     }
 
     /// Returns the block that started last, or `None` if the ring's block table has no block, or if there is no table.
     #[must_use]
     pub fn last_block(&self) -> Option<BlockInfo> {
-        let entries = block_table::newest_first(self.memory()).filter(|_| self.has_block_table());
-        entries.filter_map(|entry| self.block_in(entry)).next()
+        self.kept_starts()?.next().map(BlockInfo)
     }
 
     /// Returns the blocks in the ring's block table, in the order in which they started. There are at most 4,096.
     /// Returns `None` if the ring has no block table. A block that is just being replaced by a writer is left out.
     #[must_use]
     pub fn blocks(&self) -> Option<Vec<BlockInfo>> {
-        let entries = self.has_block_table().then(|| block_table::newest_first(self.memory()))?;
-        Some(entries.rev().filter_map(|entry| self.block_in(entry)).collect())
+        self.kept_starts().map(|starts| starts.rev().map(BlockInfo).collect())
     }
+}
 
-    fn block_in(&self, entry: u64) -> Option<BlockInfo> {
-        let (flow_tag, words) = block_table::record_of(self.memory(), entry)?;
-        BlockInfo::from_words(flow_tag, &words)
-    }
-
-    fn has_block_table(&self) -> bool {
-        super::info::content_type(self.memory()) == CONTENT_TYPE_EXEC && block_table::exists(self.memory())
+impl RecorderBuilder {
+    /// Sets whether the ring keeps the start records of the last 4,096 blocks, in a table at the beginning of the
+    /// context area. With it, a reader that comes after a block's BLOCK_START was overwritten still learns to which
+    /// block an event belongs ([`Reader::block_of`](Reader::block_of)). The context area then has 4 MiB,
+    /// or more if [`Self::context_shift`] says so; its first 2,396,160 bytes are the table's. Only a ring of execution
+    /// events (content type 2) can have the table. Default: false.
+    pub fn block_table(mut self, block_table: bool) -> Self {
+        self.start_table = block_table;
+        self
     }
 }

@@ -1,10 +1,9 @@
 //! The blocks of a ring of execution events, as far as a reader of its events knows them.
 
 use super::block::{BlockInfo, flow_tag};
-use super::handle::Reader;
-use super::payload::PayloadRead;
 use crate::layout::Descriptor;
-use crate::layout::block_table::{BLOCK_START_CODE, ENTRIES};
+use crate::layout::start_table::{ENTRIES, START_CODE};
+use crate::reader::{PayloadRead, Reader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +11,8 @@ use std::sync::Arc;
 /// and those that a capture has kept.
 ///
 /// ```
-/// use eventring::reader::{KnownBlocks, Next, Reader, Seek};
+/// use eventring::exec::KnownBlocks;
+/// use eventring::reader::{Next, Reader, Seek};
 /// # use eventring::exec::BlockScope;
 /// # use eventring::recorder::{ContentDescription, Recorder};
 /// # use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// # let block = BlockScope::start(&start);
 /// # eventring::record!(ExecEvent::BlockEnd, &BlockEnd::default());
 /// let reader = Reader::options().open_fd(recorder.as_fd())?;
-/// let mut blocks = KnownBlocks::of(&reader);
+/// let mut blocks = KnownBlocks::of_ring(&reader);
 /// let mut cursor = reader.cursor();
 /// cursor.seek(Seek::Last(1)); // the BLOCK_START came before
 /// let Next::Event(event) = cursor.next() else { panic!() };
@@ -57,7 +57,7 @@ impl KnownBlocks {
 
     /// Makes the list for the events of `reader`'s ring.
     #[must_use]
-    pub fn of(reader: &Reader) -> Self {
+    pub fn of_ring(reader: &Reader) -> Self {
         Self { table: Some(reader.clone()), ..Self::default() }
     }
 
@@ -74,7 +74,7 @@ impl KnownBlocks {
         event: &Descriptor,
         read_payload: impl FnOnce() -> PayloadRead<'p>,
     ) -> Option<Arc<BlockInfo>> {
-        if event.event_type == BLOCK_START_CODE
+        if event.event_type == START_CODE
             && let Some(block) = read_payload().valid().and_then(|payload| BlockInfo::of_start(event, payload))
         {
             self.last = None;

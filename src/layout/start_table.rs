@@ -1,16 +1,21 @@
-//! The block table: the start records of the last blocks, at the beginning of the context area of a ring of execution
-//! events.
+//! The table of start records, at the beginning of the context area of a ring. Events of the type [`START_CODE`] begin
+//! something to which later events belong: these carry its *tag*, which is the seqno of the start, in the extension word
+//! [`TAG_WORD`]. The table keeps the last starts, so that a late reader knows what an event belongs to. A schema says
+//! what is begun: in the published schema of execution events (`schema/exec/`), blocks.
 //!
 //! The table has [`ENTRIES`] entries. Each entry has a tag word and a record. The tag words of all entries lie side by
-//! side, so that a reader finds a block among few cache lines. The tag word holds the block's flow tag, which is the
-//! seqno of the block's BLOCK_START. The word is 0 while the entry has no valid record. All offsets are in bytes from
-//! the start of the context area. All words are u64, little endian.
+//! side, so that a reader finds a start among few cache lines. The tag word is 0 while the entry has no valid record.
+//! All offsets are in bytes from the start of the context area. All words are u64, little endian.
 
-/// The value of the first word of the context area if the area has a block table.
+use super::header::CONTENT_TYPE_EXEC;
+
+/// The content type of the rings that may have the table.
+pub const CONTENT_TYPE: u16 = CONTENT_TYPE_EXEC;
+/// The value of the first word of the context area if the area has the table.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRBLOK1");
 /// The offset of [`MAGIC`].
 pub const MAGIC_OFFSET: u64 = 0x00;
-/// The offset of the word that counts the blocks for which a writer took an entry. Block *n* (from 0) takes entry
+/// The offset of the word that counts the starts for which a writer took an entry. Start *n* (from 0) takes entry
 /// *n* modulo [`ENTRIES`].
 pub const STARTED_OFFSET: u64 = 0x08;
 /// The offset of the tag words.
@@ -26,16 +31,12 @@ pub const TABLE_BYTES: u64 = RECORDS_OFFSET + 8 * ENTRIES * RECORD_WORDS as u64;
 /// The shift of the smallest context area that has room for the table: 4 MiB.
 pub const CONTEXT_SHIFT: u32 = 22;
 
-/// The code of BLOCK_START in the published schema of execution events.
-pub const BLOCK_START_CODE: u16 = 2;
-/// The index of the extension word that holds the flow tag of an execution event.
-pub const FLOW_TAG_WORD: usize = 0;
-/// The size of the payload of BLOCK_START in bytes.
-pub const BLOCK_START_BYTES: usize = 528;
-/// The place of the block's id in the payload of BLOCK_START: 32 bytes.
-pub const BLOCK_ID_OFFSET: usize = 0;
-/// The place of the block's number in the payload of BLOCK_START: a u64.
-pub const BLOCK_NUMBER_OFFSET: usize = 32;
+/// The type of the events that are starts.
+pub const START_CODE: u16 = 2;
+/// The index of the extension word that holds the tag of an event.
+pub const TAG_WORD: usize = 0;
+/// The size of the payload of a start in bytes.
+pub const START_BYTES: usize = 528;
 
 const _: () = assert!(TABLE_BYTES <= 1 << CONTEXT_SHIFT);
 
@@ -49,15 +50,15 @@ pub const fn record_offset(entry: u64, word: usize) -> u64 {
     RECORDS_OFFSET + 8 * ((entry % ENTRIES) * RECORD_WORDS as u64 + word as u64)
 }
 
-/// The record of an entry: what BLOCK_START said.
+/// The record of an entry: what the start said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StartRecord {
-    /// Seqno of BLOCK_START in this file. It is 0 in a snapshot that has the block's record, but not its BLOCK_START.
+    /// Seqno of the start in this file. It is 0 in a snapshot that has the record, but not the event.
     pub start_seqno: u64,
-    /// Time of BLOCK_START, nanoseconds since the epoch.
+    /// Time of the start, nanoseconds since the epoch.
     pub start_epoch_nanos: u64,
-    /// Payload of BLOCK_START.
-    pub payload: [u8; BLOCK_START_BYTES],
+    /// Payload of the start.
+    pub payload: [u8; START_BYTES],
 }
 
 impl StartRecord {
@@ -78,7 +79,7 @@ impl StartRecord {
 
     /// Decodes the words of a record. Every word may have any value.
     pub fn from_words(words: &[u64; Self::WORDS]) -> Self {
-        let mut payload = [0; BLOCK_START_BYTES];
+        let mut payload = [0; START_BYTES];
         for (bytes, word) in payload.as_chunks_mut::<8>().0.iter_mut().zip(&words[Self::PAYLOAD..]) {
             *bytes = word.to_le_bytes();
         }

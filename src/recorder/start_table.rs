@@ -1,0 +1,45 @@
+//! Keeping start records, in a ring that has the table for them.
+//!
+//! Only starts come here. Their fast path stops at its first condition, the recorder's switch, which has another value in
+//! a ring with the table (`Core::takes_fast_path`). So other events cost what they cost without a table.
+
+use super::core::Core;
+use crate::layout::extension;
+use crate::layout::start_table::{START_BYTES, START_CODE, StartRecord};
+use crate::ring::claim::Claim;
+use crate::ring::commit::DescriptorFields;
+use crate::ring::memory::RingMemory;
+use crate::ring::start_table;
+use std::sync::Arc;
+
+impl Core {
+    /// Records a start in a ring with the table; returns its seqno.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_start(self: &Arc<Self>, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
+        let bytes = super::payload::total_bytes(payload);
+        let Some(mut reservation) = self.reserve_in_place(START_CODE, content_ext, bytes) else { return 0 };
+        for part in payload {
+            reservation.append(part);
+        }
+        reservation.commit()
+    }
+
+    /// Stores the record of a start that is about to be committed. So a reader that sees the event, or a later event
+    /// with its tag, also sees the record.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn keep_start_record(&self, claim: &Claim<'_>, fields: &DescriptorFields) {
+        // A payload that is too short is no payload of a start.
+        if (fields.payload_bytes as usize) < START_BYTES {
+            return;
+        }
+        let memory = self.writer.memory();
+        let mut record =
+            StartRecord { start_seqno: claim.seqno, start_epoch_nanos: fields.epoch_nanos, payload: [0; START_BYTES] };
+        memory.load_payload(claim.payload_offset, &mut record.payload);
+        if !start_table::put(memory, claim.seqno, &record.to_words()) {
+            self.add_to_counter(extension::COUNT_TABLE_OVERFLOWS, 1);
+        }
+    }
+}
