@@ -25,6 +25,7 @@ mod diff;
 mod directories;
 mod exit;
 mod export;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod filter;
 mod format;
 mod formats;
