@@ -44,7 +44,7 @@ def demo(tmp_path_factory):
     ring = writer.stdout.readline().strip()
     writer.stdin.write("\n")
     writer.stdin.flush()
-    while json.loads(run("info", "--json", ring))["oldest_seqno"] <= 1:
+    while json.loads(run("info", "--json", ring))["events"]["oldest_seqno"] <= 1:
         time.sleep(0.05)
     # A program that is killed leaves its rings behind.
     writer.kill()

@@ -4,9 +4,8 @@
 //! own. It starts by an attribute `onload`; a policy that allows this one allows every script in an attribute, and the
 //! policy is what guards the page against hostile names. Its script finds elements by ids that are the same in each
 //! graph, so a page has room for one graph. Its colours are those of a light page, and without scripts its texts keep
-//! the width that was guessed for them. Its licence, CDDL-1.0, would come to every program with the feature `export`.
-//! A sum over a tree and a rectangle for each frame are less than what it takes to change that. Of one capture, the
-//! page has speedscope as well.
+//! the width that was guessed for them. Its licence, CDDL-1.0, would come to every program with this crate.
+//! A sum over a tree and a rectangle for each frame are less than what it takes to change that.
 
 use super::text::{escape, shortened};
 use eventring_export::Weight;
