@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
 const THREADS: u64 = 3;
-const TREES_EACH: u64 = 150;
+const TREES_EACH: u64 = 40;
 /// The events of the ring that loses some.
 const MANY: u64 = 40_000;
 
