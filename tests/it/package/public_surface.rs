@@ -11,13 +11,13 @@ use std::process::Command;
 /// The published libraries, each with the most public items that it may have.
 const LIBRARIES: [(&str, usize); 8] = [
     ("eventring", 300),
-    ("eventring_capture", 60),
-    ("eventring_export", 60),
-    ("eventring_live", 60),
-    ("eventring_parquet", 60),
-    ("eventring_otlp", 60),
-    ("eventring_forward", 60),
-    ("eventring_report", 60),
+    ("eventring_capture", 50),
+    ("eventring_export", 20),
+    ("eventring_live", 40),
+    ("eventring_parquet", 15),
+    ("eventring_otlp", 15),
+    ("eventring_forward", 20),
+    ("eventring_report", 20),
 ];
 
 /// The kinds of members that rustdoc lists beside an item.
