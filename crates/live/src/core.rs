@@ -2,6 +2,7 @@
 
 use super::options::LiveOptions;
 use super::order::SpanOrder;
+use super::rings::See;
 use super::series::SeriesTable;
 use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
 use super::state::LiveState;
@@ -111,7 +112,7 @@ pub(super) struct LiveConsumer<'c, S, C> {
     pub(super) also: &'c mut C,
 }
 
-impl<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
+impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
     fn parts(&self) -> SpanParts {
         self.also.parts()
     }
@@ -165,7 +166,7 @@ impl<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer> ReplayConsumer for 
     }
 }
 
-impl<S: FnMut(&Sight<'_>, LiveState<'_>), C> LiveConsumer<'_, S, C> {
+impl<S: See, C> LiveConsumer<'_, S, C> {
     #[inline]
     fn see(&mut self, sight: &Sight<'_>, replayed: ReplayState<'_>) {
         (self.see)(sight, LiveState { replayed, core: self.core });

@@ -58,13 +58,17 @@ pub enum LiveProgress {
     Ended,
 }
 
+/// A function that is called with everything that the engine sees.
+pub(super) trait See: FnMut(&Sight<'_>, LiveState<'_>) {}
+impl<F: FnMut(&Sight<'_>, LiveState<'_>)> See for F {}
+
 /// Those who are told what the engine reads.
 struct Watchers<'w, S, C> {
     see: &'w mut S,
     also: &'w mut C,
 }
 
-impl<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer> Watchers<'_, S, C> {
+impl<S: See, C: ReplayConsumer> Watchers<'_, S, C> {
     #[inline]
     fn on<'c>(&'c mut self, core: &'c mut LiveCore) -> LiveConsumer<'c, S, C> {
         LiveConsumer { core, see: self.see, also: self.also }
@@ -200,7 +204,7 @@ impl Live {
         self.read_for(time, &mut Watchers { see: &mut |_: &Sight<'_>, _: LiveState<'_>| (), also: consumer })
     }
 
-    fn read_for<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+    fn read_for<S: See, C: ReplayConsumer>(
         &mut self,
         time: Duration,
         to: &mut Watchers<'_, S, C>,
@@ -265,7 +269,7 @@ impl Live {
 
     /// Takes the next entry. Returns false if there is none yet.
     #[inline]
-    fn take_next<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+    fn take_next<S: See, C: ReplayConsumer>(
         &mut self,
         wait: Option<Duration>,
         to: &mut Watchers<'_, S, C>,
@@ -279,10 +283,7 @@ impl Live {
     }
 
     /// Notes that all events there are were read.
-    fn catch_up<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
-        &mut self,
-        to: &mut Watchers<'_, S, C>,
-    ) -> io::Result<()> {
+    fn catch_up<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         if self.ends.len() < self.core.processes.len() {
             self.grow();
         }
@@ -292,29 +293,18 @@ impl Live {
         }
     }
 
-    fn advance<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
-        &mut self,
-        now_nanos: u64,
-        to: &mut Watchers<'_, S, C>,
-    ) -> io::Result<()> {
+    fn advance<S: See, C: ReplayConsumer>(&mut self, now_nanos: u64, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         if now_nanos > self.state().now_epoch_nanos() {
             self.core.advance(now_nanos);
         }
         self.replay.advance(now_nanos, self.entries.tables(), &mut to.on(&mut self.core))
     }
 
-    fn close_all<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
-        &mut self,
-        to: &mut Watchers<'_, S, C>,
-    ) -> io::Result<()> {
+    fn close_all<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         self.replay.close_all(self.entries.tables(), &mut to.on(&mut self.core))
     }
 
-    fn tick<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
-        &mut self,
-        to: &mut Watchers<'_, S, C>,
-        is_up_to_date: bool,
-    ) -> io::Result<()> {
+    fn tick<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>, is_up_to_date: bool) -> io::Result<()> {
         let now = Instant::now();
         if now < self.next_tick {
             return Ok(());
@@ -344,7 +334,7 @@ impl Live {
     }
 
     /// Tells the ends of programs for which `is_due` returns true.
-    fn tell_ends<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
+    fn tell_ends<S: See, C: ReplayConsumer>(
         &mut self,
         to: &mut Watchers<'_, S, C>,
         is_due: impl Fn(Instant) -> bool,
@@ -366,10 +356,7 @@ impl Live {
         Ok(())
     }
 
-    fn end<S: FnMut(&Sight<'_>, LiveState<'_>), C: ReplayConsumer>(
-        &mut self,
-        to: &mut Watchers<'_, S, C>,
-    ) -> io::Result<()> {
+    fn end<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         self.has_present = true;
         let now = Instant::now();
         self.grow();

@@ -1,7 +1,7 @@
 //! The tables of a capture as Arrow arrays.
 
 use super::field_types::FieldTypes;
-use super::seqno_counts::{SeqnoCounter, SeqnoCounts};
+use super::seqno_counts::SeqnoCounts;
 use super::table_sink::{RowGroup, TableIndex, TableSink};
 use super::tables::ParquetTables;
 use arrow_array::RecordBatch;
@@ -40,10 +40,10 @@ pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Res
     let recording = CaptureRecording::new(capture)?;
     let types = FieldTypes::of(&recording)?;
     let mut out = NumberedTables { sink, count: 0 };
-    let tables = ParquetTables::new(&recording, &types, &mut out).map_err(write_error)?;
-    let mut consumers = (tables, SeqnoCounter::of(&recording));
-    let counts = replay_capture(&recording, &mut consumers)?;
-    let (tables, SeqnoCounter { rings }) = consumers;
+    let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(write_error)?;
+    tables.seqno_counts = SeqnoCounts::of_rings(&recording);
+    let counts = replay_capture(&recording, &mut tables)?;
+    let rings = std::mem::take(&mut tables.seqno_counts);
     tables.finish().map_err(write_error)?;
     let problems = [counts.problems.as_slice(), &capture.left_out(), capture.problems()].concat();
     Ok(ArrowSummary { rings, problems })

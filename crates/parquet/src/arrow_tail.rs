@@ -2,7 +2,7 @@
 
 use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use super::field_types::FieldTypes;
-use super::seqno_counts::SeqnoCounter;
+use super::seqno_counts::SeqnoCounts;
 use super::tables::{ParquetTables, SPAN_PARTS, TailState};
 use super::tail_progress::TailProgress;
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, write_error};
@@ -48,13 +48,13 @@ impl ArrowTail {
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
         let state = std::mem::take(&mut self.tables);
-        let tables = ParquetTables::of_batch(&recording, &types, state, &mut out).map_err(write_error)?;
-        let mut consumers = (tables, SeqnoCounter::of(&recording));
+        let mut tables = ParquetTables::of_batch(&recording, &types, state, &mut out).map_err(write_error)?;
+        tables.seqno_counts = SeqnoCounts::of_rings(&recording);
         let mut entries = recording.entries();
         self.replay.grow(entries.tables());
         self.note_times(&recording);
-        self.replay.drive(&mut entries, &mut consumers)?;
-        let (mut tables, SeqnoCounter { rings }) = consumers;
+        self.replay.drive(&mut entries, &mut tables)?;
+        let rings = std::mem::take(&mut tables.seqno_counts);
         self.replay.end_batch(self.kept_bytes_max, entries.tables(), &mut tables).map_err(write_error)?;
         self.tables = tables.finish_batch().map_err(write_error)?;
         let problems = [entries.problems(), &batch.left_out(), batch.problems()].concat();

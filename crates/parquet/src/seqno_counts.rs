@@ -1,7 +1,7 @@
 //! The counts of each ring's seqnos, as a replay of its events finds them.
 
 use eventring::reader::{Gap, GapCause, PayloadRead};
-use eventring_capture::recording::{CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer};
+use eventring_capture::recording::{CaptureRecording, EntryContent};
 
 /// The counts of one ring's seqnos. [`Self::read`] and the sum of [`Self::missing_by_cause`] are together the number of
 /// the seqnos from [`Self::first_seqno`] to [`Self::last_seqno`], unless a part of a capture was selected.
@@ -46,7 +46,18 @@ impl SeqnoCounts {
         }
     }
 
-    fn count(&mut self, content: &EntryContent<'_>) {
+    /// Begins to count the seqnos of each ring.
+    pub(super) fn of_rings(recording: &CaptureRecording<'_>) -> Vec<Self> {
+        let counts = recording.capture.rings().iter().map(|ring| Self {
+            name: ring.name.clone(),
+            first_seqno: ring.first_seqno,
+            last_seqno: ring.first_seqno.saturating_sub(1),
+            ..Self::default()
+        });
+        counts.collect()
+    }
+
+    pub(super) fn count(&mut self, content: &EntryContent<'_>) {
         let payload = match content {
             EntryContent::Gap(Gap { first_seqno, count, cause }) => {
                 if let Some(missing) = self.missing_by_cause.get_mut(*cause as usize) {
@@ -66,30 +77,5 @@ impl SeqnoCounts {
         };
         self.read += 1;
         self.lost_payloads += u64::from(!matches!(payload, PayloadRead::Valid(_)));
-    }
-}
-
-/// Counts the seqnos of each ring.
-pub(super) struct SeqnoCounter {
-    pub(super) rings: Vec<SeqnoCounts>,
-}
-
-impl SeqnoCounter {
-    pub(super) fn of(recording: &CaptureRecording<'_>) -> Self {
-        let rings = recording.capture.rings().iter().map(|ring| SeqnoCounts {
-            name: ring.name.clone(),
-            first_seqno: ring.first_seqno,
-            last_seqno: ring.first_seqno.saturating_sub(1),
-            ..SeqnoCounts::default()
-        });
-        Self { rings: rings.collect() }
-    }
-}
-
-impl ReplayConsumer for SeqnoCounter {
-    fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
-        if let Some(ring) = self.rings.get_mut(entry.ring as usize) {
-            ring.count(&entry.content);
-        }
     }
 }

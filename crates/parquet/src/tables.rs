@@ -5,6 +5,7 @@ use super::logs::LogColumns;
 use super::losses::{self, LossColumns};
 use super::rings::{self, RingColumns};
 use super::samples::SampleColumns;
+use super::seqno_counts::SeqnoCounts;
 use super::spans::{self, SpanColumns};
 use super::table::{ParquetTable, RowColumns as _, create_empty};
 use super::table_sink::TableSink;
@@ -42,6 +43,8 @@ pub(super) struct ParquetTables<'o, 'f> {
     last_nanos: Option<u64>,
     waiting_bytes: u64,
     column_bytes: u64,
+    /// The counts of each ring; empty if nobody asks for them.
+    pub(super) seqno_counts: Vec<SeqnoCounts>,
 }
 
 /// The state that the tables of a batch leave to those of the next batch of the same recording.
@@ -99,6 +102,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
             last_nanos: state.last_nanos,
             waiting_bytes: 0,
             column_bytes: 0,
+            seqno_counts: Vec::new(),
             out,
         })
     }
@@ -205,6 +209,12 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
 impl ReplayConsumer for ParquetTables<'_, '_> {
     fn parts(&self) -> SpanParts {
         SPAN_PARTS
+    }
+
+    fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
+        if let Some(ring) = self.seqno_counts.get_mut(entry.ring as usize) {
+            ring.count(&entry.content);
+        }
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {

@@ -34,9 +34,8 @@ pub struct RecordingReplay {
     replays: Vec<SpanReplay>,
     /// The self times of each process's spans; empty if nobody needs them.
     self_times: Vec<SelfTimes>,
+    /// The counts so far. The time that the stream has reached is that of the last event, or a later one.
     counts: ReplayCounts,
-    first_nanos: u64,
-    now_nanos: u64,
     /// The time of the last search for spans whose close was lost.
     lost_spans_nanos: u64,
 }
@@ -49,9 +48,7 @@ impl RecordingReplay {
             bounds,
             replays: Vec::new(),
             self_times: Vec::new(),
-            counts: ReplayCounts::default(),
-            first_nanos: u64::MAX,
-            now_nanos: 0,
+            counts: ReplayCounts { first_nanos: u64::MAX, ..ReplayCounts::default() },
             lost_spans_nanos: 0,
         }
     }
@@ -59,7 +56,7 @@ impl RecordingReplay {
     /// Returns the state.
     #[inline]
     pub fn state<'r>(&'r self, tables: &'r RecordingTables) -> ReplayState<'r> {
-        ReplayState { tables, replays: &self.replays, now_nanos: self.now_nanos }
+        ReplayState { tables, replays: &self.replays, now_nanos: self.counts.last_nanos }
     }
 
     /// Makes room for the processes of `tables`.
@@ -83,8 +80,8 @@ impl RecordingReplay {
     /// # Errors
     /// The consumer fails.
     #[inline]
-    pub fn step<C: ReplayConsumer>(&mut self, entry: &RecordingEntry<'_>, consumer: &mut C) -> io::Result<()> {
-        consumer.seqnos(entry);
+    pub fn step(&mut self, entry: &RecordingEntry<'_>, to: &mut impl ReplayConsumer) -> io::Result<()> {
+        to.seqnos(entry);
         let process = entry.process_index;
         if process >= self.replays.len() {
             self.grow(entry.tables);
@@ -119,32 +116,29 @@ impl RecordingReplay {
             }
         }
         if let Some(nanos) = entry.epoch_nanos() {
-            (self.first_nanos, self.now_nanos) = (self.first_nanos.min(nanos), self.now_nanos.max(nanos));
+            let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
+            (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
         }
-        consumer.entry(entry, &step, self.state(entry.tables))?;
-        self.take_closed(process, entry.tables, consumer)
+        to.entry(entry, &step, self.state(entry.tables))?;
+        self.take_closed(process, entry.tables, to)
     }
 
     /// Takes the entries of a capture. What was kept before does not count against the memory that they may take.
     ///
     /// # Errors
     /// The consumer fails, or the capture would take more memory than any capture of its size from a real program.
-    pub fn drive<C: ReplayConsumer>(
-        &mut self,
-        entries: &mut CaptureEntries,
-        consumer: &mut C,
-    ) -> Result<(), CaptureError> {
+    pub fn drive(&mut self, entries: &mut CaptureEntries, to: &mut impl ReplayConsumer) -> Result<(), CaptureError> {
         self.grow(entries.tables());
         let kept_before = self.kept_bytes();
         let mut unchecked_bytes = 0;
         while let Some(entry) = entries.next() {
-            self.step(&entry, consumer).map_err(write_error)?;
+            self.step(&entry, to).map_err(write_error)?;
             let payload_bytes = entry.payload().and_then(|payload| payload.valid()).map_or(0, <[u8]>::len);
             unchecked_bytes += size_of::<RecordingEntry<'_>>() + payload_bytes;
             if unchecked_bytes >= CHECK_BYTES {
                 unchecked_bytes = 0;
                 let kept = self.kept_bytes().saturating_sub(kept_before);
-                entries.check_kept(kept.saturating_add(consumer.kept_bytes()))?;
+                entries.check_kept(kept.saturating_add(to.kept_bytes()))?;
             }
         }
         Ok(())
@@ -159,53 +153,53 @@ impl RecordingReplay {
 
     /// Gives the spans of a process that are over to the consumer.
     #[inline]
-    fn take_closed<C: ReplayConsumer>(
+    fn take_closed(
         &mut self,
         process: usize,
         tables: &RecordingTables,
-        consumer: &mut C,
+        to: &mut impl ReplayConsumer,
     ) -> io::Result<()> {
         while let Some(span) = self.replays[process].take_closed_boxed() {
-            // The span is closed, so the end of the recording does not matter.
-            let self_nanos = self.self_times.get_mut(process).and_then(|self_times| self_times.take(&span, 0));
-            let over = OverSpan { span: &span, over: SpanOver::Closed, self_nanos, end_nanos: self.now_nanos };
-            consumer.span(process, &over, self.state(tables))?;
+            self.tell(process, (&span, SpanOver::Closed, self.counts.last_nanos), tables, to)?;
             self.replays[process].recycle(span);
         }
         Ok(())
+    }
+
+    /// Gives a span that is over to the consumer. If it has no end, it lasts until `end_nanos`.
+    #[inline]
+    fn tell(
+        &mut self,
+        process: usize,
+        (span, over, end_nanos): (&Span, SpanOver, u64),
+        tables: &RecordingTables,
+        to: &mut impl ReplayConsumer,
+    ) -> io::Result<()> {
+        let self_nanos = self.self_times.get_mut(process).and_then(|self_times| self_times.take(span, end_nanos));
+        to.span(process, &OverSpan { span, over, self_nanos, end_nanos }, self.state(tables))
     }
 
     /// Notes that the stream has reached this time, in nanoseconds since the epoch, even if it has no event then.
     ///
     /// # Errors
     /// The consumer fails.
-    pub fn advance<C: ReplayConsumer>(
-        &mut self,
-        now_nanos: u64,
-        tables: &RecordingTables,
-        consumer: &mut C,
-    ) -> io::Result<()> {
-        self.now_nanos = self.now_nanos.max(now_nanos);
-        self.close_until(self.now_nanos, tables, consumer)
+    pub fn advance(&mut self, nanos: u64, tables: &RecordingTables, to: &mut impl ReplayConsumer) -> io::Result<()> {
+        self.counts.last_nanos = self.counts.last_nanos.max(nanos);
+        self.close_until(self.counts.last_nanos, tables, to)
     }
 
     /// Takes the spans that are over at the end of the stream, however late they were closed.
     ///
     /// # Errors
     /// The consumer fails.
-    pub fn close_all<C: ReplayConsumer>(&mut self, tables: &RecordingTables, consumer: &mut C) -> io::Result<()> {
-        self.close_until(self.now_nanos.saturating_add(GRACE_NANOS), tables, consumer)
+    pub fn close_all(&mut self, tables: &RecordingTables, to: &mut impl ReplayConsumer) -> io::Result<()> {
+        self.close_until(self.counts.last_nanos.saturating_add(GRACE_NANOS), tables, to)
     }
 
-    fn close_until<C: ReplayConsumer>(
-        &mut self,
-        nanos: u64,
-        tables: &RecordingTables,
-        consumer: &mut C,
-    ) -> io::Result<()> {
+    fn close_until(&mut self, nanos: u64, tables: &RecordingTables, to: &mut impl ReplayConsumer) -> io::Result<()> {
         for process in 0..self.replays.len() {
             self.replays[process].advance(nanos);
-            self.take_closed(process, tables, consumer)?;
+            self.take_closed(process, tables, to)?;
         }
         Ok(())
     }
@@ -224,9 +218,10 @@ impl RecordingReplay {
     ///
     /// # Errors
     /// The consumer fails.
-    pub fn make_room<C: ReplayConsumer>(&mut self, tables: &RecordingTables, consumer: &mut C) -> io::Result<()> {
+    pub fn make_room(&mut self, tables: &RecordingTables, to: &mut impl ReplayConsumer) -> io::Result<()> {
         let ReplayBounds::Forget { spans_max } = self.bounds else { return Ok(()) };
-        let is_due = self.now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
+        let now_nanos = self.counts.last_nanos;
+        let is_due = now_nanos >= self.lost_spans_nanos.saturating_add(LOST_PAUSE_NANOS);
         for process in 0..self.replays.len() {
             let replay = &mut self.replays[process];
             replay.forget_old();
@@ -234,27 +229,13 @@ impl RecordingReplay {
                 self_times.forget_old(replay);
             }
             if is_due && replay.len() >= spans_max / 10 * 9 {
-                self.lost_spans_nanos = self.now_nanos;
-                let given_up = replay.take_lost(self.now_nanos);
-                self.give_up(process, &given_up, tables, consumer)?;
+                self.lost_spans_nanos = now_nanos;
+                for span in replay.take_lost(now_nanos) {
+                    self.tell(process, (&span, SpanOver::GivenUp, now_nanos), tables, to)?;
+                }
             }
         }
-        consumer.tidy(self.state(tables))
-    }
-
-    fn give_up<C: ReplayConsumer>(
-        &mut self,
-        process: usize,
-        spans: &[Span],
-        tables: &RecordingTables,
-        consumer: &mut C,
-    ) -> io::Result<()> {
-        for span in spans {
-            let self_nanos = self.self_times.get_mut(process).and_then(|self_times| self_times.take(span, 0));
-            let over = OverSpan { span, over: SpanOver::GivenUp, self_nanos, end_nanos: self.now_nanos };
-            consumer.span(process, &over, self.state(tables))?;
-        }
-        Ok(())
+        to.tidy(self.state(tables))
     }
 
     /// Gives the spans that are open at the end of a process to the consumer, in the order of their ids. They stay in
@@ -262,26 +243,26 @@ impl RecordingReplay {
     ///
     /// # Errors
     /// The consumer fails.
-    pub fn end_process<C: ReplayConsumer>(
+    pub fn end_process(
         &self,
         process: usize,
         end_nanos: u64,
         tables: &RecordingTables,
-        consumer: &mut C,
+        to: &mut impl ReplayConsumer,
     ) -> io::Result<()> {
-        if consumer.parts().remaining {
+        if to.parts().remaining {
             let replay = &self.replays[process];
             let entered = replay.stacks_at(end_nanos);
             let mut open: Vec<&Span> = replay.spans().filter(|span| is_certainly_open(replay, span)).collect();
             open.sort_unstable_by_key(|span| span.id);
             for span in open {
-                let mut span = span.clone();
-                replay.end_with(&mut span, &entered);
-                let over = OverSpan { span: &span, over: SpanOver::Remaining, self_nanos: None, end_nanos };
-                consumer.span(process, &over, self.state(tables))?;
+                let span = &mut span.clone();
+                replay.end_with(span, &entered);
+                let over = OverSpan { span, over: SpanOver::Remaining, self_nanos: None, end_nanos };
+                to.span(process, &over, self.state(tables))?;
             }
         }
-        consumer.process_end(process)
+        to.process_end(process)
     }
 
     /// Begins a batch. `complete_until` has for each process the time until which all of its records have come, this
@@ -295,21 +276,21 @@ impl RecordingReplay {
     ///
     /// # Errors
     /// The consumer fails.
-    pub fn end_batch<C: ReplayConsumer>(
+    pub fn end_batch(
         &mut self,
         bytes_max: u64,
         tables: &RecordingTables,
-        consumer: &mut C,
+        to: &mut impl ReplayConsumer,
     ) -> io::Result<()> {
         for process in 0..self.replays.len() {
             self.replays[process].end_batch();
-            self.take_closed(process, tables, consumer)?;
+            self.take_closed(process, tables, to)?;
         }
-        if self.kept_bytes() > bytes_max {
-            let of_process_max = bytes_max / self.replays.len().max(1) as u64;
-            for process in 0..self.replays.len() {
-                let given_up = self.replays[process].make_room(of_process_max);
-                self.give_up(process, &given_up, tables, consumer)?;
+        let of_process_max = bytes_max / self.replays.len().max(1) as u64;
+        let is_over = self.kept_bytes() > bytes_max;
+        for process in (0..self.replays.len()).filter(|_| is_over) {
+            for span in self.replays[process].make_room(of_process_max) {
+                self.tell(process, (&span, SpanOver::GivenUp, self.counts.last_nanos), tables, to)?;
             }
         }
         Ok(())
@@ -320,30 +301,26 @@ impl RecordingReplay {
     ///
     /// # Errors
     /// The consumer fails.
-    pub fn finish<C: ReplayConsumer>(
+    pub fn finish(
         mut self,
         end_nanos: &[u64],
         tables: &RecordingTables,
-        consumer: &mut C,
+        to: &mut impl ReplayConsumer,
     ) -> io::Result<ReplayCounts> {
-        consumer.end(self.state(tables), end_nanos)?;
+        to.end(self.state(tables), end_nanos)?;
         let replays = std::mem::take(&mut self.replays);
-        let processes = replays.len();
-        for (process, replay) in replays.into_iter().enumerate().filter(|_| self.parts.remaining) {
-            let end_nanos = end_nanos.get(process).copied().unwrap_or(self.now_nanos);
+        let (processes, SpanParts { remaining, .. }) = (replays.len(), self.parts);
+        for (process, replay) in replays.into_iter().enumerate().filter(|_| remaining) {
+            let end_nanos = end_nanos.get(process).copied().unwrap_or(self.counts.last_nanos);
             self.counts.spans += replay.spans_seen();
             for span in &replay.finish(end_nanos) {
                 self.counts.open_spans += u64::from(span.is_open() && !span.is_end_lost);
                 self.counts.lost_ends += u64::from(span.is_end_lost);
-                let self_times = self.self_times.get_mut(process);
-                let self_nanos = self_times.and_then(|self_times| self_times.take(span, end_nanos));
-                let over = OverSpan { span, over: SpanOver::Remaining, self_nanos, end_nanos };
-                let state = ReplayState { tables, replays: &[], now_nanos: self.now_nanos };
-                consumer.span(process, &over, state)?;
+                self.tell(process, (span, SpanOver::Remaining, end_nanos), tables, to)?;
             }
         }
-        (0..processes).try_for_each(|process| consumer.process_end(process))?;
-        (self.counts.first_nanos, self.counts.last_nanos) = (self.first_nanos.min(self.now_nanos), self.now_nanos);
+        (0..processes).try_for_each(|process| to.process_end(process))?;
+        self.counts.first_nanos = self.counts.first_nanos.min(self.counts.last_nanos);
         Ok(self.counts)
     }
 }
@@ -358,17 +335,17 @@ pub fn is_certainly_open(replay: &SpanReplay, span: &Span) -> bool {
 ///
 /// # Errors
 /// The consumer fails, or the capture would take more memory than any capture of its size from a real program needs.
-pub fn replay_capture<C: ReplayConsumer>(
+pub fn replay_capture(
     recording: &CaptureRecording<'_>,
-    consumer: &mut C,
+    to: &mut impl ReplayConsumer,
 ) -> Result<ReplayCounts, CaptureError> {
-    let mut replay = RecordingReplay::new(consumer.parts(), ReplayBounds::Refuse);
+    let mut replay = RecordingReplay::new(to.parts(), ReplayBounds::Refuse);
     let mut entries = recording.entries();
-    replay.drive(&mut entries, consumer)?;
-    let last_nanos = replay.now_nanos;
+    replay.drive(&mut entries, to)?;
+    let last_nanos = replay.counts.last_nanos;
     let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
     let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
-    let mut counts = replay.finish(&end_nanos, entries.tables(), consumer).map_err(write_error)?;
+    let mut counts = replay.finish(&end_nanos, entries.tables(), to).map_err(write_error)?;
     counts.problems = entries.problems().to_vec();
     counts.payload_losses = entries.payload_losses();
     Ok(counts)

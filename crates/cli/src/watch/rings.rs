@@ -54,33 +54,35 @@ pub(super) struct Ring {
 
 impl Ring {
     fn new(reader: Reader, label: String, perf: Option<Perf>) -> Self {
-        let decoder = Decoder::of(&reader);
-        let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
-        let words = reader.ext_words();
-        let content_type = reader.info().content_type;
-        let blocks = RefCell::new(KnownBlocks::of_ring(&reader));
-        let reader = Some(reader);
-        let is_missed = false;
-        Self { reader, content_type, captured_seqno: 0, decoder, label, words, is_exec, perf, blocks, is_missed }
+        Self {
+            content_type: reader.info().content_type,
+            captured_seqno: 0,
+            decoder: Decoder::of(&reader),
+            label,
+            is_exec: reader.info().content_type == CONTENT_TYPE_EXEC,
+            words: reader.ext_words(),
+            perf,
+            blocks: RefCell::new(KnownBlocks::of_ring(&reader)),
+            is_missed: false,
+            reader: Some(reader),
+        }
     }
 
     /// Describes a ring of a capture. Its decoder is `perf` if it is a shard of a perf recorder.
     fn captured(ring: &CapturedRing, last_seqno: u64, perf: Option<Perf>, blocks: KnownBlocks) -> Self {
-        let text = || Some(ring.schema_text.clone()).filter(|text| !text.is_empty());
-        let decoder = Decoder::of_schema(ring.content_type, ring.schema_hash, text);
-        let text = text();
-        let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text.as_deref()).ok();
+        let text = Some(ring.schema_text.as_str()).filter(|text| !text.is_empty());
+        let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok();
         Self {
-            reader: None,
             content_type: ring.content_type,
             captured_seqno: last_seqno,
-            decoder,
+            decoder: Decoder::of_schema(ring.content_type, ring.schema_hash, || text.map(str::to_owned)),
             label: ring.name.clone(),
             is_exec: ring.content_type == CONTENT_TYPE_EXEC,
             words: ext_words(ring.content_type, model.as_deref()),
             perf,
             blocks: RefCell::new(blocks),
             is_missed: false,
+            reader: None,
         }
     }
 
@@ -217,24 +219,28 @@ impl Rings {
         if let (Some(Start::Last(count)), true) = (start, set.rings().len() > 1) {
             set.seek(Seek::Last(count));
         }
-        let mut rings = Self {
+        let mut rings = Self { reopens, ..Self::of_set(set) };
+        rings.take_new();
+        Ok(Some(rings))
+    }
+
+    /// Begins with rings that are not described yet.
+    fn of_set(set: RingSet) -> Self {
+        Self {
             set,
             rings: Vec::new(),
             shown_shard_errors: 0,
-            reopens,
+            reopens: false,
             last_look: Instant::now(),
             found: None,
             patterns: Default::default(),
             are_others: false,
             captured: None,
-        };
-        rings.take_new();
-        Ok(Some(rings))
+        }
     }
 
     /// Describes the rings of a capture.
     pub(super) fn of_capture(capture: &CaptureFile) -> Self {
-        let set = RingSet::options().from_readers([]);
         let mut rings: Vec<Ring> = Vec::new();
         let mut count = 0;
         let mut recorders: HashMap<u32, Perf> = HashMap::new();
@@ -253,17 +259,8 @@ impl Rings {
             let last_seqno = stats.map_or(0, |stats| stats.last_seqno);
             rings.push(Ring::captured(ring, last_seqno, perf, capture.known_blocks(index)));
         }
-        Self {
-            set,
-            rings,
-            shown_shard_errors: 0,
-            reopens: false,
-            last_look: Instant::now(),
-            found: None,
-            patterns: Default::default(),
-            are_others: false,
-            captured: Some(Captured { events: capture.events(), payload: CapturedPayload::Expired, recorders: count }),
-        }
+        let captured = Captured { events: capture.events(), payload: CapturedPayload::Expired, recorders: count };
+        Self { rings, captured: Some(captured), ..Self::of_set(RingSet::options().from_readers([])) }
     }
 
     /// Adds the rings that fit these patterns when they come, if they hold the expected events.
