@@ -1,7 +1,7 @@
 //! Users who may switch, and make as many and as long wishes as they can, without end.
 
 use crate::served::{GUESTS, OWNER, Served, as_user, message, program_with, send};
-use eventring::control::{ControlErrorKind, Process, WishTime};
+use eventring::control::{ControlError, ControlErrorKind, Process, WishTime};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_stress::child;
 use eventring_stress::test_name;
@@ -96,7 +96,10 @@ fn a_user_who_changes_long_wishes_without_end_gets_a_fifth_of_a_processor() {
         let work = served.work_for(5);
         // Others have their turn meanwhile.
         let start = Instant::now();
-        let rings = served.connect().and_then(|process| process.files());
+        let ask = || served.connect().and_then(|process| process.files());
+        let is_late = |error: &ControlError| error.kind() == ControlErrorKind::NoAnswer;
+        // On a busy machine, one client's patience may not suffice.
+        let rings = ask().or_else(|error| if is_late(&error) { ask() } else { Err(error) });
         let waited = start.elapsed();
         is_over.store(true, Ordering::Relaxed);
         assert!(work < 0.27, "the server works {work} of the time");

@@ -215,10 +215,10 @@ fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
     let directory = directory();
     let pattern = place(&directory, "shop*");
     let capture_file = place(&directory, "all.evc");
-    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--reopen"]);
-    let mut capture = Live::start(&["capture", argument(&pattern), "--wait", "-o", argument(&capture_file)]);
-    watch.notice("waiting for the ring");
-    capture.notice("waiting for the ring");
+    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--reopen", "--from", "oldest"]);
+    let capture = Live::start(&["capture", argument(&pattern), "--wait", "-o", argument(&capture_file)]);
+    // If one of them begins later than this, it sees the same.
+    std::thread::sleep(Duration::from_millis(300));
     let ring = exec_ring(&place(&directory, "shop~2"));
     ring.keep(true);
     record(&ring, 1);
