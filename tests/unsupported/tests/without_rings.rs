@@ -4,13 +4,15 @@
 #![cfg(any(not(target_os = "linux"), eventring_unsupported))]
 
 use eventring::global::{GlobalRecorder, InitErrorKind};
-use eventring::reader::{Next, Reader, ReaderErrorKind, RingState, Seek};
+use eventring::reader::{GapCause, Next, Reader, ReaderErrorKind, RingState, Seek};
 use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
+use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt};
 use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SetupError, SetupErrorKind};
 use eventring::{EventPayload, EventType, record, recordv};
+use eventring_capture::fixtures::{CaptureFixture, text};
 use eventring_capture::{CaptureErrorKind, CaptureFile, CaptureOptions, CaptureProgress, capture};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -119,6 +121,30 @@ impl Drop for Temporary {
     }
 }
 
+/// Makes a capture with spans, in a span of which a log record is, and a loss.
+fn capture_file(name: &str) -> Temporary {
+    let mut made = CaptureFixture::new();
+    made.thread(1000, 1, "main");
+    made.call_site(1000, 1, CallSiteKind::Span, "request", &["user"]);
+    made.call_site(1000, 2, CallSiteKind::Event, "hello", &["message"]);
+    for id in 1..=40 {
+        let begin = 10_000 * id;
+        made.span_new(begin, 1, (id, 0), 1, &[text(0, "ada")]);
+        made.span(PerfEvent::SpanEnter, begin + 10, 1, id, 1);
+        let ext = PerfExt { span_id: id, call_site_id: 2, thread_id: 1, field_count: 1, ..PerfExt::default() };
+        made.perf(PerfEvent::Event, begin + 20, ext, &text(0, "hello"));
+        made.span(PerfEvent::SpanExit, begin + 100 * id, 1, id, 1);
+        made.span(PerfEvent::SpanClose, begin + 101 * id, 1, id, 1);
+    }
+    made.gap(0, 7, GapCause::Overwritten);
+    made.span_new(500_000, 1, (41, 0), 1, &[]);
+    let mut file = made.file();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    let capture = Temporary::new(name);
+    std::io::copy(&mut file, &mut File::create(&capture.0).unwrap()).unwrap();
+    capture
+}
+
 /// Runs the program. The command that builds it is in `.ci/run`: the same switch, the same target directory.
 fn eventring(words: &[&str]) -> Output {
     let test = std::env::current_exe().unwrap();
@@ -145,15 +171,14 @@ fn verbs_about_rings_say_that_they_need_linux() {
 #[test]
 fn verbs_about_files_say_what_they_say_on_linux() {
     let snapshot = kept("data/all-exec-events.snapshot.zst");
-    let capture = kept("fuzz/seeds/capture/quick0");
-    let [snapshot, capture] = [&snapshot, &capture].map(|path| path.to_str().unwrap());
+    let capture = capture_file("files.evc");
+    let [snapshot, capture] = [&snapshot, &capture.0].map(|path| path.to_str().unwrap());
     let with_rings = std::env::var_os("EVENTRING_WITH_RINGS");
     for words in [
         &["info", snapshot, "--json"][..],
         &["watch", snapshot, "--json"],
         &["watch", capture, "--json"],
-        &["top", snapshot, "--json", "--once"],
-        &["open", snapshot, "--json"],
+        &["top", capture, "--json", "--once"],
         &["open", capture, "--json"],
         &["summary", capture, "--json"],
         &["summary", capture],
@@ -181,8 +206,8 @@ fn verbs_about_files_say_what_they_say_on_linux() {
 
 #[test]
 fn an_export_is_whole_or_not_there_and_replaces_nothing_unasked() {
-    let capture = kept("fuzz/seeds/capture/quick0");
-    let capture = capture.to_str().unwrap();
+    let capture = capture_file("exports.evc");
+    let capture = capture.0.to_str().unwrap();
     for (format, name) in [("perfetto", "trace"), ("ctf", "ctf"), ("parquet", "tables")] {
         let output = Temporary::new(name);
         let words = ["export", capture, "--format", format, "-o", output.0.to_str().unwrap(), "--force"];
@@ -202,10 +227,10 @@ fn an_export_is_whole_or_not_there_and_replaces_nothing_unasked() {
 
 #[test]
 fn view_shows_the_address_of_its_page() {
-    let capture = kept("fuzz/seeds/capture/quick0");
+    let capture = capture_file("view.evc");
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap().join(format!("eventring{}", std::env::consts::EXE_SUFFIX));
-    let words = [Path::new("view"), &capture, Path::new("--no-browser")];
+    let words = [Path::new("view"), &capture.0, Path::new("--no-browser")];
     let mut view = Command::new(program).args(words).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(view.stdout.take().unwrap()).read_line(&mut line).unwrap();
