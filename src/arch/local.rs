@@ -1,8 +1,9 @@
 //! Additions to a word by one instruction without a lock prefix. No signal handler of the thread can interrupt the
 //! addition half way. The addition is not atomic against other threads, so only one thread may store to the word.
 
-use crate::sync::AtomicU64;
+// Models have no such operations, so these are always the atomics of `std`.
 use std::arch::asm;
+use std::sync::atomic::AtomicU64;
 
 /// Adds `value` and returns the old value.
 #[inline(always)]

@@ -4,11 +4,27 @@ use crate::layout::Descriptor;
 use crate::layout::start_table::{START_BYTES, START_CODE, StartRecord, TAG_WORD};
 use crate::reader::{KeptStart, Reader};
 use crate::recorder::RecorderBuilder;
+use crate::schema::exec::{BlockStart, BlockTag, ExecEvent, flow};
+use crate::schema::{EventPayload, PayloadField};
 
 /// The place of the block's id in the payload of BLOCK_START: 32 bytes.
-pub(crate) const BLOCK_ID_OFFSET: usize = 0;
+const BLOCK_ID_OFFSET: usize = 0;
 /// The place of the block's number in the payload of BLOCK_START: a u64.
-pub(crate) const BLOCK_NUMBER_OFFSET: usize = 32;
+const BLOCK_NUMBER_OFFSET: usize = 32;
+
+// The layout of the table of start records, and the offsets above, name the parts of BLOCK_START by number.
+const _: () = {
+    assert!(ExecEvent::BlockStart as u16 == START_CODE && flow::BLOCK == TAG_WORD);
+    assert!(<BlockStart as PayloadField>::WIRE_BYTES == START_BYTES);
+    match (BlockStart::STRUCT.field("block_tag"), BlockTag::STRUCT.field("id"), BlockTag::STRUCT.field("block_number"))
+    {
+        (Some(tag), Some(id), Some(number)) => {
+            assert!(tag.offset + id.offset == BLOCK_ID_OFFSET);
+            assert!(tag.offset + number.offset == BLOCK_NUMBER_OFFSET);
+        }
+        _ => panic!("BLOCK_START has no such field"),
+    }
+};
 
 /// A block, as its BLOCK_START described it. It comes from the ring's block table, or from the event itself.
 #[derive(Clone, PartialEq, Eq)]

@@ -7,7 +7,6 @@
 mod block;
 mod known_blocks;
 
-pub(crate) use block::{BLOCK_ID_OFFSET, BLOCK_NUMBER_OFFSET};
 pub use block::{BlockInfo, flow_tag};
 pub use known_blocks::{KnownBlocks, SavedBlocks};
 

@@ -7,7 +7,6 @@ use super::info::{self, RingInfo, RingState};
 use super::open::ReaderOptions;
 use super::source::Source;
 use crate::layout::Geometry;
-use crate::ring::memory::MappedMemory;
 use crate::ring::memory::RingMemory as _;
 use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
 use crate::shm::{self, LostPages};
@@ -92,7 +91,8 @@ impl Reader {
         })
     }
 
-    pub(super) fn memory(&self) -> &MappedMemory {
+    #[cfg(any(feature = "exec", feature = "snapshot"))]
+    pub(super) fn memory(&self) -> &crate::ring::memory::MappedMemory {
         &self.source.memory
     }
 

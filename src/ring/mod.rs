@@ -17,6 +17,8 @@ mod payload_allocation;
 pub(crate) mod payload_cursor;
 mod payload_cursors;
 mod run_sizes;
+#[allow(dead_code, reason = "builds without some feature have no use for some")]
+pub(crate) mod start_table;
 pub mod step;
 pub(crate) mod window;
 pub(crate) mod writer;
@@ -29,6 +31,5 @@ mod lifetimes;
 mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod open_reservations;
-pub(crate) mod start_table;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

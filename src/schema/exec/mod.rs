@@ -26,9 +26,7 @@ pub use self::transaction::{
 };
 pub use self::u256::U256;
 
-use super::{EventPayload, EventType, PayloadField};
-use crate::exec::{BLOCK_ID_OFFSET, BLOCK_NUMBER_OFFSET};
-use crate::layout::start_table as table;
+use super::EventType;
 
 /// The events of content type EXEC.
 ///
@@ -170,17 +168,3 @@ pub enum ExecEvent {
     #[event(carries(block, txn), payload = EvmError)]
     EvmError = 24,
 }
-
-// The layout of the table of start records, and `exec/block.rs`, name the parts of BLOCK_START by number.
-const _: () = {
-    assert!(ExecEvent::BlockStart as u16 == table::START_CODE && flow::BLOCK == table::TAG_WORD);
-    assert!(<BlockStart as PayloadField>::WIRE_BYTES == table::START_BYTES);
-    match (BlockStart::STRUCT.field("block_tag"), BlockTag::STRUCT.field("id"), BlockTag::STRUCT.field("block_number"))
-    {
-        (Some(tag), Some(id), Some(number)) => {
-            assert!(tag.offset + id.offset == BLOCK_ID_OFFSET);
-            assert!(tag.offset + number.offset == BLOCK_NUMBER_OFFSET);
-        }
-        _ => panic!("BLOCK_START has no such field"),
-    }
-};
