@@ -117,8 +117,8 @@ fn the_page_has_the_numbers_of_the_http_service() {
 }
 
 /// The number of tasks that end, and of those that wait until the program ends.
-const TASKS: u64 = 20_000;
-const TASKS_AT_ONCE: u64 = 200;
+const TASKS: u64 = 100_000;
+const TASKS_AT_ONCE: u64 = 1_000;
 const WAITING: u64 = 500;
 
 static BATCHES: Counter = Counter::new("batches");
@@ -126,7 +126,7 @@ static BATCHES: Counter = Counter::new("batches");
 /// Work in a task's span. The task goes to another thread now and then, and makes spans there.
 async fn work(number: u64) {
     tokio::task::yield_now().await;
-    match number % 200 {
+    match number % 1_000 {
         0 => error!(number, "it failed"),
         1 => warn!(number, "it was late"),
         2 => {
@@ -163,7 +163,7 @@ async fn run_tasks(capture: Pid, recorder: &PerfRecorder, never: &Arc<Notify>) {
 }
 
 #[test]
-fn the_page_has_the_numbers_of_twenty_thousand_tasks_with_losses_and_open_spans() {
+fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spans() {
     alone!();
     let directory = directory();
     let [ring, file] = ["tasks", "tasks.evc"].map(|name| place(&directory, name).to_str().unwrap().to_owned());
