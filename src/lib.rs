@@ -9,7 +9,7 @@
 //!   [`schema::SchemaModel`] decodes rings whose types the program does not have.
 //! - **Spans**: with the feature `tracing`, `eventring::tracing::init("my-app")` records what the program's `tracing`
 //!   spans do.
-//! - **Look**: the program `eventring` (feature `cli`) lists, shows, follows, saves and exports rings.
+//! - **Look**: the program `eventring` (crate `eventring-cli`) lists, shows, follows, saves and exports rings.
 //!
 //! ```
 //! # #[cfg(feature = "macros")] {
@@ -57,11 +57,10 @@
 //! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | yes |
 //! | `server` | live control: `eventring::control` | no |
 //! | `snapshot` | zstd snapshots of rings | no |
-//! | `capture` | saved rings: `eventring::capture` | no |
-//! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
-//! | `live` | what a program does now, its open spans and rates: `eventring::live` | no |
-//! | `otlp` | OpenTelemetry: the format of `eventring::export`, and `eventring forward` | no |
-//! | `cli` | the program `eventring` | no |
+//! | `serde` | `serde::Serialize` for decoded values | no |
+//!
+//! The tools are crates of their own: `eventring-capture` saves rings, `eventring-export` converts them, `eventring-live`
+//! tells what programs do now.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
