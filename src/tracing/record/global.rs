@@ -4,7 +4,7 @@ use crate::global::{GlobalRecorder, Installable};
 use crate::tracing::filter::switch::switch;
 use crate::tracing::record::recorder::PerfRecorder;
 
-/// The perf recorder of this process. [`init`](crate::tracing::record::init) installs a recorder here. [`Counter`](crate::tracing::Counter)s
+/// The perf recorder of this process. [`init`](fn@crate::tracing::init) installs a recorder here. [`Counter`](crate::tracing::Counter)s
 /// and [`Marker`](crate::tracing::Marker)s record to it.
 ///
 /// `PERF.set_enabled` does the same as [`PerfRecorder::set_enabled`] of the recorder that is installed here.

@@ -31,7 +31,7 @@ const UNRECORDED: u64 = u64::MAX;
 /// alone, without any layer (docs/COST.md has the figures).
 ///
 /// A `RecorderSubscriber` reads no environment variables: the program sets the filter with [`Self::with_filter`]. To
-/// read the variables, use [`init`](crate::tracing::record::init).
+/// read the variables, use [`init`](fn@crate::tracing::init).
 ///
 /// For each open span the subscriber keeps 16 bytes. They include the number of handles of the span, which shows when
 /// the last handle is dropped. For each thread the subscriber keeps a stack of the spans that the thread is in. The
@@ -48,7 +48,7 @@ const UNRECORDED: u64 = u64::MAX;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`init`](crate::tracing::record::init) installs a `RecorderSubscriber` for the whole process.
+/// [`init`](fn@crate::tracing::init) installs a `RecorderSubscriber` for the whole process.
 #[derive(Debug)]
 pub struct RecorderSubscriber {
     sink: Sink,
