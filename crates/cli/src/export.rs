@@ -11,7 +11,6 @@ use eventring::reader::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
 use serde_json::json;
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,7 @@ pub(super) struct Args {
     /// Format of the output
     #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto", value_parser = FormatParser)]
     format: Format,
-    /// Tracks of the trace: threads with their slices, spans from creation to close, or both
+    /// Tracks of the trace: threads with their slices, spans from creation to close, or both, with counters
     #[arg(long, value_name = "VIEW", default_value = "thread")]
     view: View,
     /// Names of spans in traces and stacks: the name, or the target and the name
@@ -84,12 +83,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
     let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
-    let write_to = |file: &File| {
-        let mut out = CountedWriter::new(BufWriter::new(file));
+    let write_to = |out: &mut dyn io::Write, cannot_write: &dyn Fn(&io::Error) -> Failure| {
+        let mut out = CountedWriter::new(BufWriter::new(out));
         let written = write(args, &saved.capture, &mut out);
         saved.reading.end();
         let summary = written.map_err(|error| match error.io_error() {
-            Some(io) => Failure::writing(&output, io).into(),
+            Some(io) => cannot_write(io).into(),
             None => anyhow::Error::new(error),
         })?;
         check_counted(args, out.bytes())?;
@@ -98,17 +97,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let summary = match target {
         None => {
             saved.read.check_stream(io::stdout(), "stdout")?;
-            let mut out = CountedWriter::new(BufWriter::new(io::stdout().lock()));
-            let written = write(args, &saved.capture, &mut out);
-            saved.reading.end();
-            let summary = written.map_err(|error| match error.io_error() {
-                Some(io) => Failure::io("cannot write to stdout", io).into(),
-                None => anyhow::Error::new(error),
-            })?;
-            check_counted(args, out.bytes())?;
-            summary
+            write_to(&mut io::stdout().lock(), &|error| Failure::io("cannot write to stdout", error))?
         }
-        Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
+        Some(target) => output::write_whole((&output, target), args.force, &saved.read, |mut file| {
+            write_to(&mut file, &|error| Failure::writing(&output, error))
+        })?,
     };
     conclude(args, &output, &saved, &summary)
 }

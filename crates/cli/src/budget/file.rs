@@ -112,46 +112,15 @@ impl BudgetFile {
         let spans =
             spans.as_table_like().ok_or_else(|| self.wrong("`spans` is no table, expected [spans.\"NAME\"]"))?;
         for (span, numbers) in spans.iter() {
-            let numbers = numbers.as_table_like();
-            let numbers =
-                numbers.ok_or_else(|| self.wrong(&format!("`spans.{span}` is no table, expected numbers")))?;
+            let wrong = || self.wrong(&format!("`spans.{span}` is no table, expected numbers"));
+            let numbers = numbers.as_table_like().ok_or_else(wrong)?;
             let of_span = numbers.get(TOLERANCE).or(of_file);
             for (key, item) in numbers.iter().filter(|(key, _)| *key != TOLERANCE) {
-                budgets.push(self.budget(span, key, item, of_span)?);
+                let budget = budget(span, key, item, of_span);
+                budgets.push(budget.map_err(|problem| self.wrong(&format!("{span}: found {problem}")))?);
             }
         }
         Ok(budgets)
-    }
-
-    fn budget(&self, span: &str, key: &str, item: &Item, of_span: Option<&Item>) -> Result<Budget, Failure> {
-        let measure = measure_of(key).ok_or_else(|| {
-            let keys = Measure::ALL.map(Measure::key).join(", ");
-            self.wrong(&format!("{span}: found `{key}`, expected `{TOLERANCE}` or one of {keys}"))
-        })?;
-        let unknown =
-            item.as_table_like().and_then(|table| table.iter().find(|(key, _)| ![NUMBER, TOLERANCE].contains(key)));
-        if let Some((unknown, _)) = unknown {
-            return Err(
-                self.wrong(&format!("{span}: found `{unknown}` in {key}, expected `{NUMBER}` or `{TOLERANCE}`"))
-            );
-        }
-        let of_number = item.as_table_like().and_then(|table| table.get(TOLERANCE));
-        let number = number_of(item).ok_or_else(|| {
-            let expected = format!("a whole number, or {{ {NUMBER} = NUMBER, {TOLERANCE} = \"5%\" }}");
-            self.wrong(&format!("{span}: found {key} = {}, expected {expected}", item.to_string().trim()))
-        })?;
-        let tolerance = match of_number.or(of_span) {
-            None => ChangeAmount::Relative(0),
-            Some(item) => tolerance_of(item, measure).ok_or_else(|| {
-                let expected = if measure.is_time() { "\"20%\" or \"2ms\"" } else { "\"0.5%\" or \"100\"" };
-                let found = item.to_string();
-                self.wrong(&format!(
-                    "{span}: found the tolerance {} of {key}, expected one like {expected}",
-                    found.trim()
-                ))
-            })?,
-        };
-        Ok(Budget { span: span.to_owned(), measure, number, tolerance })
     }
 
     /// Writes the numbers of spans into the file. A span that the file has keeps its measures. Others get `measures`,
@@ -173,33 +142,26 @@ impl BudgetFile {
             removed.push(name.clone());
         }
         for (name, figures) in figures {
-            let is_new = !spans.contains_key(name);
-            let valued: Vec<(Measure, u64)> =
-                measures.iter().filter_map(|measure| Some((*measure, figures.get(*measure)?))).collect();
-            if is_new && valued.is_empty() {
+            let known = spans.get(name).and_then(Item::as_table_like);
+            let measures: Vec<Measure> = match known {
+                Some(numbers) => numbers.iter().filter_map(|(key, _)| measure_of(key)).collect(),
+                None => measures.iter().copied().filter(|measure| figures.get(*measure).is_some()).collect(),
+            };
+            if measures.is_empty() {
                 continue;
             }
-            if is_new {
-                spans.insert(name, Item::Table(Table::new()));
-            }
-            let Some(numbers) = spans.get_mut(name).and_then(Item::as_table_like_mut) else { continue };
-            if is_new {
-                valued.into_iter().for_each(|(measure, number)| write_number(numbers, measure, number));
-                continue;
-            }
-            let keys: Vec<Measure> = numbers.iter().filter_map(|(key, _)| measure_of(key)).collect();
-            for measure in keys {
-                match figures.get(measure) {
-                    Some(number) => write_number(numbers, measure, number),
-                    None => {
-                        let message = format!(
-                            "{}: it has {} of {name}, which the capture does not have; make the capture with `eventring icount`",
-                            self.path.display(),
-                            measure.key()
-                        );
-                        return Err(Failure::new(Exit::Failed, message));
-                    }
-                }
+            let numbers =
+                spans.entry(name).or_insert(Item::Table(Table::new())).as_table_like_mut().ok_or_else(wrong)?;
+            for measure in measures {
+                let number = figures.get(measure).ok_or_else(|| {
+                    let message = format!(
+                        "{}: it has {} of {name}, which the capture does not have; make the capture with `eventring icount`",
+                        self.path.display(),
+                        measure.key()
+                    );
+                    Failure::new(Exit::Failed, message)
+                })?;
+                write_number(numbers, measure, number);
             }
         }
         let written = spans.len();
@@ -224,13 +186,34 @@ impl BudgetFile {
     }
 }
 
-fn measure_of(key: &str) -> Option<Measure> {
-    Measure::ALL.into_iter().find(|measure| measure.key() == key)
+/// Reads a number. An error says what was found.
+fn budget(span: &str, key: &str, item: &Item, of_span: Option<&Item>) -> Result<Budget, String> {
+    let measure = measure_of(key).ok_or_else(|| {
+        let keys = Measure::ALL.map(Measure::key).join(", ");
+        format!("`{key}`, expected `{TOLERANCE}` or one of {keys}")
+    })?;
+    let table = item.as_table_like();
+    let unknown = table.and_then(|table| table.iter().find(|(key, _)| ![NUMBER, TOLERANCE].contains(key)));
+    if let Some((unknown, _)) = unknown {
+        return Err(format!("`{unknown}` in {key}, expected `{NUMBER}` or `{TOLERANCE}`"));
+    }
+    let number = table.map_or(Some(item), |table| table.get(NUMBER)).and_then(Item::as_integer);
+    let number = number.and_then(|number| u64::try_from(number).ok()).ok_or_else(|| {
+        let expected = format!("a whole number, or {{ {NUMBER} = NUMBER, {TOLERANCE} = \"5%\" }}");
+        format!("{key} = {}, expected {expected}", item.to_string().trim())
+    })?;
+    let tolerance = match table.and_then(|table| table.get(TOLERANCE)).or(of_span) {
+        None => ChangeAmount::Relative(0),
+        Some(item) => tolerance_of(item, measure).ok_or_else(|| {
+            let expected = if measure.is_time() { "\"20%\" or \"2ms\"" } else { "\"0.5%\" or \"100\"" };
+            format!("the tolerance {} of {key}, expected one like {expected}", item.to_string().trim())
+        })?,
+    };
+    Ok(Budget { span: span.to_owned(), measure, number, tolerance })
 }
 
-fn number_of(item: &Item) -> Option<u64> {
-    let item = item.as_table_like().map_or(Some(item), |table| table.get(NUMBER));
-    item.and_then(Item::as_integer).and_then(|number| u64::try_from(number).ok())
+fn measure_of(key: &str) -> Option<Measure> {
+    Measure::ALL.into_iter().find(|measure| measure.key() == key)
 }
 
 fn tolerance_of(item: &Item, measure: Measure) -> Option<ChangeAmount> {

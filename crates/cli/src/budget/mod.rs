@@ -190,12 +190,6 @@ fn write_file(path: &Path, text: &str, measured: &Measured) -> anyhow::Result<()
 
 impl BudgetInput {
     fn read(&self, is_quiet: bool) -> anyhow::Result<(Measured, CapturedFigures)> {
-        #[cfg(unix)]
-        let place = |path: &Path| {
-            use std::os::unix::fs::MetadataExt as _;
-            path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
-        };
-        #[cfg(not(unix))]
         let place = |path: &Path| path.canonicalize().ok();
         if let Some(path) = &self.bmf
             && (*path == self.budgets || place(path).is_some_and(|of_bmf| place(&self.budgets) == Some(of_bmf)))

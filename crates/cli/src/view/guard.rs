@@ -32,8 +32,9 @@ impl RequestGuard {
 
     /// Checks a request. Returns the path behind the token, or the status of the refusal.
     pub(super) fn check<'r>(&self, request: &Request<'_, 'r>) -> Result<&'r str, &'static str> {
-        let headers = &*request.headers;
-        if !self.hosts.iter().any(|host| is(headers, "host", host)) || !matches!(request.method, Some("GET" | "HEAD")) {
+        let header = |name| value(request.headers, name);
+        let is_host = |name: &str| self.hosts.iter().any(|host| host == name);
+        if !header("host").is_some_and(is_host) || !matches!(request.method, Some("GET" | "HEAD")) {
             return Err(FORBIDDEN);
         }
         // A request to a proxy has a whole address in place of the path. We are no proxy.
@@ -43,32 +44,27 @@ impl RequestGuard {
             return Err(NOT_FOUND);
         }
         let path = path.split('?').next().unwrap_or_default();
-        if self.is_own_page(headers, path) { Ok(path) } else { Err(FORBIDDEN) }
-    }
-
-    /// Returns true unless the headers say that a page of another origin asks.
-    fn is_own_page(&self, headers: &[Header<'_>], path: &str) -> bool {
-        if has(headers, "origin") && !self.hosts.iter().any(|host| is(headers, "origin", &format!("http://{host}"))) {
-            return false;
-        }
-        if !has(headers, "sec-fetch-site") || is(headers, "sec-fetch-site", "same-origin") {
-            return true;
-        }
-        // The browser goes to the start page from the file that `browser.rs` writes, which counts as another site, or
-        // from its address bar. It shows the page then, and gives nothing of it to another page.
-        let is_visit = is(headers, "sec-fetch-mode", "navigate") && is(headers, "sec-fetch-dest", "document");
-        is_visit && (path.is_empty() || is(headers, "sec-fetch-site", "none"))
+        // A page of another origin must not ask.
+        let is_origin = |origin: &str| origin.strip_prefix("http://").is_some_and(is_host);
+        let is_own = match header("sec-fetch-site") {
+            None | Some("same-origin") => true,
+            // The browser goes to the start page from the file that `browser.rs` writes, which counts as another site,
+            // or from its address bar. It shows the page then, and gives nothing of it to another page.
+            Some(site) => {
+                let is_visit =
+                    [header("sec-fetch-mode"), header("sec-fetch-dest")] == [Some("navigate"), Some("document")];
+                is_visit && (path.is_empty() || site == "none")
+            }
+        };
+        if is_own && header("origin").is_none_or(is_origin) { Ok(path) } else { Err(FORBIDDEN) }
     }
 }
 
-fn has(headers: &[Header<'_>], name: &str) -> bool {
-    headers.iter().any(|header| header.name.eq_ignore_ascii_case(name))
-}
-
-/// Returns true if the request has this header once, with this value.
-fn is(headers: &[Header<'_>], name: &str, value: &str) -> bool {
+/// Returns the value of a header. The value of one that is there several times is no text, and fits nothing.
+fn value<'h>(headers: &[Header<'h>], name: &str) -> Option<&'h str> {
     let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
-    values.next() == Some(value.as_bytes()) && values.next().is_none()
+    let value = values.next()?;
+    Some(if values.next().is_none() { str::from_utf8(value).unwrap_or_default() } else { "" })
 }
 
 /// Compares in a time that does not depend on how many bytes are equal.

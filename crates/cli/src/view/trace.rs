@@ -1,16 +1,21 @@
 //! The trace that is shown: the capture, or its last part if a browser cannot show all of it.
 
-use super::conversion::{CONVERTING, CONVERTING_LAST_PART, Conversion, FINDING_LAST_PART};
+use super::ViewArgs;
+use super::server::ViewServer;
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, grouped};
 use crate::formats::{Format, export};
 use crate::paint::WARNING;
-use crate::saved::{Saved, SavedArgs};
+use crate::saved::Saved;
 use eventring_capture::{CaptureFile, CapturedContent};
 use eventring_export::{ExportOptions, ExportSummary};
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom};
+use std::sync::{Mutex, PoisonError};
 
+/// The most bytes of a trace by default. The trace is compressed: 100 MB are 4.7 million slices, for which a browser
+/// takes 1.7 GB of memory.
+const BYTES_MAX: u64 = 256 << 20;
 /// The most times of events that are kept in memory.
 const TIMES_MAX: usize = 1 << 20;
 /// The most attempts to make a trace small enough.
@@ -18,51 +23,72 @@ const ATTEMPTS: u32 = 6;
 
 /// A trace in a file that has no name.
 pub(super) struct ShownTrace {
-    pub(super) file: File,
+    file: Mutex<File>,
     pub(super) bytes: u64,
     pub(super) summary: ExportSummary,
 }
 
-/// The limits of a trace that a browser can show.
-#[derive(Clone, Copy)]
-pub(super) struct TraceLimits {
-    pub(super) events_max: u64,
-    pub(super) bytes_max: u64,
+impl ShownTrace {
+    /// Reads what stands at a place. Several connections may read at the same time.
+    pub(super) fn read_at(&self, at: u64, piece: &mut [u8]) -> io::Result<usize> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(at))?;
+        file.read(piece)
+    }
 }
 
-/// Converts the capture. If it has more events than the limits allow, or makes too large a trace, converts its last
+/// Converts the capture. If it has more events than the options allow, or makes too large a trace, converts its last
 /// part and says so.
-pub(super) fn convert(
-    args: &SavedArgs,
-    saved: &mut Saved,
-    options: ExportOptions,
-    TraceLimits { events_max, bytes_max }: TraceLimits,
-    conversion: &Conversion,
-) -> anyhow::Result<ShownTrace> {
-    conversion.begin(CONVERTING);
-    let mut keep = events_max;
+pub(super) fn convert(args: &ViewArgs, saved: &mut Saved, server: &ViewServer) -> anyhow::Result<ShownTrace> {
+    let is_limited = args.max_events > 0;
+    let [events_max, bytes_max] = if is_limited { [args.max_events, BYTES_MAX] } else { [u64::MAX; 2] };
+    let bytes_max = args.max_size.unwrap_or(bytes_max);
     let all = saved.capture.end().map_or(u64::MAX, |end| end.stats.events());
-    let mut last_part = LastPart::default();
-    if all > events_max {
-        last_part.keep(args, saved, keep, conversion)?;
-    }
-    let mut too_large = None;
+    let mut keep = (all > events_max).then_some(events_max);
+    server.session().begin("The capture is being converted", 2);
+    let (mut times, mut shown, mut too_large) = (None, None, None);
     for _ in 0..ATTEMPTS {
-        let trace = write(&saved.capture, options)?;
+        if let Some(keep) = keep {
+            let times = times.get_or_insert_with(|| Times::read(&saved.capture, server));
+            server.session().begin("The last part of the capture is being converted", 2);
+            if let Some(from) = times.last(keep) {
+                shown = Some((keep, times.events, from));
+                saved.select(&args.saved.names, &args.saved.selection(&saved.capture).from_epoch_nanos(from))?;
+            }
+        }
+        let trace = write(&saved.capture, ExportOptions::from(args.view).names(args.span_names))?;
         if trace.bytes <= bytes_max {
             saved.reading.end();
-            last_part.report(too_large.map(|bytes| (bytes, bytes_max)));
+            if let Some((kept, events, from)) = shown {
+                warn(kept, events, from, too_large.map(|bytes| (bytes, bytes_max)));
+            }
             return Ok(trace);
         }
         too_large.get_or_insert(trace.bytes);
-        let events = last_part.times(&saved.capture, conversion).events.min(keep);
+        let times = times.get_or_insert_with(|| Times::read(&saved.capture, server));
+        let events = times.events.min(keep.unwrap_or(events_max));
         // A little less than in proportion, because events differ in size.
-        keep = (events as f64 * 0.8 * bytes_max as f64 / trace.bytes as f64) as u64;
-        last_part.keep(args, saved, keep, conversion)?;
+        keep = Some((events as f64 * 0.8 * bytes_max as f64 / trace.bytes as f64) as u64);
     }
     let message = "even a small part of the capture makes a trace that is too large for a browser; choose a shorter time by \
                    --from and --to, or show more by --max-size";
     Err(Failure::new(Exit::Failed, message).into())
+}
+
+/// Says that of `events` events, the last `kept` are shown. `too_large` is the size of the trace of all events and the
+/// limit, if that was the reason.
+fn warn(kept: u64, events: u64, from: u64, too_large: Option<(u64, u64)>) {
+    let time = jiff::Timestamp::from_nanosecond(from.into()).unwrap_or_default();
+    let size = too_large.map_or_else(String::new, |(trace_bytes, bytes_max)| {
+        format!(" (a trace of {}, more than {})", bytes(trace_bytes), bytes(bytes_max))
+    });
+    anstream::eprintln!(
+        "{WARNING}warning:{WARNING:#} the capture is too large for a browser{size}: of its {} events, the last {} are \
+         shown, from {time} on; choose another part by --from, --to, --around, --span or --min-duration, or show \
+         everything by --max-events 0",
+        grouped(events),
+        grouped(kept.min(events)),
+    );
 }
 
 /// Converts what is selected of the capture.
@@ -80,7 +106,7 @@ fn write(capture: &CaptureFile, options: ExportOptions) -> anyhow::Result<ShownT
     })?;
     out.into_inner().map_err(|error| no_file(error.error()))?;
     let bytes = file.metadata().map_err(|error| no_file(&error))?.len();
-    Ok(ShownTrace { file, bytes, summary })
+    Ok(ShownTrace { file: Mutex::new(file), bytes, summary })
 }
 
 /// The times of every `stride`th event of what was selected, in the order of the capture.
@@ -91,7 +117,8 @@ struct Times {
 }
 
 impl Times {
-    fn of(capture: &CaptureFile) -> Self {
+    fn read(capture: &CaptureFile, server: &ViewServer) -> Self {
+        server.session().begin("The capture is too large for a browser, so its last part will be shown", 1);
         let mut times = Self { nanos: Vec::new(), stride: 1, events: 0 };
         for record in capture.events() {
             if let CapturedContent::Event { descriptor, .. } = record.content {
@@ -117,50 +144,6 @@ impl Times {
     fn last(&self, keep: u64) -> Option<u64> {
         let first = self.events.checked_sub(keep).filter(|left_out| *left_out > 0)?.div_ceil(self.stride);
         self.nanos.get(usize::try_from(first).ok()?).or(self.nanos.last()).copied()
-    }
-}
-
-/// The last part of a capture that is too large.
-#[derive(Default)]
-struct LastPart {
-    times: Option<Times>,
-    /// The number of the last events that are kept, and the time of the first of them. `None` if all are kept.
-    kept: Option<(u64, u64)>,
-}
-
-impl LastPart {
-    fn times(&mut self, capture: &CaptureFile, conversion: &Conversion) -> &Times {
-        self.times.get_or_insert_with(|| {
-            conversion.begin(FINDING_LAST_PART);
-            Times::of(capture)
-        })
-    }
-
-    /// Narrows the selection to the last `keep` events.
-    fn keep(&mut self, args: &SavedArgs, saved: &mut Saved, keep: u64, on: &Conversion) -> anyhow::Result<()> {
-        let from = self.times(&saved.capture, on).last(keep);
-        on.begin(CONVERTING_LAST_PART);
-        let Some(from) = from else { return Ok(()) };
-        self.kept = Some((keep, from));
-        saved.select(&args.names, &args.selection(&saved.capture).from_epoch_nanos(from))
-    }
-
-    /// Says how much is shown, and of how much. `too_large` is the size of the trace of all events and the limit, if
-    /// that was the reason.
-    fn report(&self, too_large: Option<(u64, u64)>) {
-        let (Some((keep, from)), Some(times)) = (self.kept, &self.times) else { return };
-        let time = jiff::Timestamp::from_nanosecond(i128::from(from))
-            .map_or_else(|_| from.to_string(), |time| time.to_string());
-        let size = too_large.map_or_else(String::new, |(trace_bytes, bytes_max)| {
-            format!(" (a trace of {}, more than {})", bytes(trace_bytes), bytes(bytes_max))
-        });
-        anstream::eprintln!(
-            "{WARNING}warning:{WARNING:#} the capture is too large for a browser{size}: of its {} events, the last {} are \
-             shown, from {time} on; choose another part by --from, --to, --around, --span or --min-duration, or show \
-             everything by --max-events 0",
-            grouped(times.events),
-            grouped(keep.min(times.events)),
-        );
     }
 }
 
