@@ -133,7 +133,7 @@ impl CaptureEntries {
     }
 
     /// Returns the next entry.
-    pub fn next(&mut self) -> Option<RecordingEntry<'_>> {
+    pub fn next_entry(&mut self) -> Option<RecordingEntry<'_>> {
         let RecordRef { ring, content } = self.events.next_ref()?;
         let Self { tables, payload_losses, kept, .. } = self;
         let RingOrigin { process, process_index, shard } = tables.rings.origin(ring);
