@@ -117,7 +117,7 @@ impl Live {
         let ignore = &mut |_: &Sight<'_>, _: LiveState<'_>| ();
         let until = epoch_nanos.unwrap_or(u64::MAX);
         let mut is_cut = false;
-        while let Some(entry) = entries.next() {
+        while let Some(entry) = entries.next_entry() {
             is_cut = entry.epoch_nanos().is_some_and(|nanos| nanos > until);
             if is_cut {
                 break;
@@ -274,7 +274,7 @@ impl Live {
         wait: Option<Duration>,
         to: &mut Watchers<'_, S, C>,
     ) -> io::Result<bool> {
-        let Some(entry) = self.entries.next(wait) else { return Ok(false) };
+        let Some(entry) = self.entries.next_entry(wait) else { return Ok(false) };
         self.replay.step(&entry, &mut to.on(&mut self.core))?;
         if let Some(thread) = self.replay.ended_thread(&entry) {
             self.entries.forget_thread(thread);

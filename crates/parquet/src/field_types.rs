@@ -57,7 +57,7 @@ impl FieldTypes {
         let mut seen = SeenTypes::default();
         let mut unchecked_bytes = 0;
         let mut entries = recording.entries();
-        while let Some(entry) = entries.next() {
+        while let Some(entry) = entries.next_entry() {
             unchecked_bytes += size_of::<RecordingEntry<'_>>();
             if let EntryContent::Perf { recorder, record, catalog } = &entry.content {
                 unchecked_bytes += record.payload.valid().map_or(0, <[u8]>::len);

@@ -70,8 +70,6 @@ pub trait ReplayConsumer {
 pub struct SpanParts {
     /// The fields, decoded. A replay in bounded memory keeps them undecoded, whoever needs them.
     pub fields: bool,
-    /// The slices.
-    pub slices: bool,
     /// The self times.
     pub self_times: bool,
     /// The spans that are not over at the end, and their counts.

@@ -87,14 +87,4 @@ impl RecordingEntry<'_> {
             EntryContent::Gap(_) => None,
         }
     }
-
-    /// Returns the payload of the event; `None` for a loss.
-    #[inline]
-    pub fn payload(&self) -> Option<PayloadRead<'_>> {
-        match &self.content {
-            EntryContent::Perf { record, .. } => Some(record.payload),
-            EntryContent::Typed { payload, .. } => Some(*payload),
-            EntryContent::Gap(_) => None,
-        }
-    }
 }

@@ -133,8 +133,7 @@ impl CaptureEntries {
     }
 
     /// Returns the next entry.
-    #[expect(clippy::should_implement_trait, reason = "an entry borrows from what gives it, which no iterator allows")]
-    pub fn next(&mut self) -> Option<RecordingEntry<'_>> {
+    pub fn next_entry(&mut self) -> Option<RecordingEntry<'_>> {
         let RecordRef { ring, content } = self.events.next_ref()?;
         let Self { tables, payload_losses, kept, .. } = self;
         let RingOrigin { process, process_index, shard } = tables.rings.origin(ring);

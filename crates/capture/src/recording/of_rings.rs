@@ -51,7 +51,7 @@ impl RingEntries {
 
     /// Returns the next entry. If there is none yet, waits for it at most this long.
     #[inline]
-    pub fn next(&mut self, wait: Option<Duration>) -> Option<RecordingEntry<'_>> {
+    pub fn next_entry(&mut self, wait: Option<Duration>) -> Option<RecordingEntry<'_>> {
         loop {
             let item = match wait {
                 Some(wait) => self.set.next_timeout(wait)?,

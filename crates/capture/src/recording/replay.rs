@@ -36,6 +36,8 @@ pub struct RecordingReplay {
     self_times: Vec<SelfTimes>,
     /// The counts so far. The time that the stream has reached is that of the last event, or a later one.
     counts: ReplayCounts,
+    /// The bytes of the events since the memory was checked.
+    unchecked_bytes: usize,
     /// The time of the last search for spans whose close was lost.
     lost_spans_nanos: u64,
 }
@@ -49,6 +51,7 @@ impl RecordingReplay {
             replays: Vec::new(),
             self_times: Vec::new(),
             counts: ReplayCounts { first_nanos: u64::MAX, ..ReplayCounts::default() },
+            unchecked_bytes: 0,
             lost_spans_nanos: 0,
         }
     }
@@ -61,13 +64,11 @@ impl RecordingReplay {
 
     /// Makes room for the processes of `tables`.
     pub fn grow(&mut self, tables: &RecordingTables) {
-        let (SpanParts { fields, slices, self_times, .. }, bounds) = (self.parts, self.bounds);
+        let (SpanParts { fields, self_times, .. }, bounds) = (self.parts, self.bounds);
         let new = || match bounds {
             ReplayBounds::Forget { spans_max } => SpanReplay::live(spans_max),
-            ReplayBounds::Refuse => {
-                let replay = if fields { SpanReplay::new() } else { SpanReplay::new().without_fields() };
-                if slices { replay } else { replay.without_slices() }
-            }
+            ReplayBounds::Refuse if fields => SpanReplay::new().without_slices(),
+            ReplayBounds::Refuse => SpanReplay::new().without_fields().without_slices(),
         };
         self.replays.resize_with(tables.rings.processes().len().max(self.replays.len()), new);
         if self_times {
@@ -88,7 +89,7 @@ impl RecordingReplay {
         }
         let replay = &mut self.replays[process];
         let mut step = SpanStep::None;
-        match &entry.content {
+        let (nanos, payload) = match &entry.content {
             EntryContent::Perf { recorder, record, catalog } => {
                 step = replay.push_raw(*recorder, record, catalog);
                 if let Some(self_times) = self.self_times.get_mut(process) {
@@ -101,24 +102,26 @@ impl RecordingReplay {
                     Some(PerfEvent::Marker) => self.counts.markers += 1,
                     _ => {}
                 }
+                (record.epoch_nanos(), record.payload)
             }
-            EntryContent::Typed { descriptor, .. } => {
+            EntryContent::Typed { descriptor, payload } => {
                 self.counts.typed_events += 1;
                 if let Some(span) = entry.tables.rings.span(entry.ring, descriptor) {
                     replay.push_typed_event(span, descriptor.record_epoch_nanos);
                 }
+                (descriptor.record_epoch_nanos, *payload)
             }
             // A seqno that was given up never had an event, so it is not shown as a loss.
             EntryContent::Gap(gap) if !gap.is_loss() => return Ok(()),
             EntryContent::Gap(gap) => {
                 replay.gap(entry.tables.rings.losing_shard(entry.ring, gap.cause));
                 self.counts.lost = self.counts.lost.saturating_add(gap.count);
+                return to.entry(entry, &step, self.state(entry.tables));
             }
-        }
-        if let Some(nanos) = entry.epoch_nanos() {
-            let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
-            (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
-        }
+        };
+        let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
+        (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
+        self.unchecked_bytes += size_of::<RecordingEntry<'_>>() + payload.valid().map_or(0, <[u8]>::len);
         to.entry(entry, &step, self.state(entry.tables))?;
         self.take_closed(process, entry.tables, to)
     }
@@ -130,13 +133,10 @@ impl RecordingReplay {
     pub fn drive(&mut self, entries: &mut CaptureEntries, to: &mut impl ReplayConsumer) -> Result<(), CaptureError> {
         self.grow(entries.tables());
         let kept_before = self.kept_bytes();
-        let mut unchecked_bytes = 0;
-        while let Some(entry) = entries.next() {
+        while let Some(entry) = entries.next_entry() {
             self.step(&entry, to).map_err(write_error)?;
-            let payload_bytes = entry.payload().and_then(|payload| payload.valid()).map_or(0, <[u8]>::len);
-            unchecked_bytes += size_of::<RecordingEntry<'_>>() + payload_bytes;
-            if unchecked_bytes >= CHECK_BYTES {
-                unchecked_bytes = 0;
+            if self.unchecked_bytes >= CHECK_BYTES {
+                self.unchecked_bytes = 0;
                 let kept = self.kept_bytes().saturating_sub(kept_before);
                 entries.check_kept(kept.saturating_add(to.kept_bytes()))?;
             }

@@ -135,7 +135,7 @@ fn a_directory_needs_its_own_function_and_other_formats_need_theirs() {
 fn expected_counts(capture: &CaptureFile) -> (usize, u64) {
     let recording = CaptureRecording::new(capture).unwrap();
     let (mut entries, mut events, mut lost) = (recording.entries(), 0, 0);
-    while let Some(entry) = entries.next() {
+    while let Some(entry) = entries.next_entry() {
         match entry.content {
             EntryContent::Perf { record, .. } => {
                 let is_left_out = matches!(
