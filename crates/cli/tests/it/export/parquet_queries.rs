@@ -19,8 +19,8 @@ fn a_span_that_is_in_the_tables_of_many_captures_is_found_once() {
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, capture, files, asked) = (path("shop"), path("t.evc"), path("files"), path("asked"));
     let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
-    let words = ["forward", &ring, "--to", &files, "--format", "parquet", "--rotate-every", "40ms"];
-    let mut forward = program(&words).spawn().unwrap();
+    let row = path("row.evc");
+    let mut rotated = program(&["capture", &ring, "-o", &row, "--rotate-every", "40ms"]).spawn().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         let all = info_span!("all").entered();
         for number in 0..10_u64 {
@@ -33,7 +33,13 @@ fn a_span_that_is_in_the_tables_of_many_captures_is_found_once() {
     });
     run(&["capture", &ring, "-o", &capture, "--now", "--json"]).json();
     drop(recorder);
-    assert!(forward.wait().unwrap().success());
+    assert!(rotated.wait().unwrap().success());
+    std::fs::create_dir(&files).unwrap();
+    for entry in std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
+        if entry.starts_with("row.") {
+            run(&["export", &path(&entry), "--format", "parquet", "-o", &format!("{files}/{entry}"), "--json"]).json();
+        }
+    }
     let query = queries::queries("QUERIES.md").remove(OF_MANY_CAPTURES).unwrap();
     let naive = "select count(*) as n from read_parquet('*/spans.parquet', union_by_name = true)";
     std::fs::write(&asked, json!({"once": query, "naive": naive}).to_string()).unwrap();
