@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 ///
 /// These files are never removed: a ring whose program lives, a ring that its program has ended and kept (but see
 /// --ended), a snapshot, a file that is not a ring, and a file of another user. The events of a removed ring are lost;
-/// capture a ring first if its events matter.
+/// capture a ring first if its events matter. A plain copy of a ring looks like the ring of a dead program: keep copies
+/// elsewhere.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Names or paths of rings, or directories [default: all rings in the ring directories]

@@ -25,7 +25,8 @@ pub(crate) struct FilterArgs {
     /// Take only spans of this name and everything inside them; several times for several names
     #[arg(long = "span", value_name = "NAME")]
     spans: Vec<String>,
-    /// Take only this part of the span trees, each whole: 0.01, or 1/100. The rate is in the data
+    /// Take only this part of the span trees, each whole: 0.01, or 1/100. Which ones depends on the id of the root alone.
+    /// Typed events, and log records outside of spans, are all taken. The rate is in the data
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     sample: Option<u32>,
 }

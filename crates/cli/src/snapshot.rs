@@ -14,6 +14,8 @@ use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Save the events that are in a ring now as a compressed file that every reader of rings can open
+///
+/// Of a perf recorder it saves one shard; `eventring capture --now` saves all.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -24,7 +26,7 @@ pub(super) struct Args {
     /// Replace the file if it exists
     #[arg(short, long)]
     force: bool,
-    /// Only events from this sequence number on
+    /// Only events from this sequence number on; their numbers begin with 1 in the file
     #[arg(long, value_name = "SEQNO")]
     from: Option<u64>,
     /// Only events up to this sequence number

@@ -12,6 +12,10 @@ use eventring_report::compare::full_name;
 use std::io::{self, Write};
 
 /// Count the spans of a capture, or those that a ring holds now: their number and their durations
+///
+/// `total` is the time from creation to close, `self` that without the time of children, `busy` and `idle` that with and
+/// without a thread in the span. The percentiles are those of single spans, to three digits. Spans that were open, or of
+/// which an end may be lost, are counted beside them.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

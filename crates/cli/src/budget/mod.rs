@@ -57,7 +57,8 @@ struct CheckArgs {
 struct UpdateArgs {
     #[command(flatten)]
     input: BudgetInput,
-    /// The measures of spans that are new in the file, instead of instructions and `self_instructions`
+    /// A measure of spans that are new in the file, instead of instructions and `self_instructions`, as in limits of
+    /// `diff`; may be repeated
     #[arg(long = "measure", value_name = "MEASURE", value_parser = parse_measure)]
     measures: Vec<Measure>,
 }

@@ -65,7 +65,8 @@ pub(super) struct Args {
     max_size: Option<u64>,
     #[command(flatten)]
     rotation: RotationArgs,
-    /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while
+    /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while. Above 9,
+    /// it loses events of a busy ring that lower levels do not lose
     #[arg(
         long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
         value_parser = clap::value_parser!(i32).range(0..=22),
@@ -77,7 +78,7 @@ pub(super) struct Args {
     /// Exit with code 16 if events were lost, or their payloads
     #[arg(long)]
     strict: bool,
-    /// Wait for rings that do not exist yet; existing rings are read meanwhile
+    /// Wait for rings that do not exist yet, until Ctrl-C or --duration; existing rings are read meanwhile
     #[arg(long, conflicts_with = "now")]
     wait: bool,
     /// Go on after the newest file of the row FILE.0001.evc and so on, even if its capture was killed: nothing is
@@ -92,7 +93,9 @@ pub(super) struct Args {
     #[command(flatten)]
     triggers: TriggerArgs,
     /// A program to start, with its arguments: all rings that it makes under these names are captured until the program
-    /// ends; its exit code is ours
+    /// ends; its exit code is ours. It runs with EVENTRING_KEEP=1, and its rings are removed afterwards, unless you have
+    /// set this variable yourself. If the capture ends first, the program goes on. With --json or `-o -`, its output goes
+    /// to stderr
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new", "reopen"])]
     command: Vec<OsString>,
 }

@@ -16,6 +16,10 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 /// Compare the spans of two captures: their instructions, their times and their numbers
+///
+/// A change is the sum of B less that of A, over all spans of a name. `each` is the change of one call. `sure` says
+/// whether the durations differ significantly; it is empty if there are too few. Spans that only one side has are `new`
+/// or `gone`.
 #[derive(clap::Args)]
 pub(super) struct DiffArgs {
     /// The captures A and B; with --with, all captures of side A
@@ -26,6 +30,12 @@ pub(super) struct DiffArgs {
     #[arg(long, value_name = "CAPTURE", num_args = 1..)]
     with: Vec<PathBuf>,
     /// Exit with code 18 if a span has changed so: `instructions(request)>+0.5%`. May be repeated
+    ///
+    /// A limit is MEASURE(SPAN) COMPARISON CHANGE. MEASURE: `count`, `total`, `self`, `busy`, `p50`, `p90`, `p99`, `max`,
+    /// `instructions`, `self_instructions`, `min_instructions`, `max_instructions`, `counted_spans`. SPAN: a name, also
+    /// with its target; `*` stands for any characters. CHANGE: with its sign, percent of A (`+0.5%`), a time (`-1us`), a
+    /// number (`+100`); or `0`. All is counted in whole numbers. A limit that names no span, or instructions that were
+    /// not counted, is an error
     #[arg(long = "fail-if", value_name = "LIMIT")]
     fail_if: Vec<ChangeLimit>,
     /// Limits of times forbid only changes that are significant

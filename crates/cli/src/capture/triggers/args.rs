@@ -23,34 +23,39 @@ pub(in crate::capture) struct TriggerArgs {
     #[arg(long = "on", value_name = "EXPR")]
     #[arg(conflicts_with_all = ["now", "only_new", "max_size", "RotationArgs", "FilterArgs", "resume", "reopen"])]
     pub(in crate::capture) conditions: Vec<Condition>,
-    /// The time before the event that a file holds
+    /// The time before the event that a file holds. The event of a span is its close, or that it reaches an age: take
+    /// more than such a span lasts
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s", requires = "conditions")]
     pub(super) before: Duration,
     /// The time after the event that a file holds
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "2s", requires = "conditions")]
     pub(super) after: Duration,
-    /// The time after a file in which the same condition writes no other
+    /// The time after a file in which the same condition writes no other; 0 for none. `death` and `signal` are not held
+    /// back
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s", requires = "conditions")]
     debounce: Duration,
-    /// The largest number of files in any time of this length: 10/1h
+    /// The largest number of files in any time of this length: 10/1h. `death` and `signal` count, too
     #[arg(long, value_name = "FILES/TIME", value_parser = parse_max, requires = "conditions")]
     max: Option<MaxInTime>,
-    /// The largest number of files
+    /// The largest number of files; the earlier ones stay
     #[arg(long, value_name = "FILES", value_parser = parse_files, requires = "conditions")]
     max_files: Option<u64>,
     /// The largest size of all files together (500k, 100M, 2G); no file is begun beyond it
     #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes, requires = "conditions")]
     max_bytes: Option<u64>,
-    /// Memory for the kept events, which are compressed; at least 1MiB
+    /// Memory for the kept events, which are compressed; at least 1MiB. The default is about a minute of a million span
+    /// events a second
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "256MiB", requires = "conditions")]
     memory: u64,
-    /// Keep the events in this directory, not in memory; --memory is then their size on disk
+    /// Keep the events in files without names in this directory, not in memory; --memory is then their size on disk
     #[arg(long, value_name = "DIR", requires = "conditions")]
     spool: Option<PathBuf>,
-    /// A shell command to run after each file; {file} and {manifest} stand for the paths
+    /// A shell command to run after each file; {file} and {manifest} stand for the paths, quoted. Four run at a time, and
+    /// 1,000 wait; more are left out and counted. Other braces need a space inside: awk '{ print }'
     #[arg(long, value_name = "COMMAND", value_parser = parse_command, requires = "conditions")]
     pub(super) exec: Option<String>,
-    /// The longest time for which a command of --exec runs; then it is killed, with all that it has started
+    /// The longest time for which a command of --exec runs; then SIGTERM ends it and all that it has started, and SIGKILL
+    /// two seconds later
     #[arg(long, value_name = "TIME", value_parser = parse_file_time, default_value = "60s", requires = "exec")]
     pub(super) exec_timeout: Duration,
 }
