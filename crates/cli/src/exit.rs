@@ -33,7 +33,7 @@ pub(super) enum Exit {
     Exceeded = 18,
 }
 
-/// The meaning of each exit code. `docs/CLI.md` and `--help` show this table.
+/// The meaning of each exit code, as `--help` shows it.
 const MEANINGS: [(Exit, &str); 19] = [
     (Exit::Done, "done; also if ended by Ctrl-C, or because the reader of its output has ended"),
     (Exit::Failed, "anything else went wrong"),
