@@ -116,7 +116,9 @@ fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
         (1, serde_json::json!([]))
     );
     // Each has seen the end at a time of its own.
-    [&mut of_ring, &mut of_capture].into_iter().for_each(|shown| _ = shown["programs"][0]["ended_before_ns"].take());
+    for shown in [&mut of_ring, &mut of_capture] {
+        shown["programs"][0]["ended_before_ns"].take();
+    }
     assert_eq!(of_ring, of_capture);
     let refused = run(&["top", argument(&ring), "--once", "--at", "+1s"]);
     assert!(refused.code == Some(2) && refused.err.contains("--at needs a capture"), "{refused:?}");
