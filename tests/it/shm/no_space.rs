@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use eventring::shm::{CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create};
+use eventring_stress::alone;
 use eventring_stress::mounted::is_mounted;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -16,6 +17,8 @@ fn make(path: &Path, bytes: u64, options: &CreateOptions) -> Result<OwnedRingFil
 
 #[test]
 fn a_ring_larger_than_its_file_system_is_refused_and_a_stale_one_gives_its_room() {
+    // A child that another test starts has the lock of the stale ring for a moment.
+    alone!();
     let directory = tempfile::tempdir().unwrap();
     if !is_mounted(directory.path(), "tmpfs", "size=4M") {
         return;
