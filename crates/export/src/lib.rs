@@ -22,12 +22,9 @@
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | traces as files |
 //! | `line_slices` | the slices of open spans, in little memory |
-//! | `html/` | a page about a capture |
 //! | `folded`, `jsonl` | stacks, lines |
 //! | `files` | the interface for the files of a format that is a directory |
 //! | `ctf/` | traces of the Common Trace Format |
-//! | `parquet/` | tables for SQL |
-//! | `otlp/` | OpenTelemetry's protocol |
 //! | `summary` | counts and percentiles |
 //! | `numbers` | numbers for people |
 
@@ -234,9 +231,9 @@ impl From<View> for ExportOptions {
 
 /// Writes a capture in another format.
 ///
-/// A capture is read once for lines, OTLP and folded stacks, twice for a trace, and once or twice for a page. In memory
-/// are the spans that are open, a few milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 384 MiB plus 192 bytes for each
-/// byte of the file. A capture that would take more is refused, because no program records such a capture.
+/// A capture is read once for lines and folded stacks, and twice for a trace. In memory are the spans that are open, a few
+/// milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 384 MiB plus 192 bytes
+/// for each byte of the file. A capture that would take more is refused, because no program records such a capture.
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of

@@ -1,7 +1,7 @@
 //! An earlier build recorded the events of the snapshot in `tests/data`. Today's build must read these events from the
 //! snapshot. When today's build runs the code that recorded them, it must record the same events again.
 //!
-//! `EVENTRING_BLESS=1 cargo test --test it exec::kept_snapshot` records the snapshot again.
+//! `EVENTRING_BLESS=1 cargo test -p eventring-tests --test it exec::kept_snapshot` records the snapshot again.
 
 use crate::all_events;
 use eventring::reader::{Next, Reader, Seek, SnapshotOptions};

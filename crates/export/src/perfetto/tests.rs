@@ -237,7 +237,7 @@ fn flows_begin_and_end_at_the_events_that_name_them() {
     assert_eq!((&event.flow_ids[..], &event.terminating_flow_ids[..]), (&[1, u64::MAX][..], &[7][..]));
 }
 
-/// Measures the writer. Run it with `cargo test --release --features cli --lib nanoseconds_a_slice -- --ignored
+/// Measures the writer. Run it with `cargo test --release -p eventring-export --lib nanoseconds_a_slice -- --ignored
 /// --nocapture`.
 #[test]
 #[ignore = "a measurement"]

@@ -1,7 +1,7 @@
 //! The page about two captures: both side by side, what has changed from A to B, and the difference of their flame
 //! graphs.
 //!
-//! The page has its parts from `export/html/`, the page about one capture, and its figures from `compare/`.
+//! The page has its parts from `page/`, the page about one capture, and its figures from `compare/`.
 //!
 //! | file | idea |
 //! |---|---|
