@@ -66,12 +66,19 @@
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(
-    not(all(target_os = "linux", not(eventring_unsupported))),
-    allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
-)]
-#![cfg_attr(
-    not(all(feature = "exec", feature = "server", feature = "snapshot", feature = "tracing")),
-    allow(dead_code, unused_imports, reason = "a part of each layer is only reached with a feature")
+    not(all(
+        feature = "exec",
+        feature = "server",
+        feature = "snapshot",
+        feature = "tracing",
+        target_os = "linux",
+        not(eventring_unsupported)
+    )),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "a part of each layer is only reached with a feature, or if there are rings"
+    )
 )]
 
 // The code that the derives generate names this crate `::eventring`. With this line, the name is also valid inside the

@@ -1,7 +1,7 @@
 //! How many events there are, and how many were lost.
 
-use eventring_parquet::SeqnoCounts;
 use eventring::reader::GapCause;
+use eventring_parquet::SeqnoCounts;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

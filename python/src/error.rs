@@ -1,7 +1,7 @@
 //! Errors as Python exceptions. Their messages are those of the library.
 
-use eventring_capture::{CaptureError, CaptureErrorKind};
 use eventring::reader::{ReaderError, ReaderErrorKind};
+use eventring_capture::{CaptureError, CaptureErrorKind};
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyPermissionError};
 use pyo3::{PyErr, create_exception};
 
