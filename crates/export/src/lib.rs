@@ -11,7 +11,7 @@
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
 //! | `stacks` | stacks of names, with their times |
-//! | `walls` | durations and their percentiles |
+//! | `wall_times` | durations and their percentiles |
 //! | `json` | JSON text |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `flows` | the arrows between slices |
@@ -77,7 +77,7 @@ pub mod trace_writer;
 #[doc(hidden)]
 pub mod track_rows;
 #[doc(hidden)]
-pub mod walls;
+pub mod wall_times;
 
 pub use files::ExportFiles;
 pub use names::Names;

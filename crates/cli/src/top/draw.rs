@@ -183,7 +183,7 @@ fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) 
 }
 
 fn stats(stats: &TopStats, of_self: String) -> [Cell<'static>; 6] {
-    let wall = |index: usize| right(stats.walls_nanos.map_or("–".to_owned(), |walls| time(walls[index])));
+    let wall = |index: usize| right(stats.wall_nanos.map_or("–".to_owned(), |nanos| time(nanos[index])));
     [right(low_rate(stats.per_second)), right(of_self), wall(0), wall(1), wall(2), wall(3)]
 }
 

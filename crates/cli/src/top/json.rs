@@ -29,7 +29,7 @@ pub(super) fn object(screen: &TopScreen) -> Value {
 
 fn name(row: &TopName) -> Value {
     let stats = &row.stats;
-    let wall = |index: usize| stats.walls_nanos.map(|walls| walls[index]);
+    let wall = |index: usize| stats.wall_nanos.map(|nanos| nanos[index]);
     json!({
         "name": row.key.name, "target": row.key.target, "count": stats.count, "per_s": stats.per_second,
         "self_ns": stats.self_nanos, "self_share": row.self_share,

@@ -60,7 +60,7 @@ pub(super) struct TopStats {
     pub(super) per_second: f64,
     pub(super) self_nanos: u64,
     /// The 50th, 90th and 99th percentile, and the longest, in nanoseconds. `None` if no duration is known.
-    pub(super) walls_nanos: Option<[u64; 4]>,
+    pub(super) wall_nanos: Option<[u64; 4]>,
 }
 
 /// A ring, or a recorder with all its shards.
@@ -125,11 +125,11 @@ impl TopScreen {
 impl TopStats {
     pub(super) fn of(stats: &WindowStats) -> Self {
         let percentiles = [0.5, 0.9, 0.99].map(|part| stats.quantile_nanos(part));
-        let walls_nanos = match percentiles {
+        let wall_nanos = match percentiles {
             [Some(p50), Some(p90), Some(p99)] => Some([p50, p90, p99, stats.max_nanos()]),
             _ => None,
         };
-        Self { count: stats.count(), per_second: stats.per_second(), self_nanos: stats.self_nanos(), walls_nanos }
+        Self { count: stats.count(), per_second: stats.per_second(), self_nanos: stats.self_nanos(), wall_nanos }
     }
 }
 

@@ -56,9 +56,9 @@ impl<'c> CaptureFigures<'c> {
         };
         let counts = replay_capture(&recording, &mut figures)?;
         let FigurePass { spans, outline, stacks, activity, events_of_rings, errors } = figures;
-        let (summary, walls) = spans.finish(capture, &counts, CHARTED_SPANS);
+        let (summary, wall_times) = spans.finish(capture, &counts, CHARTED_SPANS);
         let outline = outline.finish(&recording, counts);
-        let (durations, stacks) = (walls.into_iter().map(Durations::of).collect(), stacks.finish());
+        let (durations, stacks) = (wall_times.into_iter().map(Durations::of).collect(), stacks.finish());
         Ok(Self {
             recording,
             summary,
