@@ -2,9 +2,9 @@
 
 use super::exit::{Exit, Failure};
 use super::format::{bytes, content_name, counted, events, grouped, one_line};
-use super::open::RingArgs;
 use super::output;
 use super::paint::{DIM, WARNING};
+use super::ring_args::RingArgs;
 use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
 use eventring_capture::ReadFiles;
 use serde_json::json;

@@ -7,7 +7,7 @@ use crate::capture::AwaitedRings;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::losses::report_problem;
-use crate::open::LOOK_PAUSE;
+use crate::ring_args::LOOK_PAUSE;
 use eventring::reader::Reader;
 use eventring_capture::{EndReason, NextRing};
 use eventring_forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, forward};

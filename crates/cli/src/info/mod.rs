@@ -9,8 +9,8 @@ mod text;
 use super::decoder::Decoder;
 use super::exit::Exit;
 use super::format::{TimeFormat, one_line};
-use super::open::RingArgs;
 use super::paint::WARNING;
+use super::ring_args::RingArgs;
 use shards::ShardedSurvey;
 use std::io::Write as _;
 

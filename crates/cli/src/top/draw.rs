@@ -3,10 +3,10 @@
 use super::draw_threads;
 use super::list::ListOrder as _;
 use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
-use super::open::{TopOpen, TopOpenSpans};
+use super::open_spans::{TopOpen, TopOpenSpans};
 use super::view::TopView;
 use crate::format::{TimeFormat, counted, duration, one_line, rate};
-use crate::open_spans::cut;
+use crate::open::cut;
 use crate::state::end_in_words;
 use crate::summary::time;
 use ratatui::buffer::Buffer;

@@ -2,7 +2,7 @@
 
 use super::model::{TopRing, TopScreen, WINDOWS};
 use super::names::TopName;
-use super::open::TopOpen;
+use super::open_spans::TopOpen;
 use super::threads::TopThread;
 use serde_json::{Value, json};
 use std::time::Duration;

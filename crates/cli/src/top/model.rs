@@ -1,9 +1,9 @@
 //! The screen of `top` as plain data.
 
 use super::names::TopName;
-use super::open::TopOpenSpans;
+use super::open_spans::TopOpenSpans;
 use super::threads::TopThread;
-use crate::open_spans::{self, program_name};
+use crate::open::{self, program_name};
 use eventring::reader::RingEnd;
 use eventring_live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
 use std::time::Duration;
@@ -115,7 +115,7 @@ impl TopScreen {
             lost: state.lost(),
             has_ended: moment.has_ended,
             deaths: (0..state.programs().len()).filter_map(|it| state.end_of(it)).filter(|end| end.has_died).collect(),
-            programs_object: open_spans::programs(state),
+            programs_object: open::programs(state),
             is_behind: moment.is_behind,
             detail,
         }

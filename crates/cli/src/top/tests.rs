@@ -4,7 +4,7 @@ use super::draw::draw;
 use super::list::{ListRow as _, TopList};
 use super::model::{TopDetail, TopKey, TopRing, TopScreen, TopStats, WINDOWS};
 use super::names::{NameOrder, TopName};
-use super::open::{TopOpen, TopOpenSpans};
+use super::open_spans::{TopOpen, TopOpenSpans};
 use super::threads::{ThreadOrder, TopInnermost, TopThread};
 use super::view::{TopRequest, TopView};
 use eventring::tracing::ThreadKey;
