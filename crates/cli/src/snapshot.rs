@@ -33,8 +33,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SEQNO")]
     to: Option<u64>,
     /// Compression level of zstd, 1 to 22
-    #[arg(long, value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
-    level: i32,
+    #[arg(long, alias = "level", value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    compression: i32,
     /// Print one JSON object about the snapshot
     #[arg(long)]
     json: bool,
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         );
         return Err(Failure::new(Exit::Usage, message).into());
     }
-    let mut options = SnapshotOptions::new().compression_level(args.level);
+    let mut options = SnapshotOptions::new().compression_level(args.compression);
     if let Some(from) = args.from {
         options = options.first_seqno(from);
     }

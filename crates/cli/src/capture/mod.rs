@@ -68,10 +68,10 @@ pub(super) struct Args {
     /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while. Above 9,
     /// it loses events of a busy ring that lower levels do not lose
     #[arg(
-        long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
+        long, alias = "level", value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
         value_parser = clap::value_parser!(i32).range(0..=22),
     )]
-    level: i32,
+    compression: i32,
     /// Print one JSON object about the capture
     #[arg(long)]
     json: bool,
@@ -103,7 +103,7 @@ pub(super) struct Args {
 impl Args {
     fn options(&self) -> anyhow::Result<CaptureOptions> {
         let mut options =
-            CaptureOptions::new().compression_level(self.level).only_new(self.only_new).overwrite(self.force);
+            CaptureOptions::new().compression_level(self.compression).only_new(self.only_new).overwrite(self.force);
         options = options.rotation(self.rotation.options()?).filter(self.filter.filter());
         if self.now {
             options = options.duration(Duration::ZERO);

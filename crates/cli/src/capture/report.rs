@@ -146,7 +146,7 @@ pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
     }
     if summary.lower_level_events > 0 {
         anstream::eprintln!(
-            "{DIM}{} were compressed less than --level says, so that they could be copied before they were overwritten{DIM:#}",
+            "{DIM}{} were compressed less than --compression says, so that they could be copied before they were overwritten{DIM:#}",
             events(summary.lower_level_events)
         );
     }
@@ -158,7 +158,7 @@ pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
         (GapCause::OverwrittenBefore, "had been overwritten before the capture began: larger rings hold more"),
         (
             GapCause::Overwritten,
-            "were overwritten before they could be copied: larger rings, or a lower --level, lose less",
+            "were overwritten before they could be copied: larger rings, or a lower --compression, lose less",
         ),
         (GapCause::NeverCommitted, "were never committed by their program"),
         (GapCause::NeverOpened, "were in shards that could not be opened"),

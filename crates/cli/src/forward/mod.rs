@@ -53,8 +53,8 @@ pub(super) struct ForwardArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     every: Option<Duration>,
     /// Compression level of zstd, 1 to 22; 0 for none [default: 1]
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(0..=22))]
-    level: Option<i32>,
+    #[arg(long, alias = "level", value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(0..=22))]
+    compression: Option<i32>,
     #[command(flatten)]
     filter: FilterArgs,
     /// Wait for rings that do not exist yet
@@ -69,8 +69,8 @@ pub(super) struct ForwardArgs {
 }
 
 impl ForwardArgs {
-    fn level(&self) -> i32 {
-        self.level.unwrap_or(CaptureOptions::DEFAULT_LEVEL)
+    fn compression(&self) -> i32 {
+        self.compression.unwrap_or(CaptureOptions::DEFAULT_LEVEL)
     }
 }
 
@@ -147,7 +147,7 @@ impl AddressKind {
             Self::Collector => {
                 let more = [
                     every,
-                    (args.level.is_some(), "--level"),
+                    (args.compression.is_some(), "--compression"),
                     (args.filter.is_any(), "--type, --max-level, --span or --sample"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),

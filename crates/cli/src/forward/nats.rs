@@ -38,7 +38,7 @@ pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::
 }
 
 fn options_of(args: &ForwardArgs) -> ForwardOptions {
-    let mut options = ForwardOptions::new().compression_level(args.level()).filter(args.filter.filter());
+    let mut options = ForwardOptions::new().compression_level(args.compression()).filter(args.filter.filter());
     if let Some(time) = args.every {
         options = options.every(time);
     }

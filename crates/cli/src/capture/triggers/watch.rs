@@ -54,7 +54,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         Err(TryRecvError::Empty) => NextRing::NotYet,
         Err(TryRecvError::Disconnected) => NextRing::NoMore,
     };
-    let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.level))?;
+    let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.compression))?;
     watch.say_what_the_rings_hold(&names);
     let (is_over, commands) = (OnceLock::new(), ActionState::default());
     let (tell, told) = mpsc::channel();
