@@ -193,7 +193,7 @@ fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
     };
     let exit = done.map_err(advice::on).unwrap_or_else(|error| {
-        let exit = Exit::of(&error);
+        let exit = Exit::from_error(&error);
         if exit != Exit::Done {
             anstream::eprintln!(
                 "{}error:{:#} {}",

@@ -122,7 +122,7 @@ fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOption
     reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
         // The error does not name the output, so the message begins with the output's name.
         let message = format!("{}: {error}", output.display());
-        let exit = Exit::of(&error.into());
+        let exit = Exit::from_error(&error.into());
         let failure = Failure::new(exit, message);
         // The events are collected in the directory of the output.
         if exit == Exit::NoSpace {

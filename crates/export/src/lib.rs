@@ -294,7 +294,7 @@ fn write_trace(
     options: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let outline = Outline::of(recording, options.view)?;
+    let outline = Outline::read(recording, options.view)?;
     let (capture, first_nanos) = (recording.capture, outline.first_nanos);
     match format {
         Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,

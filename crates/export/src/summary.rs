@@ -181,7 +181,7 @@ impl ReplayConsumer for SpanCounter {
             && is_error(record, catalog)
             && let Some(span) = record.span().and_then(|span| state.span(entry.process_index, span))
         {
-            self.groups.of(span).0.summary.errors += 1;
+            self.groups.group_of(span).0.summary.errors += 1;
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl ReplayConsumer for SpanCounter {
         _: ReplayState<'_>,
     ) -> io::Result<()> {
         let busy_nanos = span.counted_busy_nanos();
-        let (group, kept_bytes) = self.groups.of(span);
+        let (group, kept_bytes) = self.groups.group_of(span);
         match (span.wall_nanos(), span.is_open()) {
             (Some(wall), _) => {
                 *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos);
@@ -255,7 +255,7 @@ const BLOCKS: usize = 20;
 
 impl SpanGroups {
     /// Returns the group of the span, and the counter of bytes.
-    fn of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
+    fn group_of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
         let call_site = span.call_site.as_ref().filter(|call_site| call_site.is_known);
         let known = call_site.and_then(|call_site| self.by_call_site.get(call_site)).copied();
         let index = known.unwrap_or_else(|| self.find(span));

@@ -60,7 +60,7 @@ pub(super) struct WindowShape {
 }
 
 impl WindowShape {
-    pub(super) fn of(window: Duration) -> Self {
+    pub(super) fn new(window: Duration) -> Self {
         let nanos = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         let grains = nanos.div_ceil(GRAIN_NANOS).max(1);
         let grains_of_slice = grains.div_ceil(SLICES);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_exact_to_one_percent_from_nanoseconds_to_days() {
-        let shapes = [WindowShape::of(Duration::from_secs(1))];
+        let shapes = [WindowShape::new(Duration::from_secs(1))];
         let mut tallies = SlidingTallies::new(1);
         let mut wall_times: Vec<u64> = (0..3000).map(|n| 1.013_f64.powi(n) as u64).collect();
         for (grain, some) in wall_times.chunks(1000).enumerate() {
@@ -272,7 +272,7 @@ mod tests {
             counts in prop::collection::vec(0_u64..5, 1..200),
             window_grains in 1_u64..60,
         ) {
-            let shape = WindowShape::of(Duration::from_nanos(window_grains * GRAIN_NANOS));
+            let shape = WindowShape::new(Duration::from_nanos(window_grains * GRAIN_NANOS));
             let mut tallies = SlidingTallies::new(1);
             for (number, count) in counts.iter().zip(0..) {
                 if *number > 0 {

@@ -202,7 +202,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(failure);
     }
     match code {
-        _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
+        _ if !summary.lost_pages.is_empty() => Ok(Exit::from_lost_pages(summary.lost_pages[0].1)),
         _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
         // `eventring` exits with the exit code of the program that it has started, as a shell does.
         Some(code) if code != 0 => std::process::exit(code),
@@ -211,7 +211,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             Err(error) => {
                 let message =
                     format!("{} was captured, and nothing was switched on (--enable): {error}", output.display());
-                Err(Failure::new(Exit::of(&error), message).into())
+                Err(Failure::new(Exit::from_error(&error), message).into())
             }
         },
     }
@@ -298,7 +298,7 @@ fn copy(
             // The error does not name the output, so the message begins with the output's name.
             _ => {
                 let message = format!("{}: {error}", place.display());
-                Failure::new(Exit::of(&error.into()), message).into()
+                Failure::new(Exit::from_error(&error.into()), message).into()
             }
         })
     };

@@ -75,7 +75,7 @@ impl ForwardArgs {
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
-    let to = AddressKind::of(args.to.expose())?;
+    let to = AddressKind::parse(args.to.expose())?;
     to.check_options(args)?;
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait, None)?;
@@ -114,7 +114,7 @@ enum AddressKind {
 }
 
 impl AddressKind {
-    fn of(address: &str) -> Result<Self, Failure> {
+    fn parse(address: &str) -> Result<Self, Failure> {
         let has = |schemes: &[&str]| schemes.iter().any(|scheme| address.starts_with(scheme));
         match () {
             () if broker::is_broker(address) => Ok(Self::Broker),

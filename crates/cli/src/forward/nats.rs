@@ -104,7 +104,7 @@ pub(super) fn run(
     reports.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries, &failed)?;
     summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
     let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
-    let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::of_lost_pages(*lost)));
+    let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::from_lost_pages(*lost)));
     rings.say_late_rings();
     match (exit, rings.failure("the others were forwarded")) {
         (Some(exit), missing) => {
@@ -143,7 +143,7 @@ impl Outcomes {
                 *summaries = sent;
                 let failure = failure?;
                 self.failed.extend(last.map(|last| (name.clone(), last)));
-                (Exit::of(&failure), failure.to_string())
+                (Exit::from_error(&failure), failure.to_string())
             }
             Err(_) => {
                 (Exit::Failed, "its forwarder has failed, which is a fault of this program; start it again".into())

@@ -135,7 +135,7 @@ impl TopWatch {
             is_behind: !self.live.has_reached_present(),
             detail: view.detail.clone(),
         };
-        TopScreen::of(self.live.state(), moment)
+        TopScreen::new(self.live.state(), moment)
     }
 }
 

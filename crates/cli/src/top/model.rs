@@ -91,7 +91,7 @@ pub(super) struct TopMoment {
 
 impl TopScreen {
     /// Returns the screen of a state.
-    pub(super) fn of(state: LiveState<'_>, moment: TopMoment) -> Self {
+    pub(super) fn new(state: LiveState<'_>, moment: TopMoment) -> Self {
         let is_of_spans = |it: &SeriesView<'_>| matches!(it.kind(), SeriesKind::Spans | SeriesKind::OtherSpans);
         let is_of_errors = |it: &SeriesView<'_>| it.kind() == SeriesKind::LogRecords && it.name() == "ERROR";
         let programs = match state.programs() {
@@ -99,7 +99,7 @@ impl TopScreen {
             programs => format!("{} programs", programs.len()),
         };
         let open = state.open_spans().to_vec();
-        let detail = moment.detail.map(|key| TopDetail::of(state, key, &open));
+        let detail = moment.detail.map(|key| TopDetail::new(state, key, &open));
         Self {
             programs,
             at_epoch_nanos: state.now_epoch_nanos(),
@@ -108,7 +108,7 @@ impl TopScreen {
             spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
             errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),
             names: TopName::all(state.series().filter(is_of_spans)),
-            open: TopOpenSpans::of(open.iter()),
+            open: TopOpenSpans::new(open.iter()),
             threads: TopThread::all(state),
             not_tracked: state.not_tracked(),
             rings: moment.rings,
@@ -134,13 +134,13 @@ impl TopStats {
 }
 
 impl TopDetail {
-    fn of(state: LiveState<'_>, key: TopKey, open: &[OpenSpan<'_>]) -> Self {
+    fn new(state: LiveState<'_>, key: TopKey, open: &[OpenSpan<'_>]) -> Self {
         let series = state.series_of(key.kind, &key.name, Some(&key.target));
         let stats = |window| series.map(|it| TopStats::of(&it.window(window))).unwrap_or_default();
         let is_of_name = |span: &&OpenSpan<'_>| span.name() == key.name.as_str() && span.target() == key.target;
         Self {
             windows: (0..WINDOWS.len()).map(stats).collect(),
-            open: TopOpenSpans::of(open.iter().filter(is_of_name)),
+            open: TopOpenSpans::new(open.iter().filter(is_of_name)),
             key,
         }
     }

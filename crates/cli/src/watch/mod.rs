@@ -135,7 +135,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let start = from.or(args.last.map(Start::Last));
     args.process.check_directive()?;
     let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
-    let patterns = FollowedPatterns::of(&args.names).knowing(&names);
+    let patterns = FollowedPatterns::new(&args.names).knowing(&names);
     if names != args.names && !args.quiet {
         let rings: Vec<String> = names.iter().map(|name| one_line(&name.display().to_string())).collect();
         let later = if patterns.is_empty() {

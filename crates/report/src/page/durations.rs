@@ -37,11 +37,11 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    pub(super) fn of(mut wall_times: WallTimes) -> Self {
+    pub(super) fn new(mut wall_times: WallTimes) -> Self {
         wall_times.sort();
         let mut histogram = Histogram::default();
         (0..wall_times.count()).for_each(|rank| histogram.add(wall_times.at(rank)));
-        Self { histogram, curve: PercentileCurve::of(&wall_times) }
+        Self { histogram, curve: PercentileCurve::from_sorted(&wall_times) }
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) struct CurvePoint {
 impl PercentileCurve {
     /// Makes the curve of sorted durations. It ends where only the longest duration is left. It has a point at each of
     /// the [`NAMED`] percentiles before its end.
-    fn of(sorted: &WallTimes) -> Self {
+    fn from_sorted(sorted: &WallTimes) -> Self {
         let count = sorted.count();
         let mut points = Vec::new();
         let Some(last) = count.checked_sub(1) else { return Self { points } };
@@ -122,7 +122,7 @@ mod tests {
     fn durations(nanos: impl IntoIterator<Item = u64>) -> Durations {
         let mut wall_times = WallTimes::default();
         nanos.into_iter().for_each(|nanos| _ = wall_times.add(nanos));
-        Durations::of(wall_times)
+        Durations::new(wall_times)
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl<'c> CaptureFigures<'c> {
     /// # Errors
     /// There is no perf ring, a perf ring has a schema of another version, or it would take more memory than any
     /// capture of this size from a real program needs.
-    pub(crate) fn of(capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
+    pub(crate) fn read(capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
         let recording = CaptureRecording::new(capture)?;
         recording.expect_spans()?;
         let mut figures = FigurePass {
@@ -58,7 +58,7 @@ impl<'c> CaptureFigures<'c> {
         let FigurePass { spans, outline, stacks, activity, events_of_rings, errors } = figures;
         let (summary, wall_times) = spans.finish(capture, &counts, CHARTED_SPANS);
         let outline = outline.finish(&recording, counts);
-        let (durations, stacks) = (wall_times.into_iter().map(Durations::of).collect(), stacks.finish());
+        let (durations, stacks) = (wall_times.into_iter().map(Durations::new).collect(), stacks.finish());
         Ok(Self {
             recording,
             summary,

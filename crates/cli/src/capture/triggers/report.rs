@@ -86,7 +86,7 @@ impl Watch<'_> {
     pub(super) fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
         let before = self.args.triggers.before.as_secs_f64();
         for ring in self.live.rings().rings().iter().filter_map(|ring| ring.reader()) {
-            let past = History::of(ring, true);
+            let past = History::read(ring, true);
             let is_full = past.fill >= 0.99;
             if is_full && past.seconds < before && past.seconds > 0.0 {
                 let name = ring.path().or(names.first().map(PathBuf::as_path));
