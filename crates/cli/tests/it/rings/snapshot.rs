@@ -54,9 +54,8 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
     }
     let from = (capacity - 9).to_string();
     let to = (2 * capacity - 5).to_string();
-    let arguments =
-        ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to, "--json", "--compression", "1"];
-    let saved = run(&arguments).json();
+    let part = ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to];
+    let saved = run(&[&part[..], &["--json", "--compression", "1"]].concat()).json();
     assert_eq!(saved["events"].as_u64().unwrap() + saved["lost"].as_u64().unwrap(), capacity + 5);
     // The snapshot of a live ring leaves out the oldest events, because the writer could overwrite them at any
     // moment.
