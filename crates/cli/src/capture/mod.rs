@@ -2,7 +2,7 @@
 
 mod awaited;
 mod program;
-pub(super) mod report;
+pub(super) mod result;
 mod triggers;
 
 pub(super) use awaited::AwaitedRings;
@@ -184,14 +184,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let summary = copy(args, &options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
     if args.json {
-        let mut object = report::object(&summary, &rings.missing());
+        let mut object = result::object(&summary, &rings.missing());
         object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
         writeln!(anstream::stdout(), "{object}")?;
     } else {
-        report::report(&summary, args.now, rings.program.as_mut(), &output);
+        result::print(&summary, args.now, rings.program.as_mut(), &output);
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
-    report::report_lost_pages(&summary);
+    result::print_lost_pages(&summary);
     rings.say_late_rings();
     let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were captured");
@@ -277,7 +277,7 @@ fn copy(
     }
     let is_asked_to_end = Cell::new(false);
     let mut progress = |progress: &CaptureProgress| {
-        bar.set_message(report::progress_line(progress));
+        bar.set_message(result::progress_line(progress));
         bar.tick();
         let mut rings = rings.borrow_mut();
         bar.suspend(|| {

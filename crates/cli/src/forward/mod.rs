@@ -3,8 +3,8 @@
 mod broker;
 mod nats;
 mod otlp;
+mod progress;
 mod receive;
-mod report;
 mod ring_room;
 mod rings;
 

@@ -2,7 +2,7 @@
 
 use super::ForwardArgs;
 use super::broker::connect;
-use super::report::Reports;
+use super::progress::ForwardersProgress;
 use crate::capture::AwaitedRings;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -56,8 +56,8 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     let options = options_of(args);
     let shall_end = AtomicBool::new(false);
-    let reports = Reports::default();
-    let forwarding = Forwarding { args, stream, options: &options, shall_end: &shall_end, reports: &reports };
+    let progress = ForwardersProgress::default();
+    let forwarding = Forwarding { args, stream, options: &options, shall_end: &shall_end, progress: &progress };
     let outcomes = thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut outcomes = Outcomes::default();
@@ -85,23 +85,23 @@ pub(super) fn run(
             next_look = Instant::now() + PAUSE;
             for (number, thread) in threads.extract_if(.., |(_, thread)| thread.is_finished()) {
                 if let Some(problem) = outcomes.end(number, thread.join()) {
-                    reports.problem(&problem);
+                    progress.problem(&problem);
                 }
             }
             if (!may_come_more || shall_end.load(Relaxed)) && threads.is_empty() {
                 break outcomes;
             }
             rings.say_what_is_awaited();
-            reports.show();
+            progress.show();
             if !may_come_more {
                 thread::sleep(PAUSE);
             }
         }
     });
-    reports.finish();
+    progress.finish();
     let Outcomes { of_names, failed, exit } = outcomes;
     let summaries: Vec<ForwardSummary> = of_names.into_iter().flat_map(|(_, summaries)| summaries).collect();
-    reports.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries, &failed)?;
+    progress.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries, &failed)?;
     summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
     let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
     let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::from_lost_pages(*lost)));
@@ -168,7 +168,7 @@ struct Forwarding<'f> {
     stream: &'f EventStream,
     options: &'f ForwardOptions,
     shall_end: &'f AtomicBool,
-    reports: &'f Reports,
+    progress: &'f ForwardersProgress,
 }
 
 impl Forwarding<'_> {
@@ -187,13 +187,13 @@ impl Forwarding<'_> {
         last: &mut Option<ForwardProgress>,
     ) -> anyhow::Result<()> {
         loop {
-            let report = self.reports.begin();
+            let forwarder = self.progress.begin();
             let summary = forward(&ring, self.stream, self.options, &mut |progress| {
-                self.reports.set(report, progress);
+                self.progress.set(forwarder, progress);
                 if self.shall_end.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
-            let summary = summary.inspect_err(|_| *last = Some(self.reports.sent(report)))?;
-            self.reports.set(report, &summary.sent);
+            let summary = summary.inspect_err(|_| *last = Some(self.progress.sent(forwarder)))?;
+            self.progress.set(forwarder, &summary.sent);
             let has_ended = summary.reason != EndReason::Interrupted;
             summaries.push(summary);
             if !self.args.reopen || !has_ended {

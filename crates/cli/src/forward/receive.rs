@@ -1,7 +1,7 @@
 //! `eventring receive`.
 
 use super::broker::{BrokerArgs, connect, is_broker};
-use super::report::{Problems, spinner};
+use super::progress::{Problems, spinner};
 use super::rings::LiveRings;
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, counted, events, one_line};

@@ -128,7 +128,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         _ => enabled.map(|_| Exit::Done as i32),
     };
     end_even_if_nobody_reads(outcome.as_ref().map_or_else(|error| Exit::from_error(error) as i32, |code| *code));
-    watch.report(end, summary.as_ref());
+    watch.print(end, summary.as_ref());
     rings.say_late_rings();
     let code = outcome?;
     Exit::from_code(code).map_or_else(|| std::process::exit(code), Ok)

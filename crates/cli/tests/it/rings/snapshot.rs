@@ -63,7 +63,7 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
     assert_eq!((&saved["expired"], &saved["last_seqno"]), (&json!(0), &json!(2 * capacity - 5)));
     assert_eq!(saved["file"], argument(&file));
     assert_eq!(transactions(&file).last(), Some(&(2 * capacity - 5)));
-    let text = run(&[&arguments[..8], &["--force"]].concat());
+    let text = run(&[&part[..], &["--force"]].concat());
     let lost = format!("of the sequence numbers {from} to {to} were not in the ring any more");
     assert!(text.err.replace(',', "").contains(&lost), "{}", text.err);
     let info = run(&["info", "--json", argument(&file)]).json();

@@ -5,7 +5,7 @@ use super::end::WatchEnd;
 use super::manifest::WrittenFile;
 use super::watch::Watch;
 use super::writer::WriterMessage;
-use crate::capture::report::reason;
+use crate::capture::result::reason;
 use crate::format::{bytes, duration, events, grouped, one_line};
 use crate::history::History;
 use crate::losses::{problem_line, report_problem};
@@ -135,8 +135,8 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Reports the result on stderr. `summary` is `None` if the capture has failed.
-    pub(super) fn report(&self, end: WatchEnd, summary: Option<&CaptureSummary>) {
+    /// Prints the result on stderr. `summary` is `None` if the capture has failed.
+    pub(super) fn print(&self, end: WatchEnd, summary: Option<&CaptureSummary>) {
         if !self.args.json {
             let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
             let counts = self.judge.policy.counts();
