@@ -24,12 +24,12 @@ const PARTS: u64 = 16;
 /// Measures two rings. One is far larger than the caches. The other (`…_cached`) has so few events that everything
 /// that is read stays in the second-level cache.
 pub fn measure(rounds: usize) -> Medians {
-    let mut medians = of(&Scanned::new(20, 29, 1 << 20, PARTS), "", rounds);
-    medians.extend(of(&Scanned::new(16, 27, 1 << 12, 1), "_cached", rounds));
+    let mut medians = measure_ring(&Scanned::new(20, 29, 1 << 20, PARTS), "", rounds);
+    medians.extend(measure_ring(&Scanned::new(16, 27, 1 << 12, 1), "_cached", rounds));
     medians
 }
 
-fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
+fn measure_ring(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
     // Each case reads in another part of the ring, and all go at the same pace. So no case finds data in the cache
     // that another case has brought there. (The small ring has only one part, which all cases read.)
     let mut parts = (0..PARTS).map(|part| part % ring.parts * (ring.events / ring.parts));
@@ -142,7 +142,7 @@ impl Scanned {
             recorder.record(2, [i; 4], &PAYLOAD);
         }
         let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
-        let image = Image::of(&recorder);
+        let image = Image::map(&recorder);
         let descriptors_at = 1 << 21;
         let descriptors = image.at(descriptors_at, events * 64);
         let payloads_at = descriptors_at + recorder.geometry().descriptor_section_bytes();
@@ -174,7 +174,7 @@ struct Image {
 }
 
 impl Image {
-    fn of(recorder: &Recorder) -> Self {
+    fn map(recorder: &Recorder) -> Self {
         let file = File::from(recorder.as_fd().try_clone_to_owned().expect("a second descriptor"));
         let bytes = file.metadata().expect("the file's length").len() as usize;
         let fd = file.as_raw_fd();

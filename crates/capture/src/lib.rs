@@ -74,8 +74,6 @@ pub use select::batch_filter::BatchFilter;
 #[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]
-pub use sinks::ends;
-#[doc(hidden)]
 pub use sinks::present::capture_now;
 
 #[cfg(any(test, feature = "fixtures"))]

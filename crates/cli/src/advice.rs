@@ -208,7 +208,7 @@ pub(super) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
         ),
         _ => return error.into(),
     };
-    Failure::new(Exit::of(&error.into()), message).into()
+    Failure::new(Exit::from_error(&error.into()), message).into()
 }
 
 /// Returns the error of a capture or ring that cannot be exported or summarised, with advice if there is any.

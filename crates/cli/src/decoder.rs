@@ -25,13 +25,13 @@ enum RingModel {
 
 impl Decoder {
     /// Returns the decoder for that ring.
-    pub(super) fn of(reader: &Reader) -> Self {
+    pub(super) fn for_ring(reader: &Reader) -> Self {
         let info = reader.info();
-        Self::of_schema(info.content_type, info.schema_hash, || reader.schema_text())
+        Self::for_schema(info.content_type, info.schema_hash, || reader.schema_text())
     }
 
     /// Returns the decoder for rings of this schema. Calls `text` if this program was not built with the schema.
-    pub(super) fn of_schema(content_type: u16, schema_hash: [u8; 32], text: impl FnOnce() -> Option<String>) -> Self {
+    pub(super) fn for_schema(content_type: u16, schema_hash: [u8; 32], text: impl FnOnce() -> Option<String>) -> Self {
         if let Some(model) = [known::<ExecEvent>, known::<PerfEvent>, known::<TestEvent>]
             .iter()
             .find_map(|known| known(content_type, schema_hash))

@@ -118,7 +118,7 @@ impl Exit {
     }
 
     /// Returns the exit code for a ring with pages that could not be read.
-    pub(super) fn of_lost_pages(lost: LostPages) -> Self {
+    pub(super) fn from_lost_pages(lost: LostPages) -> Self {
         match lost {
             LostPages::NoMemory => Self::NoSpace,
             LostPages::Unreadable => Self::Unreadable,
@@ -128,7 +128,7 @@ impl Exit {
 
     /// Returns the exit code for an error. An error is a chain of causes: the first of them that has an exit code
     /// decides.
-    pub(super) fn of(error: &anyhow::Error) -> Self {
+    pub(super) fn from_error(error: &anyhow::Error) -> Self {
         let mut exits = error.chain().filter_map(|cause| {
             if let Some(failure) = cause.downcast_ref::<Failure>() {
                 Some(failure.exit)

@@ -42,7 +42,7 @@ impl FilterArgs {
     /// No ring has a type of that name. As long as other rings may come, this is only said.
     pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
         let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
-        let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::of).collect();
+        let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::for_ring).collect();
         let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
         let is_code = |name: &str| name.parse::<u16>().is_ok();
         for name in self.types.iter().filter(|name| !is_code(name) && !known.contains(name.as_str())) {

@@ -24,14 +24,14 @@ pub(super) struct History {
 
 impl History {
     /// Looks at the oldest and the newest event of a ring. `is_live` is true if the ring may get more events.
-    pub(super) fn of(reader: &Reader, is_live: bool) -> Self {
-        Self::of_shards([reader], is_live)
+    pub(super) fn read(reader: &Reader, is_live: bool) -> Self {
+        Self::read_shards([reader], is_live)
     }
 
     /// Looks at all shards of a recorder. The past of a recorder is as long as that of its shard with the shortest. All
     /// shards have the same end: a thread that ended long ago has recorded nothing since.
-    pub(super) fn of_shards<'r>(shards: impl IntoIterator<Item = &'r Reader>, is_live: bool) -> Self {
-        let shards: Vec<ShardPast> = shards.into_iter().map(ShardPast::of).collect();
+    pub(super) fn read_shards<'r>(shards: impl IntoIterator<Item = &'r Reader>, is_live: bool) -> Self {
+        let shards: Vec<ShardPast> = shards.into_iter().map(ShardPast::read).collect();
         let until_nanos = match is_live {
             true => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
             false => shards.iter().map(|shard| shard.newest_nanos).max().unwrap_or(0),
@@ -83,7 +83,7 @@ struct ShardPast {
 }
 
 impl ShardPast {
-    fn of(reader: &Reader) -> Self {
+    fn read(reader: &Reader) -> Self {
         let info = reader.info();
         let part = |used: u64, all: u64| (used as f64 / all.max(1) as f64).min(1.0);
         let fill = part(info.last_seqno, info.geometry.descriptor_capacity())

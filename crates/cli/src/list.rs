@@ -76,7 +76,7 @@ impl ListedRing {
             is_orphaned: false,
             recorded: recorded(reader),
             file_bytes: info.geometry.file_bytes(),
-            history: History::of(reader, state == RingState::Live),
+            history: History::read(reader, state == RingState::Live),
             server: None,
             program_name: info.extension.map(|extension| extension.writer.program_name),
         }
@@ -176,7 +176,7 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
                 shards.push(shard);
             }
             found.end = shards.iter().filter_map(Reader::end).reduce(RingEnd::and);
-            found.history = History::of_shards(&shards, found.state == RingState::Live);
+            found.history = History::read_shards(&shards, found.state == RingState::Live);
         }
     }
     Some(found)
@@ -206,7 +206,7 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
                 writer: Some((server.process().pid(), Some(true))).filter(|(pid, _)| *pid != 0),
                 program_name: Some(server.process().program().to_owned()),
                 file_bytes: std::fs::File::from(descriptor).metadata().map_or(0, |found| found.len()),
-                history: History::of(&reader, true),
+                history: History::read(&reader, true),
                 server: shown.clone(),
                 ..ListedRing::new(format!("{}/{}", server.process().short_name(), file.name()), &reader)
             });

@@ -46,7 +46,6 @@ mod list;
 mod losses;
 mod measured;
 mod open;
-mod open_spans;
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 mod other_systems;
 mod output;
@@ -57,6 +56,7 @@ mod patterns;
 mod processes;
 mod reading;
 mod report;
+mod ring_args;
 mod rotation;
 mod saved;
 mod selection;
@@ -116,7 +116,7 @@ enum Verb {
     Budget(budget::BudgetArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Icount(icount::IcountArgs),
-    Open(open_spans::OpenArgs),
+    Open(open::OpenArgs),
     Top(top::TopArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Enable(control::enable::EnableArgs),
@@ -176,7 +176,7 @@ fn main() -> ExitCode {
         Verb::Budget(args) => budget::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Icount(args) => icount::run(args),
-        Verb::Open(args) => open_spans::run(args),
+        Verb::Open(args) => open::run(args),
         Verb::Top(args) => top::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Enable(args) => control::enable::run(args),
@@ -193,7 +193,7 @@ fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
     };
     let exit = done.map_err(advice::on).unwrap_or_else(|error| {
-        let exit = Exit::of(&error);
+        let exit = Exit::from_error(&error);
         if exit != Exit::Done {
             anstream::eprintln!(
                 "{}error:{:#} {}",

@@ -22,7 +22,7 @@ pub(super) fn is_pattern(name: &Path) -> bool {
 /// # Errors
 /// No ring fits.
 pub(super) fn rings(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let found = FollowedPatterns::of(&[pattern.to_path_buf()]).look();
+    let found = FollowedPatterns::new(&[pattern.to_path_buf()]).look();
     if found.is_empty() {
         let message = format!(
             "no ring fits {} that this user may read; `eventring list` shows the rings, and a pattern stands in quotes, so \
@@ -45,7 +45,7 @@ pub(super) struct FollowedPatterns {
 
 impl FollowedPatterns {
     /// Follows those of the names that are patterns. No ring is known.
-    pub(super) fn of(names: &[PathBuf]) -> Self {
+    pub(super) fn new(names: &[PathBuf]) -> Self {
         let patterns = names.iter().filter(|name| is_pattern(name)).cloned().collect();
         Self { patterns, ..Self::default() }
     }

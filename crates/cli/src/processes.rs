@@ -58,7 +58,7 @@ impl ProcessArgs {
         let mut programs = FollowedPrograms { patience, ..FollowedPrograms::default() };
         let is_program = |name: &&PathBuf| name.to_str().is_some_and(Process::is_named_by);
         let (processes, rings): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(is_program);
-        programs.patterns = FollowedPatterns::of(names);
+        programs.patterns = FollowedPatterns::new(names);
         let written =
             processes.iter().filter_map(|name| name.to_str()).chain(self.processes.iter().map(String::as_str));
         let mut removed = Vec::new();

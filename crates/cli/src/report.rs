@@ -154,7 +154,11 @@ impl ReportArgs {
 /// Puts the name of one of two captures before an error, unless the error has it.
 fn on_side(name: &Path, error: anyhow::Error) -> anyhow::Error {
     let (name, message) = (name.display().to_string(), error.to_string());
-    if message.contains(&name) { error } else { Failure::new(Exit::of(&error), format!("{name}: {message}")).into() }
+    if message.contains(&name) {
+        error
+    } else {
+        Failure::new(Exit::from_error(&error), format!("{name}: {message}")).into()
+    }
 }
 
 /// Makes the page about one capture.

@@ -217,7 +217,7 @@ impl Saved {
             report_table_losses(&end.stats);
         }
         if problems.is_empty() {
-            self.lost_pages.map_or(Exit::Done, Exit::of_lost_pages)
+            self.lost_pages.map_or(Exit::Done, Exit::from_lost_pages)
         } else if self.capture.is_truncated() && problems.len() == self.capture.problems().len() {
             Exit::Truncated
         } else {

@@ -2,9 +2,9 @@
 
 use super::exit::{Exit, Failure};
 use super::format::{bytes, content_name, counted, events, grouped, one_line};
-use super::open::RingArgs;
 use super::output;
 use super::paint::{DIM, WARNING};
+use super::ring_args::RingArgs;
 use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
 use eventring_capture::ReadFiles;
 use serde_json::json;
@@ -33,8 +33,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SEQNO")]
     to: Option<u64>,
     /// Compression level of zstd, 1 to 22
-    #[arg(long, value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
-    level: i32,
+    #[arg(long, alias = "level", value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    compression: i32,
     /// Print one JSON object about the snapshot
     #[arg(long)]
     json: bool,
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         );
         return Err(Failure::new(Exit::Usage, message).into());
     }
-    let mut options = SnapshotOptions::new().compression_level(args.level);
+    let mut options = SnapshotOptions::new().compression_level(args.compression);
     if let Some(from) = args.from {
         options = options.first_seqno(from);
     }
@@ -122,7 +122,7 @@ fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOption
     reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
         // The error does not name the output, so the message begins with the output's name.
         let message = format!("{}: {error}", output.display());
-        let exit = Exit::of(&error.into());
+        let exit = Exit::from_error(&error.into());
         let failure = Failure::new(exit, message);
         // The events are collected in the directory of the output.
         if exit == Exit::NoSpace {

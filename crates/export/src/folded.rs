@@ -122,7 +122,7 @@ impl ReplayConsumer for SpanFolder {
             let outer = span.parent;
             let outer =
                 outer.and_then(|outer| process.stack_of(&mut self.stacks, process_index, outer, replay, PARENTS_MAX));
-            let stack = self.stacks.of(process_index, outer, span);
+            let stack = self.stacks.stack_of(process_index, outer, span);
             process.spans.entry(span.id).or_default().stack = Some(stack);
         }
         self.fold(process_index, over);
@@ -162,7 +162,7 @@ impl SpanFolder {
         };
         let sums = StackSums { nanos, instructions: span.instructions.map_or(0, |instructions| instructions.own) };
         if sums != StackSums::default() {
-            let stack = folded.stack.unwrap_or_else(|| self.stacks.of(process_index, None, span));
+            let stack = folded.stack.unwrap_or_else(|| self.stacks.stack_of(process_index, None, span));
             self.stacks.add(stack, sums);
         }
     }
@@ -186,7 +186,7 @@ impl FoldedProcess {
         let parents_max = parents_max.checked_sub(1)?;
         let outer = replayed.parent.filter(|parent| *parent != span);
         let outer = outer.and_then(|outer| self.stack_of(stacks, process_index, outer, replay, parents_max));
-        let stack = stacks.of(process_index, outer, replayed);
+        let stack = stacks.stack_of(process_index, outer, replayed);
         self.spans.entry(span).or_default().stack = Some(stack);
         Some(stack)
     }

@@ -192,7 +192,7 @@ pub(super) struct SiteText {
 }
 
 impl SiteText {
-    pub(super) fn of(call_site: &CallSite) -> io::Result<Self> {
+    pub(super) fn new(call_site: &CallSite) -> io::Result<Self> {
         let mut text = JsonText::default();
         text.member("name", &call_site.name)?;
         text.member("target", &call_site.target)?;

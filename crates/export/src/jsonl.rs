@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
     let (call_sites, threads) = (PerDescription::default(), PerDescription::default());
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
-    let blocks = RingBlocks::of(recording);
+    let blocks = RingBlocks::new(recording);
     let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices, blocks };
     lines.line(&head(recording)).map_err(write_error)?;
     let counts = replay_capture(recording, &mut lines)?;
@@ -229,11 +229,11 @@ impl LineWriter<'_> {
     /// Writes the members that describe a call site.
     fn call_site(&mut self, call_site: &Arc<CallSite>) -> io::Result<()> {
         if !call_site.is_known {
-            self.text.raw_members(&SiteText::of(call_site)?.members);
+            self.text.raw_members(&SiteText::new(call_site)?.members);
             return Ok(());
         }
         if self.call_sites.get(call_site).is_none() {
-            self.call_sites.insert(call_site, SiteText::of(call_site)?);
+            self.call_sites.insert(call_site, SiteText::new(call_site)?);
         }
         if let Some(site) = self.call_sites.get(call_site) {
             self.text.raw_members(&site.members);
@@ -305,7 +305,7 @@ impl LineWriter<'_> {
         }
         match record.decode(catalog).content {
             PerfContent::Event { call_site, fields, .. } => {
-                self.text.raw_members(&SiteText::of(&call_site)?.members);
+                self.text.raw_members(&SiteText::new(&call_site)?.members);
                 self.text.fields(&fields)
             }
             PerfContent::Counter { call_site, value, .. } => {

@@ -11,7 +11,7 @@
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
 //! | `stacks` | stacks of names, with their times |
-//! | `walls` | durations and their percentiles |
+//! | `wall_times` | durations and their percentiles |
 //! | `json` | JSON text |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `flows` | the arrows between slices |
@@ -74,7 +74,7 @@ pub mod trace_writer;
 #[doc(hidden)]
 pub mod track_rows;
 #[doc(hidden)]
-pub mod walls;
+pub mod wall_times;
 
 pub use files::ExportFiles;
 pub use names::Names;
@@ -291,7 +291,7 @@ fn write_trace(
     options: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let outline = Outline::of(recording, options.view)?;
+    let outline = Outline::read(recording, options.view)?;
     let (capture, first_nanos) = (recording.capture, outline.first_nanos);
     match format {
         Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,

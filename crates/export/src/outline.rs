@@ -75,7 +75,7 @@ impl Outline {
     ///
     /// # Errors
     /// The export would take more memory than any capture of this size from a real program needs.
-    pub(super) fn of(recording: &CaptureRecording<'_>, view: View) -> Result<Self, CaptureError> {
+    pub(super) fn read(recording: &CaptureRecording<'_>, view: View) -> Result<Self, CaptureError> {
         let mut finder = OutlinePass::new(recording, view);
         let counts = replay_capture(recording, &mut finder)?;
         Ok(finder.finish(recording, counts))

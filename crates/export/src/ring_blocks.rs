@@ -11,7 +11,7 @@ pub struct RingBlocks<'r> {
 }
 
 impl<'r> RingBlocks<'r> {
-    pub fn of(recording: &'r CaptureRecording<'r>) -> Self {
+    pub fn new(recording: &'r CaptureRecording<'r>) -> Self {
         let rings = 0..recording.capture.rings().len() as u32;
         Self { recording, blocks: rings.map(|ring| recording.capture.known_blocks(ring)).collect() }
     }

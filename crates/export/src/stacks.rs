@@ -74,7 +74,7 @@ impl Stacks {
     }
 
     /// Returns the stack of a span in another stack, or of an outermost span of the process.
-    pub(super) fn of(&mut self, process_index: usize, outer: Option<StackId>, span: &Span) -> StackId {
+    pub(super) fn stack_of(&mut self, process_index: usize, outer: Option<StackId>, span: &Span) -> StackId {
         let name = self.name_of(span);
         let outer = outer.map(|outer| self.shortened(process_index, outer));
         self.inside(outer.map_or(Outer::Process(process_index), Outer::Stack), name)

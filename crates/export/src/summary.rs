@@ -1,7 +1,7 @@
 //! Counts and durations of spans, by name.
 
 use super::ExportSummary;
-use super::walls::Walls;
+use super::wall_times::WallTimes;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
 use eventring_capture::recording::payloads::{self, PayloadLosses};
@@ -181,7 +181,7 @@ impl ReplayConsumer for SpanCounter {
             && is_error(record, catalog)
             && let Some(span) = record.span().and_then(|span| state.span(entry.process_index, span))
         {
-            self.groups.of(span).0.summary.errors += 1;
+            self.groups.group_of(span).0.summary.errors += 1;
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl ReplayConsumer for SpanCounter {
         _: ReplayState<'_>,
     ) -> io::Result<()> {
         let busy_nanos = span.counted_busy_nanos();
-        let (group, kept_bytes) = self.groups.of(span);
+        let (group, kept_bytes) = self.groups.group_of(span);
         match (span.wall_nanos(), span.is_open()) {
             (Some(wall), _) => {
                 *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos);
@@ -220,15 +220,20 @@ pub fn is_error(record: &RawRecord<'_>, catalog: &Catalog) -> bool {
 
 impl SpanCounter {
     /// Returns the summary. Also returns the durations of its first spans, at most so many as `durations_max`.
-    pub fn finish(self, capture: &CaptureFile, counts: &ExportSummary, durations_max: usize) -> (Summary, Vec<Walls>) {
+    pub fn finish(
+        self,
+        capture: &CaptureFile,
+        counts: &ExportSummary,
+        durations_max: usize,
+    ) -> (Summary, Vec<WallTimes>) {
         let mut spans = self.groups.finish();
         spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
-        let (spans, mut walls): (Vec<SpanSummary>, Vec<Walls>) = spans.into_iter().unzip();
-        walls.truncate(durations_max);
+        let (spans, mut wall_times): (Vec<SpanSummary>, Vec<WallTimes>) = spans.into_iter().unzip();
+        wall_times.truncate(durations_max);
         let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
         let removed = capture.end().map_or(0, |end| end.stats.removed());
         let payload_losses = counts.payload_losses.clone();
-        (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, walls)
+        (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, wall_times)
     }
 }
 
@@ -250,7 +255,7 @@ const BLOCKS: usize = 20;
 
 impl SpanGroups {
     /// Returns the group of the span, and the counter of bytes.
-    fn of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
+    fn group_of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
         let call_site = span.call_site.as_ref().filter(|call_site| call_site.is_known);
         let known = call_site.and_then(|call_site| self.by_call_site.get(call_site)).copied();
         let index = known.unwrap_or_else(|| self.find(span));
@@ -274,7 +279,7 @@ impl SpanGroups {
         index
     }
 
-    fn finish(mut self) -> Vec<(SpanSummary, Walls)> {
+    fn finish(mut self) -> Vec<(SpanSummary, WallTimes)> {
         let groups = &mut self.groups;
         let finished = |((name, target), index)| std::mem::take::<SpanGroup>(&mut groups[index]).finish(name, target);
         self.by_name.into_iter().map(finished).collect()
@@ -284,7 +289,7 @@ impl SpanGroups {
 #[derive(Default)]
 struct SpanGroup {
     summary: SpanSummary,
-    walls: Walls,
+    wall_times: WallTimes,
 }
 
 impl SpanGroup {
@@ -297,15 +302,15 @@ impl SpanGroup {
         summary.busy_nanos = summary.busy_nanos.saturating_add(busy);
         summary.idle_nanos = summary.idle_nanos.saturating_add(wall.saturating_sub(busy));
         summary.max_nanos = summary.max_nanos.max(wall);
-        self.walls.add(wall)
+        self.wall_times.add(wall)
     }
 
-    fn finish(mut self, name: String, target: String) -> (SpanSummary, Walls) {
-        let block_medians = self.walls.block_medians(BLOCKS);
+    fn finish(mut self, name: String, target: String) -> (SpanSummary, WallTimes) {
+        let block_medians = self.wall_times.block_medians(BLOCKS);
         // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
         let [p999_nanos, p99_nanos, p90_nanos, p50_nanos] =
-            [999, 990, 900, 500].map(|per_mille| self.walls.percentile(per_mille));
+            [999, 990, 900, 500].map(|per_mille| self.wall_times.percentile(per_mille));
         let percentiles = SpanSummary { p50_nanos, p90_nanos, p99_nanos, p999_nanos, ..self.summary };
-        (SpanSummary { name, target, block_medians, ..percentiles }, self.walls)
+        (SpanSummary { name, target, block_medians, ..percentiles }, self.wall_times)
     }
 }

@@ -1,7 +1,7 @@
 //! The ages at which open spans are tested, each span once.
 
+use super::observation::ClosedSpan;
 use super::open::OpenSpan;
-use super::sight::ClosedSpan;
 use super::state::LiveState;
 use eventring::tracing::{SpanId, SpanReplay};
 use std::collections::HashSet;

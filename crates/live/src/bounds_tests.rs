@@ -1,8 +1,8 @@
 //! Whatever a ring holds, the memory of the engine is bounded by its options, and what does not fit is counted.
 
 use super::fixture::{START, StreamFixture};
+use super::observation::Observation;
 use super::options::LiveOptions;
-use super::sight::Sight;
 use super::state::LiveState;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::tracing::SpanId;
@@ -15,7 +15,7 @@ fn stream() -> StreamFixture {
     StreamFixture::new(&LiveOptions::new().open_spans_max(SPANS_MAX))
 }
 
-fn ignore(_: &Sight<'_>, _: LiveState<'_>) {}
+fn ignore(_: &Observation<'_>, _: LiveState<'_>) {}
 
 fn span(id: u64) -> PerfExt {
     PerfExt::of_span(id, 0)
@@ -151,7 +151,9 @@ fn a_span_that_is_closed_again_and_again_waits_once() {
     (0..100_000).for_each(|_| stream.quiet(START, PerfEvent::SpanClose, span(1), &[]));
     assert_eq!(stream.state().replayed.replays[0].closing_count(), 1);
     let mut closed = 0;
-    stream.tick(START + 10 * MILLI, &mut |sight, _| closed += u64::from(matches!(sight, Sight::SpanClosed(_))));
+    stream.tick(START + 10 * MILLI, &mut |observation, _| {
+        closed += u64::from(matches!(observation, Observation::SpanClosed(_)))
+    });
     assert_eq!(closed, 1);
 }
 

@@ -2,9 +2,9 @@
 
 use super::ages::SpanAge;
 use super::condition::Condition;
+use super::observation::Observation;
 use super::occurrence::Occurrence;
 use super::options::LiveOptions;
-use super::sight::Sight;
 use super::state::LiveState;
 use std::collections::BTreeMap;
 
@@ -66,15 +66,15 @@ impl ConditionSet {
     /// before it is fulfilled again. At other times they count only together with what happens.
     pub fn see(
         &mut self,
-        sight: &Sight<'_>,
+        observation: &Observation<'_>,
         state: LiveState<'_>,
         fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>),
     ) {
         let Self { conditions, ages, rates, .. } = self;
-        match sight {
-            Sight::Tick => return self.tick(state, fulfilled),
+        match observation {
+            Observation::Tick => return self.tick(state, fulfilled),
             // Conditions say nothing about such records, and nothing is known to have happened to such spans.
-            Sight::SpanClosed(span) => {
+            Observation::SpanClosed(span) => {
                 for age in ages.iter_mut() {
                     if age.close(span) {
                         let occurrence = Occurrence::of_outgrown(span, state);
@@ -84,7 +84,7 @@ impl ConditionSet {
             }
             _ => {}
         }
-        let occurrence = Occurrence::of(sight, state);
+        let occurrence = Occurrence::of(observation, state);
         for (index, (condition, rates)) in conditions.iter().zip(rates).enumerate() {
             if rates.allow(condition, &occurrence) {
                 fulfilled(index, condition, &occurrence);
@@ -101,7 +101,7 @@ impl ConditionSet {
             });
             age.conditions = named;
         }
-        let occurrence = Occurrence::of(&Sight::Tick, state);
+        let occurrence = Occurrence::of(&Observation::Tick, state);
         for (index, condition) in conditions.iter().enumerate() {
             if self.rates[index] != RateTerms::None {
                 let holds = condition.holds(&occurrence);
@@ -192,9 +192,11 @@ mod tests {
     }
 
     /// Returns what notes the spans that fulfil conditions.
-    fn noting<'n>(set: &'n mut ConditionSet, fired: &'n mut Fired) -> impl FnMut(&Sight<'_>, LiveState<'_>) + 'n {
-        |sight, state| {
-            set.see(sight, state, &mut |index, _, occurrence| fired.push((index, occurrence.span().unwrap().id.get())));
+    fn noting<'n>(set: &'n mut ConditionSet, fired: &'n mut Fired) -> impl FnMut(&Observation<'_>, LiveState<'_>) + 'n {
+        |observation, state| {
+            set.see(observation, state, &mut |index, _, occurrence| {
+                fired.push((index, occurrence.span().unwrap().id.get()))
+            });
         }
     }
 
@@ -243,8 +245,8 @@ mod tests {
         let mut stream = StreamFixture::new(&set.options(LiveOptions::new()));
         NAMES.iter().zip(1..).for_each(|(name, id)| stream.call_site(id, name));
         let mut fired: Vec<(usize, String)> = Vec::new();
-        let mut see = |sight: &Sight<'_>, state: LiveState<'_>| {
-            set.see(sight, state, &mut |index, _, occurrence| fired.push((index, occurrence.to_string())));
+        let mut see = |observation: &Observation<'_>, state: LiveState<'_>| {
+            set.see(observation, state, &mut |index, _, occurrence| fired.push((index, occurrence.to_string())));
         };
         // In the first two seconds, there are ten spans a second. Then there are only spans of another name.
         for milli in (0..5000).step_by(100) {

@@ -1,10 +1,10 @@
 //! The effect of each event on the state.
 
+use super::observation::{ClosedSpan, Observation, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 use super::options::LiveOptions;
 use super::order::SpanOrder;
 use super::rings::See;
 use super::series::SeriesTable;
-use super::sight::{ClosedSpan, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
 use super::state::LiveState;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
@@ -149,7 +149,10 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
                 let OverSpan { span, self_nanos, .. } = *over;
                 self.core.count_span(span, self_nanos);
                 let program = &state.tables.rings.programs()[process];
-                self.see(&Sight::SpanClosed(ClosedSpan { span, self_nanos, program, process_index: process }), state);
+                self.see(
+                    &Observation::SpanClosed(ClosedSpan { span, self_nanos, program, process_index: process }),
+                    state,
+                );
             }
             SpanOver::GivenUp => self.core.counts.given_up += 1,
             SpanOver::Remaining => {}
@@ -168,8 +171,8 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
 
 impl<S: See, C> LiveConsumer<'_, S, C> {
     #[inline]
-    fn see(&mut self, sight: &Sight<'_>, replayed: ReplayState<'_>) {
-        (self.see)(sight, LiveState { replayed, core: self.core });
+    fn see(&mut self, observation: &Observation<'_>, replayed: ReplayState<'_>) {
+        (self.see)(observation, LiveState { replayed, core: self.core });
     }
 
     #[inline]
@@ -184,11 +187,14 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
                 let call_site = catalog.known_call_site(record.ext.call_site_id);
                 let level = call_site.map_or(CallSiteLevel::None, |call_site| call_site.level);
                 self.core.series.log_record(level).count += 1;
-                self.see(&Sight::LogRecord(SeenRecord { record, call_site, catalog, span: span(), program }), state);
+                self.see(
+                    &Observation::LogRecord(SeenRecord { record, call_site, catalog, span: span(), program }),
+                    state,
+                );
             }
             Some(PerfEvent::Marker) => {
                 let call_site = catalog.known_call_site(record.ext.call_site_id);
-                self.see(&Sight::Marker(SeenMark { record, call_site, span: span(), program }), state);
+                self.see(&Observation::Marker(SeenMark { record, call_site, span: span(), program }), state);
             }
             _ => {}
         }
@@ -210,7 +216,7 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
         self.core.series.event(ring, code, || rings.event_name(ring, code)).count += 1;
         let span = id.and_then(|id| state.span(process, id));
         let seen = SeenEvent { rings, ring, descriptor, payload, span, program: &rings.programs()[process] };
-        self.see(&Sight::TypedEvent(seen), state);
+        self.see(&Observation::TypedEvent(seen), state);
     }
 
     #[cold]
@@ -223,6 +229,6 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
         self.core.counts.lost = self.core.counts.lost.saturating_add(gap.count);
         let rings = &state.tables.rings;
         let (ring_name, program) = (rings.name(entry.ring), &rings.programs()[entry.process_index]);
-        self.see(&Sight::Lost(SeenLoss { ring_name, gap, epoch_nanos: state.now_nanos, program }), state);
+        self.see(&Observation::Lost(SeenLoss { ring_name, gap, epoch_nanos: state.now_nanos, program }), state);
     }
 }

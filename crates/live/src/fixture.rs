@@ -1,8 +1,8 @@
 //! A stream for tests: records with any times, taken as the engine takes those of a ring.
 
 use super::core::{LiveConsumer, LiveCore, replay};
+use super::observation::Observation;
 use super::options::LiveOptions;
-use super::sight::Sight;
 use super::state::LiveState;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::EventType as _;
@@ -56,7 +56,7 @@ impl StreamFixture {
         event: PerfEvent,
         ext: PerfExt,
         payload: &[u8],
-        see: &mut impl FnMut(&Sight<'_>, LiveState<'_>),
+        see: &mut impl FnMut(&Observation<'_>, LiveState<'_>),
     ) {
         self.push_to(nanos, event, ext, payload, (see, &mut ()));
     }
@@ -68,7 +68,7 @@ impl StreamFixture {
         event: PerfEvent,
         ext: PerfExt,
         payload: &[u8],
-        (see, also): (&mut impl FnMut(&Sight<'_>, LiveState<'_>), &mut impl ReplayConsumer),
+        (see, also): (&mut impl FnMut(&Observation<'_>, LiveState<'_>), &mut impl ReplayConsumer),
     ) {
         self.seqno += 1;
         let descriptor = Descriptor {
@@ -128,12 +128,12 @@ impl StreamFixture {
         self.seqno += 1;
         let content = EntryContent::Gap(Gap { first_seqno: self.seqno, count: 1, cause });
         let entry = RecordingEntry { tables: &self.tables, ring: 0, process: 0, process_index: 0, content };
-        let see = &mut |_: &Sight<'_>, _: LiveState<'_>| ();
+        let see = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
         self.replay.step(&entry, &mut LiveConsumer { core: &mut self.core, see, also: &mut () }).unwrap();
     }
 
     /// Ticks at a time, as the engine does.
-    pub fn tick(&mut self, nanos: u64, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
+    pub fn tick(&mut self, nanos: u64, see: &mut impl FnMut(&Observation<'_>, LiveState<'_>)) {
         self.tick_to(nanos, see, &mut ());
     }
 
@@ -141,18 +141,18 @@ impl StreamFixture {
     pub fn tick_to(
         &mut self,
         nanos: u64,
-        see: &mut impl FnMut(&Sight<'_>, LiveState<'_>),
+        see: &mut impl FnMut(&Observation<'_>, LiveState<'_>),
         also: &mut impl ReplayConsumer,
     ) {
         self.core.advance(nanos.max(self.state().now_epoch_nanos()));
         let mut consumer = LiveConsumer { core: &mut self.core, see, also };
         self.replay.advance(nanos, &self.tables, &mut consumer).unwrap();
         self.replay.make_room(&self.tables, &mut consumer).unwrap();
-        see(&Sight::Tick, self.state());
+        see(&Observation::Tick, self.state());
     }
 
     /// Ends the stream.
-    pub fn end(&mut self, see: &mut impl FnMut(&Sight<'_>, LiveState<'_>)) {
+    pub fn end(&mut self, see: &mut impl FnMut(&Observation<'_>, LiveState<'_>)) {
         let mut consumer = LiveConsumer { core: &mut self.core, see, also: &mut () };
         self.replay.close_all(&self.tables, &mut consumer).unwrap();
     }

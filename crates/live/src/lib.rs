@@ -1,6 +1,6 @@
 //! The present of a program, seen from outside: its open spans, and the rates of its spans and events.
 //!
-//! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Sight`]: a span that was
+//! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Observation`]: a span that was
 //! closed, a log record, a typed event, a loss, the end of a program, and a tick some ten times a second. Between them,
 //! [`LiveState`] tells which spans are open, and how many spans and events there were in the last seconds. The engine
 //! begins with the oldest events that the rings have, so it knows at once what was opened before.
@@ -8,7 +8,7 @@
 //! The memory that all of this takes is bounded ([`LiveOptions`]). What does not fit is counted.
 //!
 //! ```
-//! use eventring_live::{Live, LiveOptions, Sight};
+//! use eventring_live::{Live, LiveOptions, Observation};
 //! use eventring::reader::RingSet;
 //! use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 //! use std::time::Duration;
@@ -20,8 +20,8 @@
 //!     tracing::info_span!("query").in_scope(|| ());
 //!
 //!     let mut closed = Vec::new();
-//!     live.read(Duration::from_millis(100), |sight, _| {
-//!         if let Sight::SpanClosed(span) = sight {
+//!     live.read(Duration::from_millis(100), |observation, _| {
+//!         if let Observation::SpanClosed(span) = observation {
 //!             closed.push(span.name().into_owned());
 //!         }
 //!     });
@@ -45,7 +45,7 @@
 //! | `open` | the open spans |
 //! | `threads` | the threads, and the spans that they are in |
 //! | `order` | the open spans in the order of their beginnings |
-//! | `sight` | what the engine saw |
+//! | `observation` | what the engine saw |
 //! | `fields` | fields, found by name and decoded when somebody asks |
 //! | `series` | counts and durations by name |
 //! | `window` | the last seconds |
@@ -67,6 +67,7 @@ mod fields;
 pub mod fixture;
 #[cfg(all(test, target_os = "linux"))]
 mod memory_tests;
+mod observation;
 mod occurrence;
 mod open;
 mod options;
@@ -75,7 +76,6 @@ mod order;
 mod rates_tests;
 mod rings;
 mod series;
-mod sight;
 mod state;
 mod threads;
 mod window;
@@ -85,12 +85,12 @@ pub use condition::{Condition, ConditionError, NamePattern, Operand, RateOf, Sub
 pub use conditions::ConditionSet;
 pub use eventring_capture::recording::RecordedProgram;
 pub use fields::LiveFields;
+pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 pub use occurrence::Occurrence;
 pub use open::{OpenSpan, OpenSpans};
 pub use options::LiveOptions;
 pub use rings::{Live, LiveProgress};
 pub use series::{SeriesKind, SeriesView};
-pub use sight::{ClosedSpan, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord, Sight};
 pub use state::LiveState;
 pub use threads::LiveThread;
 pub use window::WindowStats;

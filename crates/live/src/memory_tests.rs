@@ -4,8 +4,8 @@
 use super::condition::Condition;
 use super::conditions::ConditionSet;
 use super::fixture::{START, StreamFixture};
+use super::observation::Observation;
 use super::options::LiveOptions;
-use super::sight::Sight;
 use super::state::LiveState;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring_stress::child::{self, Talk};
@@ -48,9 +48,9 @@ fn twenty_minutes(keep: bool) -> Vec<u64> {
     let mut stream = StreamFixture::new(&set.options(LiveOptions::new().open_spans_max(2000).names_max(64)));
     (1..=300).for_each(|id| stream.call_site(id, &format!("name {id}")));
     let (mut fired, mut kept) = (0_u64, Vec::new());
-    let mut see = |sight: &Sight<'_>, state: LiveState<'_>| {
-        set.see(sight, state, &mut |_, _, _| fired += 1);
-        if let (true, Sight::SpanClosed(span)) = (keep, sight) {
+    let mut see = |observation: &Observation<'_>, state: LiveState<'_>| {
+        set.see(observation, state, &mut |_, _, _| fired += 1);
+        if let (true, Observation::SpanClosed(span)) = (keep, observation) {
             kept.push(span.span().clone());
         }
     };

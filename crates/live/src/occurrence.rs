@@ -2,9 +2,9 @@
 
 use super::condition::{Condition, Operand, RateOf, Subject};
 use super::fields::LiveFields;
+use super::observation::{ClosedSpan, Observation, span_name};
 use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
-use super::sight::{ClosedSpan, Sight, span_name};
 use super::state::LiveState;
 use eventring::reader::RingEnd;
 use eventring::schema::Value;
@@ -26,7 +26,7 @@ pub struct Occurrence<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum What<'a> {
-    Seen(&'a Sight<'a>),
+    Seen(&'a Observation<'a>),
     /// A span that has reached an age and is still open.
     Open(&'a OpenSpan<'a>),
     /// A span that reached an age while it was open, and was closed before a tick came.
@@ -38,8 +38,8 @@ enum What<'a> {
 impl<'a> Occurrence<'a> {
     /// Makes the occurrence of what was seen.
     #[must_use]
-    pub fn of(sight: &'a Sight<'a>, state: LiveState<'a>) -> Self {
-        Self { what: What::Seen(sight), state, lacks_rates: false }
+    pub fn of(observation: &'a Observation<'a>, state: LiveState<'a>) -> Self {
+        Self { what: What::Seen(observation), state, lacks_rates: false }
     }
 
     /// Makes the occurrence that a span has reached an age.
@@ -57,7 +57,7 @@ impl<'a> Occurrence<'a> {
     pub(super) fn fulfils(&self, condition: &Condition) -> bool {
         let state = self.state;
         condition.holds(self)
-            && (!condition.holds(&Occurrence::of(&Sight::Tick, state))
+            && (!condition.holds(&Occurrence::of(&Observation::Tick, state))
                 || condition.holds(&Occurrence { lacks_rates: true, ..*self }))
     }
 
@@ -71,11 +71,11 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn epoch_nanos(&self) -> u64 {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.epoch_nanos(),
-            What::Seen(Sight::LogRecord(record)) => record.epoch_nanos(),
-            What::Seen(Sight::TypedEvent(event)) => event.epoch_nanos(),
-            What::Seen(Sight::Marker(mark)) => mark.epoch_nanos(),
-            What::Seen(Sight::ProgramEnded(end)) => end.epoch_nanos,
+            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => span.epoch_nanos(),
+            What::Seen(Observation::LogRecord(record)) => record.epoch_nanos(),
+            What::Seen(Observation::TypedEvent(event)) => event.epoch_nanos(),
+            What::Seen(Observation::Marker(mark)) => mark.epoch_nanos(),
+            What::Seen(Observation::ProgramEnded(end)) => end.epoch_nanos,
             _ => self.state.now_epoch_nanos(),
         }
     }
@@ -84,15 +84,15 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.name(),
+            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => span.name(),
             What::Open(span) => span.name(),
-            What::Seen(Sight::LogRecord(record)) => match record.span() {
+            What::Seen(Observation::LogRecord(record)) => match record.span() {
                 Some(span) => span_name(span),
                 None => record.call_site().map_or("record", |call_site| &call_site.name).into(),
             },
-            What::Seen(Sight::TypedEvent(event)) => event.name(),
-            What::Seen(Sight::Marker(mark)) => mark.name().into(),
-            What::Seen(Sight::ProgramEnded(_)) => "death".into(),
+            What::Seen(Observation::TypedEvent(event)) => event.name(),
+            What::Seen(Observation::Marker(mark)) => mark.name().into(),
+            What::Seen(Observation::ProgramEnded(_)) => "death".into(),
             What::Signal => "signal".into(),
             What::Seen(_) => "rate".into(),
         }
@@ -102,11 +102,11 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn span(&self) -> Option<&'a Span> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.span()),
+            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.span()),
             What::Open(span) => Some(span.span()),
-            What::Seen(Sight::LogRecord(record)) => record.span(),
-            What::Seen(Sight::TypedEvent(event)) => event.span(),
-            What::Seen(Sight::Marker(mark)) => mark.span(),
+            What::Seen(Observation::LogRecord(record)) => record.span(),
+            What::Seen(Observation::TypedEvent(event)) => event.span(),
+            What::Seen(Observation::Marker(mark)) => mark.span(),
             _ => None,
         }
     }
@@ -121,12 +121,12 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn program(&self) -> Option<&'a RecordedProgram> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.program()),
+            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.program()),
             What::Open(span) => Some(span.program()),
-            What::Seen(Sight::LogRecord(record)) => Some(record.program()),
-            What::Seen(Sight::TypedEvent(event)) => Some(event.program()),
-            What::Seen(Sight::Marker(mark)) => Some(mark.program()),
-            What::Seen(Sight::ProgramEnded(end)) => Some(end.program),
+            What::Seen(Observation::LogRecord(record)) => Some(record.program()),
+            What::Seen(Observation::TypedEvent(event)) => Some(event.program()),
+            What::Seen(Observation::Marker(mark)) => Some(mark.program()),
+            What::Seen(Observation::ProgramEnded(end)) => Some(end.program),
             _ => None,
         }
     }
@@ -135,16 +135,16 @@ impl<'a> Occurrence<'a> {
     #[must_use]
     pub fn program_end(&self) -> Option<RingEnd> {
         match self.what {
-            What::Seen(Sight::ProgramEnded(end)) => end.bounds,
+            What::Seen(Observation::ProgramEnded(end)) => end.bounds,
             _ => None,
         }
     }
 
     fn fields(&self) -> Option<LiveFields<'a>> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
+            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
             What::Open(span) => Some(span.fields()),
-            What::Seen(Sight::LogRecord(record)) => Some(record.fields()),
+            What::Seen(Observation::LogRecord(record)) => Some(record.fields()),
             _ => None,
         }
     }
@@ -157,7 +157,7 @@ impl<'a> Occurrence<'a> {
 
 impl Subject for Occurrence<'_> {
     fn is_death(&self) -> bool {
-        matches!(self.what, What::Seen(Sight::ProgramEnded(end)) if end.has_died)
+        matches!(self.what, What::Seen(Observation::ProgramEnded(end)) if end.has_died)
     }
 
     fn is_signal(&self) -> bool {
@@ -169,7 +169,7 @@ impl Subject for Occurrence<'_> {
         if test(&span_name(span)) {
             return true;
         }
-        if matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Sight::SpanClosed(_))) {
+        if matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Observation::SpanClosed(_))) {
             return false;
         }
         // In a damaged ring a span can be its own ancestor.
@@ -179,22 +179,22 @@ impl Subject for Occurrence<'_> {
 
     fn event_name(&self, take: &mut dyn FnMut(&str)) {
         match self.what {
-            What::Seen(Sight::LogRecord(record)) => {
+            What::Seen(Observation::LogRecord(record)) => {
                 if let Some(call_site) = record.call_site() {
                     take(&call_site.name);
                 }
             }
-            What::Seen(Sight::TypedEvent(event)) => take(&event.name()),
-            What::Seen(Sight::Marker(mark)) => take(mark.name()),
+            What::Seen(Observation::TypedEvent(event)) => take(&event.name()),
+            What::Seen(Observation::Marker(mark)) => take(mark.name()),
             _ => {}
         }
     }
 
     fn target(&self) -> Option<&str> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => Some(span.target()),
+            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.target()),
             What::Open(span) => Some(span.target()),
-            What::Seen(Sight::LogRecord(record)) => Some(record.target()),
+            What::Seen(Observation::LogRecord(record)) => Some(record.target()),
             _ => None,
         }
     }
@@ -202,23 +202,25 @@ impl Subject for Occurrence<'_> {
     fn thread_name(&self, take: &mut dyn FnMut(&str)) {
         let mut named = |thread: &Thread| thread.name.as_deref().into_iter().for_each(&mut *take);
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) | What::Outgrown(span) => span.thread().into_iter().for_each(named),
+            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => {
+                span.thread().into_iter().for_each(named)
+            }
             What::Open(span) => span.thread().iter().for_each(|thread| named(thread)),
-            What::Seen(Sight::LogRecord(record)) => named(&record.thread()),
+            What::Seen(Observation::LogRecord(record)) => named(&record.thread()),
             _ => {}
         }
     }
 
     fn level(&self) -> Option<CallSiteLevel> {
         match self.what {
-            What::Seen(Sight::LogRecord(record)) => Some(record.level()),
+            What::Seen(Observation::LogRecord(record)) => Some(record.level()),
             _ => None,
         }
     }
 
     fn closed_after_nanos(&self) -> Option<u64> {
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => Some(span.wall_nanos()),
+            What::Seen(Observation::SpanClosed(span)) => Some(span.wall_nanos()),
             _ => None,
         }
     }
@@ -232,7 +234,7 @@ impl Subject for Occurrence<'_> {
     }
 
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
-        if let What::Seen(Sight::TypedEvent(event)) = self.what {
+        if let What::Seen(Observation::TypedEvent(event)) = self.what {
             if let Some(value) = event.decode().as_ref().and_then(|value| value.get(path)) {
                 return take_value(value, take);
             }
@@ -242,7 +244,7 @@ impl Subject for Occurrence<'_> {
             return;
         }
         let of_span = || match self.what {
-            What::Seen(Sight::LogRecord(record)) => record.span_fields()?.get(path),
+            What::Seen(Observation::LogRecord(record)) => record.span_fields()?.get(path),
             _ => None,
         };
         if let Some(field) = self.fields().and_then(|fields| fields.get(path)).or_else(of_span) {
@@ -306,16 +308,18 @@ impl fmt::Display for Occurrence<'_> {
         let millis = |nanos: u64| nanos as f64 / 1e6;
         let name = self.name();
         match self.what {
-            What::Seen(Sight::SpanClosed(span)) => write!(f, "span `{name}` took {:.1} ms", millis(span.wall_nanos())),
+            What::Seen(Observation::SpanClosed(span)) => {
+                write!(f, "span `{name}` took {:.1} ms", millis(span.wall_nanos()))
+            }
             What::Open(span) => write!(f, "span `{name}` is open for {:.1} ms", millis(span.age_nanos())),
             What::Outgrown(span) => write!(f, "span `{name}` was open for {:.1} ms", millis(span.wall_nanos())),
-            What::Seen(Sight::LogRecord(record)) => {
+            What::Seen(Observation::LogRecord(record)) => {
                 let level = record.level().name().unwrap_or("record");
                 write!(f, "{level} {}", record.message())
             }
-            What::Seen(Sight::TypedEvent(_)) => write!(f, "event {name}"),
-            What::Seen(Sight::Marker(mark)) => write!(f, "mark {name}: {}", mark.text().unwrap_or_default()),
-            What::Seen(Sight::ProgramEnded(end)) => {
+            What::Seen(Observation::TypedEvent(_)) => write!(f, "event {name}"),
+            What::Seen(Observation::Marker(mark)) => write!(f, "mark {name}: {}", mark.text().unwrap_or_default()),
+            What::Seen(Observation::ProgramEnded(end)) => {
                 let how = if end.has_died { "died" } else { "ended" };
                 write!(f, "{} (process {}) {how}", end.program.name, end.program.pid)
             }

@@ -2,7 +2,7 @@
 
 use super::core::LiveProcess;
 use super::fields::LiveFields;
-use super::sight::span_name;
+use super::observation::span_name;
 use super::state::LiveState;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{CallSite, IdMap, Span, SpanId, SpanReplay, Thread, ThreadKey};

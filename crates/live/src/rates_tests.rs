@@ -1,9 +1,9 @@
 //! Rates are counts divided by the time of which all events are known.
 
 use super::fixture::{START, StreamFixture};
+use super::observation::Observation;
 use super::options::LiveOptions;
 use super::series::SeriesKind;
-use super::sight::Sight;
 use super::state::LiveState;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn is_near(found: [f64; 2], expected: [f64; 2]) -> bool {
 
 #[test]
 fn a_ring_that_holds_less_than_another_does_not_make_its_rates_too_low() {
-    let ignore = &mut |_: &Sight<'_>, _: LiveState<'_>| ();
+    let ignore = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
     for is_overwritten in [true, false] {
         let mut stream = StreamFixture::new(&LiveOptions::new().windows(WINDOWS));
         stream.call_site(1, "query");
@@ -65,7 +65,7 @@ fn a_ring_that_holds_less_than_another_does_not_make_its_rates_too_low() {
 
 #[test]
 fn the_events_of_the_last_second_are_counted_whether_they_came_at_once_or_not() {
-    let ignore = &mut |_: &Sight<'_>, _: LiveState<'_>| ();
+    let ignore = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
     let mut stream = StreamFixture::new(&LiveOptions::new().windows(WINDOWS));
     stream.call_site(1, "query");
     // The history of a dead program is read without a tick in between. Its end was busier than its beginning.
@@ -86,8 +86,8 @@ fn self_times_are_known_unless_they_are_left_out_and_all_else_stays() {
         let mut stream = StreamFixture::new(&options);
         stream.call_site(1, "query");
         let mut closed = Vec::new();
-        let mut see = |sight: &Sight<'_>, _: LiveState<'_>| {
-            if let Sight::SpanClosed(span) = sight {
+        let mut see = |observation: &Observation<'_>, _: LiveState<'_>| {
+            if let Observation::SpanClosed(span) = observation {
                 closed.push((span.wall_nanos(), span.self_nanos()));
             }
         };

@@ -1,8 +1,8 @@
 //! Reading rings without end, or a capture up to a time.
 
 use super::core::{LiveConsumer, LiveCore, replay};
+use super::observation::{Observation, ProgramEnd};
 use super::options::LiveOptions;
-use super::sight::{ProgramEnd, Sight};
 use super::state::LiveState;
 use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
 use eventring::recorder::Clock;
@@ -59,8 +59,8 @@ pub enum LiveProgress {
 }
 
 /// A function that is called with everything that the engine sees.
-pub(super) trait See: FnMut(&Sight<'_>, LiveState<'_>) {}
-impl<F: FnMut(&Sight<'_>, LiveState<'_>)> See for F {}
+pub(super) trait See: FnMut(&Observation<'_>, LiveState<'_>) {}
+impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Those who are told what the engine reads.
 struct Watchers<'w, S, C> {
@@ -114,7 +114,7 @@ impl Live {
         let mut entries = recording.entries();
         replay.grow(entries.tables());
         core.grow(entries.tables());
-        let ignore = &mut |_: &Sight<'_>, _: LiveState<'_>| ();
+        let ignore = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
         let until = epoch_nanos.unwrap_or(u64::MAX);
         let mut is_cut = false;
         while let Some(entry) = entries.next_entry() {
@@ -189,7 +189,7 @@ impl Live {
 
     /// Reads events for this time, or until the programs have ended. Waits if there are none. Calls `see` with
     /// everything that it sees.
-    pub fn read(&mut self, time: Duration, mut see: impl FnMut(&Sight<'_>, LiveState<'_>)) -> LiveProgress {
+    pub fn read(&mut self, time: Duration, mut see: impl FnMut(&Observation<'_>, LiveState<'_>)) -> LiveProgress {
         // Nobody writes, so nothing fails.
         self.read_for(time, &mut Watchers { see: &mut see, also: &mut () }).unwrap_or(LiveProgress::Ended)
     }
@@ -201,7 +201,7 @@ impl Live {
     /// The consumer fails.
     #[doc(hidden)]
     pub fn drive(&mut self, time: Duration, consumer: &mut impl ReplayConsumer) -> io::Result<LiveProgress> {
-        self.read_for(time, &mut Watchers { see: &mut |_: &Sight<'_>, _: LiveState<'_>| (), also: consumer })
+        self.read_for(time, &mut Watchers { see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: consumer })
     }
 
     fn read_for<S: See, C: ReplayConsumer>(
@@ -242,7 +242,7 @@ impl Live {
 
     /// Reads all events that were recorded before the engine began, at most for this time. Returns true if it has read
     /// them all.
-    pub fn read_history(&mut self, time: Duration, mut see: impl FnMut(&Sight<'_>, LiveState<'_>)) -> bool {
+    pub fn read_history(&mut self, time: Duration, mut see: impl FnMut(&Observation<'_>, LiveState<'_>)) -> bool {
         let until = Instant::now() + time;
         while !self.has_reached_present() {
             let left = until.saturating_duration_since(Instant::now());
@@ -316,7 +316,7 @@ impl Live {
         if is_up_to_date {
             self.tell_ends(to, |noticed| now.duration_since(noticed) >= END_PATIENCE)?;
         }
-        (to.see)(&Sight::Tick, self.state());
+        (to.see)(&Observation::Tick, self.state());
         Ok(())
     }
 
@@ -350,7 +350,7 @@ impl Live {
             let (bounds, epoch_nanos) = (process.end(), process.now_nanos(0));
             let has_died = bounds.is_some_and(|end| end.has_died);
             let program = &self.tables().rings.programs()[index];
-            (to.see)(&Sight::ProgramEnded(ProgramEnd { program, has_died, epoch_nanos, bounds }), self.state());
+            (to.see)(&Observation::ProgramEnded(ProgramEnd { program, has_died, epoch_nanos, bounds }), self.state());
             self.replay.end_process(index, epoch_nanos, self.entries.tables(), to.also)?;
         }
         Ok(())
@@ -365,7 +365,7 @@ impl Live {
         self.core.processes.iter_mut().for_each(|process| process.has_ended = true);
         self.close_all(to)?;
         self.tell_ends(to, |_| true)?;
-        (to.see)(&Sight::Tick, self.state());
+        (to.see)(&Observation::Tick, self.state());
         Ok(())
     }
 }

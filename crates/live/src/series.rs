@@ -58,7 +58,7 @@ const OTHER_EVENTS: u32 = 7;
 
 impl SeriesTable {
     pub(super) fn new(options: &LiveOptions) -> Self {
-        let shapes: Vec<WindowShape> = options.windows.iter().map(|window| WindowShape::of(*window)).collect();
+        let shapes: Vec<WindowShape> = options.windows.iter().map(|window| WindowShape::new(*window)).collect();
         let oldest_grains = shapes.iter().map(|shape| shape.grains()).max().unwrap_or(0);
         let mut table = Self {
             series: Vec::new(),

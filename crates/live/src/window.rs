@@ -23,18 +23,18 @@ pub(super) struct Tally {
     pub(super) busy_nanos: u64,
     pub(super) max_nanos: u64,
     /// The wall times, with two significant digits.
-    walls: Option<Histogram<u32>>,
+    wall_times: Option<Histogram<u32>>,
 }
 
 impl Tally {
     pub(super) fn add_wall(&mut self, nanos: u64) {
         self.max_nanos = self.max_nanos.max(nanos);
-        if self.walls.is_none() {
-            self.walls = Histogram::new(2).ok();
+        if self.wall_times.is_none() {
+            self.wall_times = Histogram::new(2).ok();
         }
-        if let Some(walls) = &mut self.walls {
+        if let Some(wall_times) = &mut self.wall_times {
             // The histogram grows as it needs to, so it can hold any duration up to this limit.
-            let _ = walls.record(nanos.min(WALL_NANOS_MAX));
+            let _ = wall_times.record(nanos.min(WALL_NANOS_MAX));
         }
     }
 
@@ -43,10 +43,10 @@ impl Tally {
         self.self_nanos = self.self_nanos.saturating_add(other.self_nanos);
         self.busy_nanos = self.busy_nanos.saturating_add(other.busy_nanos);
         self.max_nanos = self.max_nanos.max(other.max_nanos);
-        match (&mut self.walls, &other.walls) {
+        match (&mut self.wall_times, &other.wall_times) {
             // Both grow as they need to, so adding cannot fail.
-            (Some(walls), Some(others)) => drop(walls.add(others)),
-            (None, Some(others)) => self.walls = Some(others.clone()),
+            (Some(wall_times), Some(others)) => drop(wall_times.add(others)),
+            (None, Some(others)) => self.wall_times = Some(others.clone()),
             (_, None) => {}
         }
     }
@@ -60,7 +60,7 @@ pub(super) struct WindowShape {
 }
 
 impl WindowShape {
-    pub(super) fn of(window: Duration) -> Self {
+    pub(super) fn new(window: Duration) -> Self {
         let nanos = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         let grains = nanos.div_ceil(GRAIN_NANOS).max(1);
         let grains_of_slice = grains.div_ceil(SLICES);
@@ -229,8 +229,8 @@ impl WindowStats {
     /// duration was closed.
     #[must_use]
     pub fn quantile_nanos(&self, part: f64) -> Option<u64> {
-        let walls = self.tally.walls.as_ref().filter(|walls| !walls.is_empty())?;
-        Some(walls.value_at_quantile(part).min(self.tally.max_nanos))
+        let wall_times = self.tally.wall_times.as_ref().filter(|wall_times| !wall_times.is_empty())?;
+        Some(wall_times.value_at_quantile(part).min(self.tally.max_nanos))
     }
 }
 
@@ -247,23 +247,23 @@ mod tests {
 
     #[test]
     fn quantiles_are_exact_to_one_percent_from_nanoseconds_to_days() {
-        let shapes = [WindowShape::of(Duration::from_secs(1))];
+        let shapes = [WindowShape::new(Duration::from_secs(1))];
         let mut tallies = SlidingTallies::new(1);
-        let mut walls: Vec<u64> = (0..3000).map(|n| 1.013_f64.powi(n) as u64).collect();
-        for (grain, some) in walls.chunks(1000).enumerate() {
+        let mut wall_times: Vec<u64> = (0..3000).map(|n| 1.013_f64.powi(n) as u64).collect();
+        for (grain, some) in wall_times.chunks(1000).enumerate() {
             some.iter().for_each(|wall| tallies.present().add_wall(*wall));
             tallies.end_grain(grain as u64, &shapes, 5);
         }
-        walls.sort_unstable();
+        wall_times.sort_unstable();
         let clock = WindowClock { lengths: Vec::new(), shapes: shapes.to_vec(), grains: 3, grain_start_nanos: 0 };
         let stats = clock.stats(&tallies, 0, 0);
         for part in [0.1, 0.5, 0.9, 0.99, 1.0] {
-            let expected = walls[((walls.len() as f64 * part).ceil() as usize).max(1) - 1];
+            let expected = wall_times[((wall_times.len() as f64 * part).ceil() as usize).max(1) - 1];
             let found = stats.quantile_nanos(part).unwrap();
             let error = found.abs_diff(expected.min(WALL_NANOS_MAX)) as f64 / expected as f64;
             assert!(error <= 0.01 || found.abs_diff(expected) <= 1, "{part}: {found}, expected {expected}");
         }
-        assert_eq!(stats.max_nanos(), *walls.last().unwrap());
+        assert_eq!(stats.max_nanos(), *wall_times.last().unwrap());
     }
 
     proptest! {
@@ -272,7 +272,7 @@ mod tests {
             counts in prop::collection::vec(0_u64..5, 1..200),
             window_grains in 1_u64..60,
         ) {
-            let shape = WindowShape::of(Duration::from_nanos(window_grains * GRAIN_NANOS));
+            let shape = WindowShape::new(Duration::from_nanos(window_grains * GRAIN_NANOS));
             let mut tallies = SlidingTallies::new(1);
             for (number, count) in counts.iter().zip(0..) {
                 if *number > 0 {

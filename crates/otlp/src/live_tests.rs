@@ -8,7 +8,7 @@ use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_capture::capture_now;
 use eventring_capture::recording::{CaptureRecording, replay_capture};
 use eventring_live::fixture::{START, StreamFixture};
-use eventring_live::{Live, LiveOptions, LiveState, Sight};
+use eventring_live::{Live, LiveOptions, LiveState, Observation};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -24,7 +24,7 @@ fn stream() -> StreamFixture {
 /// Takes a record, and gives it to a mapper whose batches never leave.
 fn push(stream: &mut StreamFixture, mapper: &mut OtlpMapper, nanos: u64, event: PerfEvent, id: u64) {
     let consumer = &mut OtlpConsumer { mapper, leave: |_: &mut OtlpMapper| Ok(()) };
-    stream.push_to(nanos, event, span(id), &[], (&mut |_: &Sight<'_>, _: LiveState<'_>| (), consumer));
+    stream.push_to(nanos, event, span(id), &[], (&mut |_: &Observation<'_>, _: LiveState<'_>| (), consumer));
 }
 
 /// Ends the program. Returns the batches that have left.
@@ -87,7 +87,7 @@ fn spans_that_are_given_up_are_sent_as_spans_whose_end_is_lost() {
     let nanos = START + 20_000 * MILLI;
     (1..=50).for_each(|id| push(&mut stream, &mut mapper, nanos, PerfEvent::SpanEnter, id));
     let consumer = &mut OtlpConsumer { mapper: &mut mapper, leave: |_: &mut OtlpMapper| Ok(()) };
-    stream.tick_to(nanos + MILLI, &mut |_: &Sight<'_>, _: LiveState<'_>| (), consumer);
+    stream.tick_to(nanos + MILLI, &mut |_: &Observation<'_>, _: LiveState<'_>| (), consumer);
     assert_eq!(stream.state().spans_given_up(), 950);
     let requests = mapper.take();
     let sent = spans_of(&requests);

@@ -38,7 +38,7 @@ pub struct ArrowSummary {
 /// As [`export`](eventring_export::export), or the consumer wants no more rows.
 pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<ArrowSummary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    let types = FieldTypes::of(&recording)?;
+    let types = FieldTypes::read(&recording)?;
     let mut out = NumberedTables { sink, count: 0 };
     let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(write_error)?;
     tables.seqno_counts = SeqnoCounts::of_rings(&recording);

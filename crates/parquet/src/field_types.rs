@@ -52,7 +52,7 @@ struct TypeSets {
 }
 
 impl FieldTypes {
-    pub(super) fn of(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
+    pub(super) fn read(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
         let (mut spans, mut logs) = (TypeSets::default(), TypeSets::default());
         let mut seen = SeenTypes::default();
         let mut unchecked_bytes = 0;
@@ -139,7 +139,7 @@ impl TypeSets {
 
     /// Returns the columns in the order in which their fields were first seen.
     fn columns(self, is_wanted: impl Fn(&str) -> bool) -> Vec<TypedField> {
-        let kind = |name: &Arc<str>| ColumnKind::of(self.sets.get(name).copied().unwrap_or_default());
+        let kind = |name: &Arc<str>| ColumnKind::for_types(self.sets.get(name).copied().unwrap_or_default());
         let wanted = self.names.iter().filter(|name| is_wanted(name));
         wanted.map(|name| TypedField { name: name.clone(), kind: kind(name) }).collect()
     }
@@ -147,7 +147,7 @@ impl TypeSets {
 
 impl ColumnKind {
     /// Returns the type that takes values of all types in the set.
-    fn of(set: u32) -> Self {
+    fn for_types(set: u32) -> Self {
         let (set, has_large) = (set & !LARGE, set & LARGE != 0);
         let is_within = |types: &[ValueType]| set & !types.iter().fold(0, |bits, ty| bits | 1 << (*ty as u32)) == 0;
         use ValueType::{Bool, F64, I64, U64};

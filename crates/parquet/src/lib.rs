@@ -79,7 +79,7 @@ pub fn may_have_file(name: &str) -> bool {
 /// The capture would take too much memory, writing fails, or a perf ring has a schema of another version.
 pub fn write(capture: &CaptureFile, files: &mut dyn ExportFiles) -> Result<ExportSummary, CaptureError> {
     let recording = &CaptureRecording::new(capture)?;
-    let types = FieldTypes::of(recording)?;
+    let types = FieldTypes::read(recording)?;
     let mut summary = thread::scope(|scope| {
         let (mut row_groups, rows) = RowGroups::to(files);
         let writer = scope.spawn(move || row_groups::write(rows));

@@ -45,17 +45,17 @@ pub(super) struct StructColumn {
 
 impl PayloadColumn {
     /// Makes a column for values of this structure.
-    pub(super) fn of(shape: &Shape<'_>) -> Self {
+    pub(super) fn new(shape: &Shape<'_>) -> Self {
         match shape {
-            Shape::Scalar(scalar) => Self::of_scalar(*scalar),
+            Shape::Scalar(scalar) => Self::scalar(*scalar),
             Shape::Array(_, element) | Shape::List(element) => {
-                let values = Self::of(element);
+                let values = Self::new(element);
                 let item = Arc::new(Field::new("item", values.data_type(), true));
                 let list = ListColumn { item, values, offsets: vec![0], valid: NullBufferBuilder::new(0) };
                 Self::List(Box::new(list))
             }
             Shape::Struct(shapes) if !shapes.is_empty() => {
-                let columns: Vec<Self> = shapes.iter().map(|(_, shape)| Self::of(shape)).collect();
+                let columns: Vec<Self> = shapes.iter().map(|(_, shape)| Self::new(shape)).collect();
                 let fields = shapes.iter().zip(&columns);
                 let fields = fields.map(|((name, _), column)| Field::new(*name, column.data_type(), true)).collect();
                 Self::Struct(StructColumn { fields, columns, valid: NullBufferBuilder::new(0) })
@@ -67,7 +67,7 @@ impl PayloadColumn {
         }
     }
 
-    fn of_scalar(scalar: Scalar) -> Self {
+    fn scalar(scalar: Scalar) -> Self {
         match scalar {
             Scalar::U8 | Scalar::U16 | Scalar::U32 => Self::Int(Int64Builder::new()),
             Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Self::Int(Int64Builder::new()),

@@ -98,7 +98,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
             losses: ParquetTable::create(LossColumns::default(), "losses", losses::TIME, out)?,
             samples: [const { None }; SAMPLES.len()],
             typed: TypedTables::new(recording, state.known, is_tail),
-            blocks: RingBlocks::of(recording),
+            blocks: RingBlocks::new(recording),
             last_nanos: state.last_nanos,
             waiting_bytes: 0,
             column_bytes: 0,

@@ -215,7 +215,7 @@ fn row_groups_of(spans: u64, names: usize) -> Vec<RecordBatch> {
     }
     let capture = made.open();
     let recording = CaptureRecording::new(&capture).unwrap();
-    let (types, mut sink) = (FieldTypes::of(&recording).unwrap(), KeptTables::default());
+    let (types, mut sink) = (FieldTypes::read(&recording).unwrap(), KeptTables::default());
     super::write_rows(&recording, &types, &mut sink).unwrap();
     sink.0.into_iter().find(|(name, ..)| name == "spans").unwrap().2
 }

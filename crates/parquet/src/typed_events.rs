@@ -73,7 +73,7 @@ impl<'r> TypedColumns<'r> {
             {
                 let mut names = ColumnNames::of(&columns.fixed());
                 let column =
-                    |(name, shape): &(&str, Shape<'_>)| (names.unique(name, "payload."), PayloadColumn::of(shape));
+                    |(name, shape): &(&str, Shape<'_>)| (names.unique(name, "payload."), PayloadColumn::new(shape));
                 PayloadColumns::Fields(shapes.iter().map(column).collect())
             }
             _ => PayloadColumns::Json(StringBuilder::new()),

@@ -4,7 +4,7 @@
 use crate::engine::filter::RunningFilter;
 use crate::engine::options::CaptureOptions;
 use crate::engine::pace::{Backlog, Pace};
-use crate::engine::slots::{BlockSlot, CopyEnd, Message, Request};
+use crate::engine::slots::{BlockSlot, CopyResult, Message, Request};
 use crate::engine::sources::Sources;
 use crate::engine::stop::{Stop, has_ended};
 use crate::error::CaptureError;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 /// The time between two checks whether the writers live.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(100);
-/// The pause between two passes over the rings after the end was decided.
-const PAUSE_AT_END: Duration = Duration::from_micros(500);
+/// The pause between two passes over the rings after the stop.
+const PAUSE_AT_STOP: Duration = Duration::from_micros(500);
 /// The smallest memory of a block. With many rings, blocks become smaller, because a reader keeps one block of each
 /// ring in memory.
 const BLOCK_EVENTS_BYTES_MIN: usize = 64 << 10;
@@ -90,7 +90,7 @@ impl CopyThread {
         }
     }
 
-    /// Copies until there is a reason to stop, and sends the end.
+    /// Copies until there is a reason to stop, and sends the result.
     pub(crate) fn run(mut self) {
         let result = match self.copy() {
             Ok(reason) => Ok(reason),
@@ -100,12 +100,12 @@ impl CopyThread {
         let refused = |input: &crate::engine::sources::RingInput| input.payloads.refused;
         let rings = self.sources.rings.iter();
         let refused_payloads = rings.map(|ring| ring.input.as_ref().map_or(0, refused)).collect();
-        let _ = self.send(Message::End(CopyEnd { result, refused_payloads }));
+        let _ = self.send(Message::Done(CopyResult { result, refused_payloads }));
     }
 
     fn copy(&mut self) -> Result<EndReason, CopyError> {
         let mut next_check = Instant::now() + LIVENESS_INTERVAL;
-        // A capture of what was recorded until now has its end already.
+        // A capture of what was recorded until now has its stop already.
         self.take_all()?;
         loop {
             self.sources.find_shards().map_err(CopyError::Failed)?;
@@ -122,7 +122,7 @@ impl CopyThread {
             if let Some(reason) = self.reason_to_end(now, has_copied) {
                 return Ok(reason);
             }
-            let pause = if self.stop.is_some() { PAUSE_AT_END } else { self.pace.pause() };
+            let pause = if self.stop.is_some() { PAUSE_AT_STOP } else { self.pace.pause() };
             match self.requests.recv_timeout(pause) {
                 Ok(request) => self.take(request),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -154,7 +154,7 @@ impl CopyThread {
     fn reason_to_end(&self, now: Instant, has_copied: bool) -> Option<EndReason> {
         let rings = &self.sources.rings;
         if let Some(stop) = &self.stop {
-            // Events whose recording began before the end may come until the deadline. So the capture does not end
+            // Events whose recording began before the stop may come until the deadline. So the capture does not end
             // before the deadline, unless every ring has brought a later event.
             let is_due = now >= stop.deadline;
             let is_done = stop.is_all_over(rings) || (is_due && (!has_copied || stop.is_reached(rings)));
@@ -238,9 +238,9 @@ impl CopyThread {
             input.payloads.check(&mut slot.records.events, &input.reader);
             input.see_copied(&slot.records.events);
             if let Some(stop) = &mut self.stop
-                && slot.records.cut_after(stop.end_of(index), stop.epoch_nanos)
+                && slot.records.cut_after(stop.last_taken(index), stop.epoch_nanos)
             {
-                stop.end_ring(index);
+                stop.note_later_event(index);
             }
             let is_done = is_idle || input.cursor.next_seqno() >= backlog.end_seqno;
             // The thread reads no event twice, so the pages of copied events need not stay in its memory.

@@ -33,7 +33,7 @@ pub(crate) fn run(messages: &Mutex<Receiver<(u64, Message)>>, out: &Sender<Encod
                 slot.block.is_lower_level = slot.level < level;
                 result.map_err(no_encoding)
             }
-            Message::Found(_) | Message::End(_) => Ok(()),
+            Message::Found(_) | Message::Done(_) => Ok(()),
         };
         if out.send((number, result.map(|()| message))).is_err() {
             return;

@@ -9,7 +9,7 @@
 //! | `copy`, `pace` | the copying thread: what it copies, and when |
 //! | `filter` | the events that the copying thread leaves out |
 //! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
-//! | `stop` | the decided end of a capture, and the check that all events before this end are copied |
+//! | `stop` | the stop of a capture, and the check that all events before it are copied |
 //! | `slots` | the messages from one thread to the next |
 //! | `encoding` | the encoding threads |
 //! | `run` | the writing thread: rings, progress, the end |

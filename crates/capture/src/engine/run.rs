@@ -6,7 +6,7 @@ use crate::engine::encoding::{self, Encoded};
 use crate::engine::options::CaptureOptions;
 use crate::engine::output::Output;
 use crate::engine::sink::CaptureSink;
-use crate::engine::slots::{BlockSlot, CopyEnd, Message, Request};
+use crate::engine::slots::{BlockSlot, CopyResult, Message, Request};
 use crate::engine::sources::{FoundRings, SourceRing, Sources};
 use crate::engine::stop::Stop;
 use crate::engine::summary::{CaptureProgress, CaptureSummary, NextRing};
@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// The pause between two questions for another ring.
 const RING_PAUSE: Duration = Duration::from_micros(500);
-/// The time for which a capture waits after its end was decided. Events whose recording began before the end may still
+/// The time for which a capture waits after its stop. Events whose recording began before it may still
 /// come during this time.
-const END_GRACE: Duration = Duration::from_millis(50);
+const STOP_GRACE: Duration = Duration::from_millis(50);
 /// The number of slots for each encoding thread, and the number of further slots: one that is filled, and some that
 /// wait to be encoded or written.
 const SLOTS_PER_ENCODER: usize = 1;
@@ -117,8 +117,8 @@ impl<'o> Capture<'o> {
         for _ in 0..SLOTS_PER_ENCODER * encoders + MORE_SLOTS {
             let _ = free.send(Box::<BlockSlot>::default());
         }
-        // A capture of what was recorded until now is given its end before the first ring is copied. Otherwise the
-        // rings that are copied later would have later ends.
+        // A capture of what was recorded until now is stopped before the first ring is copied. Otherwise the rings
+        // that are copied later would be stopped later.
         let is_of_now = self.options.duration == Some(Duration::ZERO);
         if is_of_now {
             let _ = requests.send(Request::Stop(stop_now(EndReason::Duration)));
@@ -142,7 +142,7 @@ impl<'o> Capture<'o> {
         })
     }
 
-    /// Writes what comes until the capture ends. With `is_stopping`, the end is decided already.
+    /// Writes what comes until the capture ends. With `is_stopping`, the stop is requested already.
     fn write_all(
         &mut self,
         channels: Channels,
@@ -191,7 +191,7 @@ impl<'o> Capture<'o> {
                         }
                         let _ = channels.free.send(slot.emptied());
                     }
-                    Message::End(CopyEnd { result, refused_payloads }) => {
+                    Message::Done(CopyResult { result, refused_payloads }) => {
                         self.refused_payloads = refused_payloads;
                         return result;
                     }
@@ -302,7 +302,7 @@ impl<'o> Capture<'o> {
     }
 }
 
-/// Returns the end of a capture that ends now, by the clock that stamps events.
+/// Returns the stop of a capture that stops now, by the clock that stamps events.
 fn stop_now(reason: EndReason) -> Stop {
-    Stop::new(reason, Clock::global().now_epoch_nanos(), Instant::now() + END_GRACE)
+    Stop::new(reason, Clock::global().now_epoch_nanos(), Instant::now() + STOP_GRACE)
 }

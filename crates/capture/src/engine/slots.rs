@@ -40,11 +40,11 @@ pub(crate) enum Message {
     /// Records. The encoding thread adds the block.
     Records(Box<BlockSlot>),
     /// The last message: the copying has ended.
-    End(CopyEnd),
+    Done(CopyResult),
 }
 
-/// The end of copying.
-pub(crate) struct CopyEnd {
+/// The result of copying.
+pub(crate) struct CopyResult {
     pub(crate) result: Result<EndReason, CaptureError>,
     /// For each ring, the number of payloads that were refused because they share bytes with others.
     pub(crate) refused_payloads: Vec<u64>,
@@ -56,6 +56,6 @@ pub(crate) enum Request {
     Add(eventring::reader::Reader),
     /// No more rings will be added.
     NoMoreRings,
-    /// End: take what was recorded until now.
+    /// Stop: take only what was recorded until now.
     Stop(crate::engine::stop::Stop),
 }

@@ -12,14 +12,14 @@
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
 //! | `descriptions` | facts about call sites and threads |
-//! | `kept` | the limit on the memory that an export takes |
+//! | `memory_limit` | the limit on the memory that an export takes |
 //! | `payloads` | counts of events that have lost their payload |
 //! | `self_times` | the time in which a span existed and none of its children did |
 
 mod consumer;
 mod counts;
 mod descriptions;
-mod kept;
+mod memory_limit;
 mod of_capture;
 mod of_rings;
 pub mod payloads;

@@ -1,6 +1,6 @@
 //! The events of a capture, decoded.
 
-use super::kept::Kept;
+use super::memory_limit::MemoryLimit;
 use super::payloads::PayloadLosses;
 use crate::recording::{
     EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingTables, RingOrigin, ShardOrigin,
@@ -25,7 +25,7 @@ pub struct CaptureEntries {
     tables: RecordingTables,
     /// The counts of lost payloads, by ring.
     payload_losses: Vec<PayloadLosses>,
-    kept: Kept,
+    memory_limit: MemoryLimit,
 }
 
 impl<'c> CaptureRecording<'c> {
@@ -92,7 +92,7 @@ impl<'c> CaptureRecording<'c> {
             events: self.capture.events_of_known_schemas(),
             tables: RecordingTables { rings: self.rings.clone(), catalogs },
             payload_losses,
-            kept: Kept::new(self.capture.file_bytes()),
+            memory_limit: MemoryLimit::new(self.capture.file_bytes()),
         }
     }
 
@@ -129,13 +129,13 @@ impl CaptureEntries {
     /// # Errors
     /// The size exceeds the limit of the capture.
     pub fn check_kept(&self, more_bytes: u64) -> Result<(), CaptureError> {
-        self.kept.check(more_bytes)
+        self.memory_limit.check(more_bytes)
     }
 
     /// Returns the next entry.
     pub fn next_entry(&mut self) -> Option<RecordingEntry<'_>> {
         let RecordRef { ring, content } = self.events.next_ref()?;
-        let Self { tables, payload_losses, kept, .. } = self;
+        let Self { tables, payload_losses, memory_limit, .. } = self;
         let RingOrigin { process, process_index, shard } = tables.rings.origin(ring);
         let content = match content {
             ContentRef::Gap(gap) => EntryContent::Gap(gap),
@@ -145,7 +145,7 @@ impl CaptureEntries {
                     Some(ShardOrigin { recorder, shard, recorder_index }) => {
                         let record = RawRecord::new(&mut tables.catalogs[recorder_index], shard, descriptor, payload);
                         if let Some(PerfEvent::CallSite | PerfEvent::ThreadStarted) = record.event {
-                            kept.learn(payload.valid().map_or(0, <[u8]>::len));
+                            memory_limit.learn(payload.valid().map_or(0, <[u8]>::len));
                         }
                         EntryContent::Perf { recorder, record, catalog: &tables.catalogs[recorder_index] }
                     }

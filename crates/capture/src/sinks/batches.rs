@@ -99,7 +99,7 @@ impl Batch<'_> {
     }
 
     /// Returns each ring with the seqno that follows the batch.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = (&CapturedRing, u64)> {
+    pub(crate) fn next_seqnos(&self) -> impl Iterator<Item = (&CapturedRing, u64)> {
         self.rings.iter().map(|ring| (&ring.described, ring.stats.last_seqno.saturating_add(1)))
     }
 

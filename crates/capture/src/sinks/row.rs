@@ -16,7 +16,7 @@ use crate::format::end::CaptureEnd;
 use crate::format::stats::CaptureStats;
 use crate::read::file::CaptureFile;
 use crate::sinks::batches::Batch;
-use crate::sinks::ends::CaptureEnds;
+use crate::sinks::next_seqnos::NextSeqnos;
 use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
@@ -46,8 +46,8 @@ pub(super) struct Row {
     /// The numbers of files that were removed: of those of the present capture, and of those of the captures before it.
     pub(super) removed: u32,
     removed_before: u32,
-    /// The ends of everything that was written under the name.
-    ends: CaptureEnds,
+    /// The seqnos that follow everything that was written under the name.
+    next_seqnos: NextSeqnos,
     next_look: Option<Instant>,
 }
 
@@ -64,7 +64,7 @@ impl Row {
             part: 0,
             removed: 0,
             removed_before: 0,
-            ends: CaptureEnds::default(),
+            next_seqnos: NextSeqnos::default(),
             next_look: None,
         }
     }
@@ -85,7 +85,7 @@ impl Row {
                     } else {
                         start.after_older(&capture)
                     }
-                    self.ends.take_older(&capture);
+                    self.next_seqnos.take_older(&capture);
                 }
                 // Something has happened to an older file. What it had may be written again.
                 _ if !is_newest => {}
@@ -99,15 +99,15 @@ impl Row {
             start.part = start.part.max(part.saturating_add(1));
             self.files.push_front((path, 0));
         }
-        if let Some(removed) = CaptureEnds::open(&self.ends_path())? {
+        if let Some(removed) = NextSeqnos::open(&self.next_seqnos_path())? {
             start.after_older(&removed);
-            self.ends.take_older(&removed);
+            self.next_seqnos.take_older(&removed);
         }
         Ok(start)
     }
 
     /// Returns the path of the file that says how far rings were captured whose files may be gone.
-    fn ends_path(&self) -> PathBuf {
+    fn next_seqnos_path(&self) -> PathBuf {
         self.output.with_extension("ends")
     }
 
@@ -162,9 +162,9 @@ impl CaptureSink for Row {
 
     fn end(&mut self, end: &CaptureEnd, rings: &[SourceRing]) -> Result<(), CaptureError> {
         if self.may_go_on && self.rotation.removes() {
-            self.ends.take_batch(&Batch { end, rings });
-            let path = self.ends_path();
-            self.ends.write(&path).map_err(|error| error.at(&path))?;
+            self.next_seqnos.take_batch(&Batch { end, rings });
+            let path = self.next_seqnos_path();
+            self.next_seqnos.write(&path).map_err(|error| error.at(&path))?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 mod awaited;
 mod program;
-pub(super) mod report;
+pub(super) mod result;
 mod triggers;
 
 pub(super) use awaited::AwaitedRings;
@@ -68,10 +68,10 @@ pub(super) struct Args {
     /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while. Above 9,
     /// it loses events of a busy ring that lower levels do not lose
     #[arg(
-        long, value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
+        long, alias = "level", value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
         value_parser = clap::value_parser!(i32).range(0..=22),
     )]
-    level: i32,
+    compression: i32,
     /// Print one JSON object about the capture
     #[arg(long)]
     json: bool,
@@ -103,7 +103,7 @@ pub(super) struct Args {
 impl Args {
     fn options(&self) -> anyhow::Result<CaptureOptions> {
         let mut options =
-            CaptureOptions::new().compression_level(self.level).only_new(self.only_new).overwrite(self.force);
+            CaptureOptions::new().compression_level(self.compression).only_new(self.only_new).overwrite(self.force);
         options = options.rotation(self.rotation.options()?).filter(self.filter.filter());
         if self.now {
             options = options.duration(Duration::ZERO);
@@ -184,14 +184,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let summary = copy(args, &options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
     if args.json {
-        let mut object = report::object(&summary, &rings.missing());
+        let mut object = result::object(&summary, &rings.missing());
         object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
         writeln!(anstream::stdout(), "{object}")?;
     } else {
-        report::report(&summary, args.now, rings.program.as_mut(), &output);
+        result::print(&summary, args.now, rings.program.as_mut(), &output);
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
-    report::report_lost_pages(&summary);
+    result::print_lost_pages(&summary);
     rings.say_late_rings();
     let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were captured");
@@ -202,7 +202,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(failure);
     }
     match code {
-        _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
+        _ if !summary.lost_pages.is_empty() => Ok(Exit::from_lost_pages(summary.lost_pages[0].1)),
         _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
         // `eventring` exits with the exit code of the program that it has started, as a shell does.
         Some(code) if code != 0 => std::process::exit(code),
@@ -211,7 +211,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             Err(error) => {
                 let message =
                     format!("{} was captured, and nothing was switched on (--enable): {error}", output.display());
-                Err(Failure::new(Exit::of(&error), message).into())
+                Err(Failure::new(Exit::from_error(&error), message).into())
             }
         },
     }
@@ -277,7 +277,7 @@ fn copy(
     }
     let is_asked_to_end = Cell::new(false);
     let mut progress = |progress: &CaptureProgress| {
-        bar.set_message(report::progress_line(progress));
+        bar.set_message(result::progress_line(progress));
         bar.tick();
         let mut rings = rings.borrow_mut();
         bar.suspend(|| {
@@ -298,7 +298,7 @@ fn copy(
             // The error does not name the output, so the message begins with the output's name.
             _ => {
                 let message = format!("{}: {error}", place.display());
-                Failure::new(Exit::of(&error.into()), message).into()
+                Failure::new(Exit::from_error(&error.into()), message).into()
             }
         })
     };

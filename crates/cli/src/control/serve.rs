@@ -3,7 +3,7 @@
 use super::replay::{Replay, Speed};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::open::Expect;
+use crate::ring_args::Expect;
 use crate::saved;
 use crate::{advice, format::content_name};
 use eventring::control::{ServedFileContent, Server, ServerAddress, ServerBuilder};

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::format::one_line;
 use crate::interrupt::Interrupt;
-use crate::open::LOOK_PAUSE;
+use crate::ring_args::LOOK_PAUSE;
 use crate::saved::{parse_file_bytes, parse_file_time};
 use crate::without_secrets;
 use eventring_capture::CaptureError;

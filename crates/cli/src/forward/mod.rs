@@ -3,8 +3,8 @@
 mod broker;
 mod nats;
 mod otlp;
+mod progress;
 mod receive;
-mod report;
 mod ring_room;
 mod rings;
 
@@ -53,8 +53,8 @@ pub(super) struct ForwardArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     every: Option<Duration>,
     /// Compression level of zstd, 1 to 22; 0 for none [default: 1]
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(0..=22))]
-    level: Option<i32>,
+    #[arg(long, alias = "level", value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(0..=22))]
+    compression: Option<i32>,
     #[command(flatten)]
     filter: FilterArgs,
     /// Wait for rings that do not exist yet
@@ -69,13 +69,13 @@ pub(super) struct ForwardArgs {
 }
 
 impl ForwardArgs {
-    fn level(&self) -> i32 {
-        self.level.unwrap_or(CaptureOptions::DEFAULT_LEVEL)
+    fn compression(&self) -> i32 {
+        self.compression.unwrap_or(CaptureOptions::DEFAULT_LEVEL)
     }
 }
 
 pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
-    let to = AddressKind::of(args.to.expose())?;
+    let to = AddressKind::parse(args.to.expose())?;
     to.check_options(args)?;
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait, None)?;
@@ -114,7 +114,7 @@ enum AddressKind {
 }
 
 impl AddressKind {
-    fn of(address: &str) -> Result<Self, Failure> {
+    fn parse(address: &str) -> Result<Self, Failure> {
         let has = |schemes: &[&str]| schemes.iter().any(|scheme| address.starts_with(scheme));
         match () {
             () if broker::is_broker(address) => Ok(Self::Broker),
@@ -147,7 +147,7 @@ impl AddressKind {
             Self::Collector => {
                 let more = [
                     every,
-                    (args.level.is_some(), "--level"),
+                    (args.compression.is_some(), "--compression"),
                     (args.filter.is_any(), "--type, --max-level, --span or --sample"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),

@@ -2,12 +2,12 @@
 
 use super::ForwardArgs;
 use super::broker::connect;
-use super::report::Reports;
+use super::progress::ForwardersProgress;
 use crate::capture::AwaitedRings;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::losses::report_problem;
-use crate::open::LOOK_PAUSE;
+use crate::ring_args::LOOK_PAUSE;
 use eventring::reader::Reader;
 use eventring_capture::{EndReason, NextRing};
 use eventring_forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, forward};
@@ -38,7 +38,7 @@ pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::
 }
 
 fn options_of(args: &ForwardArgs) -> ForwardOptions {
-    let mut options = ForwardOptions::new().compression_level(args.level()).filter(args.filter.filter());
+    let mut options = ForwardOptions::new().compression_level(args.compression()).filter(args.filter.filter());
     if let Some(time) = args.every {
         options = options.every(time);
     }
@@ -56,8 +56,8 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     let options = options_of(args);
     let shall_end = AtomicBool::new(false);
-    let reports = Reports::default();
-    let forwarding = Forwarding { args, stream, options: &options, shall_end: &shall_end, reports: &reports };
+    let progress = ForwardersProgress::default();
+    let forwarding = Forwarding { args, stream, options: &options, shall_end: &shall_end, progress: &progress };
     let outcomes = thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut outcomes = Outcomes::default();
@@ -85,26 +85,26 @@ pub(super) fn run(
             next_look = Instant::now() + PAUSE;
             for (number, thread) in threads.extract_if(.., |(_, thread)| thread.is_finished()) {
                 if let Some(problem) = outcomes.end(number, thread.join()) {
-                    reports.problem(&problem);
+                    progress.problem(&problem);
                 }
             }
             if (!may_come_more || shall_end.load(Relaxed)) && threads.is_empty() {
                 break outcomes;
             }
             rings.say_what_is_awaited();
-            reports.show();
+            progress.show();
             if !may_come_more {
                 thread::sleep(PAUSE);
             }
         }
     });
-    reports.finish();
+    progress.finish();
     let Outcomes { of_names, failed, exit } = outcomes;
     let summaries: Vec<ForwardSummary> = of_names.into_iter().flat_map(|(_, summaries)| summaries).collect();
-    reports.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries, &failed)?;
+    progress.summary(args.json, args.broker.stream.as_deref().unwrap_or_default(), &summaries, &failed)?;
     summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
     let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
-    let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::of_lost_pages(*lost)));
+    let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::from_lost_pages(*lost)));
     rings.say_late_rings();
     match (exit, rings.failure("the others were forwarded")) {
         (Some(exit), missing) => {
@@ -143,7 +143,7 @@ impl Outcomes {
                 *summaries = sent;
                 let failure = failure?;
                 self.failed.extend(last.map(|last| (name.clone(), last)));
-                (Exit::of(&failure), failure.to_string())
+                (Exit::from_error(&failure), failure.to_string())
             }
             Err(_) => {
                 (Exit::Failed, "its forwarder has failed, which is a fault of this program; start it again".into())
@@ -168,7 +168,7 @@ struct Forwarding<'f> {
     stream: &'f EventStream,
     options: &'f ForwardOptions,
     shall_end: &'f AtomicBool,
-    reports: &'f Reports,
+    progress: &'f ForwardersProgress,
 }
 
 impl Forwarding<'_> {
@@ -187,13 +187,13 @@ impl Forwarding<'_> {
         last: &mut Option<ForwardProgress>,
     ) -> anyhow::Result<()> {
         loop {
-            let report = self.reports.begin();
+            let forwarder = self.progress.begin();
             let summary = forward(&ring, self.stream, self.options, &mut |progress| {
-                self.reports.set(report, progress);
+                self.progress.set(forwarder, progress);
                 if self.shall_end.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
-            let summary = summary.inspect_err(|_| *last = Some(self.reports.sent(report)))?;
-            self.reports.set(report, &summary.sent);
+            let summary = summary.inspect_err(|_| *last = Some(self.progress.sent(forwarder)))?;
+            self.progress.set(forwarder, &summary.sent);
             let has_ended = summary.reason != EndReason::Interrupted;
             summaries.push(summary);
             if !self.args.reopen || !has_ended {

@@ -1,7 +1,7 @@
 //! `eventring forward --to otlp://…`.
 
 use super::ForwardArgs;
-use super::report::{Problems, spinner};
+use super::progress::{Problems, spinner};
 use crate::advice;
 use crate::capture::AwaitedRings;
 use crate::exit::{Exit, Failure};

@@ -1,7 +1,7 @@
 //! `eventring receive`.
 
 use super::broker::{BrokerArgs, connect, is_broker};
-use super::report::{Problems, spinner};
+use super::progress::{Problems, spinner};
 use super::rings::LiveRings;
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, counted, events, one_line};
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             && not_recorded.is_none()
         {
             bar.suspend(|| report_problem(true, &format!("{error:#}; the capture goes on")));
-            not_recorded = Some(Exit::of(&error));
+            not_recorded = Some(Exit::from_error(&error));
         }
     };
     let mut problems = Problems::default();
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         Some(_) => anyhow::Error::new(error),
         None => {
             let message = format!("{}: {error}", args.output.display());
-            Failure::new(Exit::of(&error.into()), message).into()
+            Failure::new(Exit::from_error(&error.into()), message).into()
         }
     })?;
     if let Some(directory) = &args.parquet {

@@ -15,7 +15,7 @@ pub(super) struct RingRoom {
 }
 
 impl RingRoom {
-    pub(super) fn of(directory: &Path) -> Self {
+    pub(super) fn in_directory(directory: &Path) -> Self {
         let free = free_bytes(Some(&directory.join("ring")));
         Self {
             directory: directory.to_path_buf(),

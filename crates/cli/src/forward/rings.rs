@@ -108,7 +108,7 @@ impl LiveRings {
         std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
         Ok(Self {
             directory: directory.to_path_buf(),
-            room: RingRoom::of(directory),
+            room: RingRoom::in_directory(directory),
             unsaid: Vec::new(),
             rings: HashMap::new(),
             former: HashSet::new(),

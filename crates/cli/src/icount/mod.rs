@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `qemu` | QEMU and its plugin, and the command that runs a program under them |
 //! | `directory` | the directory of a run |
-//! | `kept` | the capture that stays after the run |
+//! | `unfinished` | the capture, until the run has counted something |
 //! | `signals` | the signals that end a run |
 //! | `rings` | the rings that the program makes |
 //! | `count` | the result, and the reasons why there is none |
@@ -12,11 +12,11 @@
 
 mod count;
 mod directory;
-mod kept;
 mod qemu;
 mod rings;
 mod signals;
 mod text;
+mod unfinished;
 
 use super::capture::Program;
 use super::exit::{Exit, Failure};
@@ -25,7 +25,6 @@ use count::InstructionCount;
 use directory::RunDirectory;
 use eventring_capture::{CaptureFile, CaptureOptions, CaptureSummary, OutputKind, capture_rings};
 use eventring_export::summarize;
-use kept::KeptCapture;
 use qemu::{CountMode, Qemu};
 use rings::ProgramRings;
 use signals::RunSignals;
@@ -33,6 +32,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use unfinished::UnfinishedCapture;
 
 /// Run a program under QEMU and count the instructions of its spans, exactly
 ///
@@ -80,9 +80,9 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
     let command = qemu.command(args.mode, args.cpu.as_deref(), &report, &program, arguments);
     let rings_directory = directory.path().join("rings");
     let envs = rings::environment(&rings_directory, &program);
-    let kept = args.output.as_deref().map(KeptCapture::beside).transpose()?;
+    let unfinished = args.output.as_deref().map(UnfinishedCapture::beside).transpose()?;
     let temporary = directory.path().join("icount.evc");
-    let file = kept.as_ref().map_or(&*temporary, KeptCapture::path);
+    let file = unfinished.as_ref().map_or(&*temporary, UnfinishedCapture::path);
     let started = Program::start_with(&command, args.json, &envs)?;
     let rings = RefCell::new(ProgramRings::new(started, rings_directory));
     let is_recording = rings.borrow_mut().wait_for_first(&signals);
@@ -95,8 +95,8 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
     let Some(captured) = captured else { return Err(count::no_rings(&program, code).into()) };
     let summary = summarize(&CaptureFile::open(file)?)?;
     let count = InstructionCount::new(&summary, &captured, total)?;
-    if let Some(kept) = kept {
-        kept.publish(args.force)?;
+    if let Some(unfinished) = unfinished {
+        unfinished.publish(args.force)?;
     }
     match args.json {
         true => text::print_json(&count)?,

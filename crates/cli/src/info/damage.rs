@@ -6,7 +6,7 @@ use eventring::reader::{Reader, RingInfo};
 const SEQNO_MAX: u64 = i64::MAX as u64;
 
 /// Returns a message if the numbers in the ring's header contradict each other, and otherwise `None`.
-pub(super) fn of(reader: &Reader) -> Option<String> {
+pub(super) fn find(reader: &Reader) -> Option<String> {
     problem(&reader.info())?;
     // The contradiction may be a false alarm, because a live writer changes the header while its words are read one
     // after the other. So the header is read again. A false last seqno of 0 does not come twice: the first reading saw

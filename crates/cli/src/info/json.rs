@@ -24,7 +24,7 @@ pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) ->
 fn of_shard(shard: &SurveyedShard, decoder: &Decoder) -> Value {
     let mut object = match &shard.content {
         ShardContent::Opened { reader, survey } => {
-            let history = History::of(reader, reader.state() == RingState::Live);
+            let history = History::read(reader, reader.state() == RingState::Live);
             of_ring(reader, decoder, survey, history)
         }
         ShardContent::Unreadable(why) => json!({ "problem": why }),

@@ -9,8 +9,8 @@ mod text;
 use super::decoder::Decoder;
 use super::exit::Exit;
 use super::format::{TimeFormat, one_line};
-use super::open::RingArgs;
 use super::paint::WARNING;
+use super::ring_args::RingArgs;
 use shards::ShardedSurvey;
 use std::io::Write as _;
 
@@ -31,8 +31,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let reader = args.ring.open()?;
-    let decoder = Decoder::of(&reader);
-    let all = ShardedSurvey::of(&reader);
+    let decoder = Decoder::for_ring(&reader);
+    let all = ShardedSurvey::read(&reader);
     let mut out = anstream::stdout().lock();
     if args.json {
         writeln!(out, "{}", json::object(&reader, &decoder, &all))?;
@@ -43,9 +43,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     for ring in all.readers(&reader) {
         if let Some(lost) = ring.lost_pages() {
-            exit = Exit::of_lost_pages(lost);
+            exit = Exit::from_lost_pages(lost);
         }
-        if let Some(problem) = damage::of(ring) {
+        if let Some(problem) = damage::find(ring) {
             let name = ring.path().or(ring.name()).map(|path| one_line(&path.to_string_lossy())).unwrap_or_default();
             anstream::eprintln!(
                 "{WARNING}warning:{WARNING:#} the header of the ring {name} is damaged: {problem}; the numbers above may be wrong; \

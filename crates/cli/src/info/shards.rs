@@ -33,8 +33,8 @@ pub(super) enum ShardContent {
 
 impl ShardedSurvey {
     /// Surveys the ring. If the ring is shard 0 of a recorder, also surveys the recorder's other shards.
-    pub(super) fn of(shard0: &Reader) -> Self {
-        let survey = Survey::of(shard0);
+    pub(super) fn read(shard0: &Reader) -> Self {
+        let survey = Survey::read(shard0);
         if !shard0.is_shard_0() {
             return Self { total: survey, shards: Vec::new() };
         }
@@ -46,7 +46,7 @@ impl ShardedSurvey {
         let mut shards: Vec<SurveyedShard> = set.shard_errors().iter().map(unreadable).collect();
         for ring in set.rings() {
             let content = match ring.reader() {
-                Some(reader) => ShardContent::Opened { reader: reader.clone(), survey: Survey::of(reader) },
+                Some(reader) => ShardContent::Opened { reader: reader.clone(), survey: Survey::read(reader) },
                 None => {
                     let seqnos = ring.missed_seqnos().map_or("unknown".to_owned(), |seqnos| seqnos.to_string());
                     let problem = format!("it was removed; sequence numbers that it handed out: {seqnos}");
@@ -71,7 +71,7 @@ impl ShardedSurvey {
     /// Returns the past that the ring holds, or the recorder with all its shards.
     pub(super) fn history(&self, named: &Reader) -> History {
         let is_live = named.state() == RingState::Live;
-        History::of_shards(self.readers(named), is_live)
+        History::read_shards(self.readers(named), is_live)
     }
 
     /// Returns the readers of all shards that could be opened, or `named` itself if the ring has no shards.

@@ -40,7 +40,7 @@ impl Survey {
 
     /// Reads every event that the ring holds now, from the oldest to the newest. Events that a live writer overwrites
     /// before they are read count as lost.
-    pub(super) fn of(reader: &Reader) -> Self {
+    pub(super) fn read(reader: &Reader) -> Self {
         let info = reader.info();
         let last_seqno = info.last_seqno;
         let mut cursor = reader.cursor();

@@ -3,10 +3,10 @@
 use super::draw_threads;
 use super::list::ListOrder as _;
 use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
-use super::open::{TopOpen, TopOpenSpans};
+use super::open_spans::{TopOpen, TopOpenSpans};
 use super::view::TopView;
 use crate::format::{TimeFormat, counted, duration, one_line, rate};
-use crate::open_spans::cut;
+use crate::open::cut;
 use crate::state::end_in_words;
 use crate::summary::time;
 use ratatui::buffer::Buffer;
@@ -183,7 +183,7 @@ fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) 
 }
 
 fn stats(stats: &TopStats, of_self: String) -> [Cell<'static>; 6] {
-    let wall = |index: usize| right(stats.walls_nanos.map_or("–".to_owned(), |walls| time(walls[index])));
+    let wall = |index: usize| right(stats.wall_nanos.map_or("–".to_owned(), |nanos| time(nanos[index])));
     [right(low_rate(stats.per_second)), right(of_self), wall(0), wall(1), wall(2), wall(3)]
 }
 

@@ -6,7 +6,7 @@ use super::model::TopScreen;
 use super::threads::TopThread;
 use super::view::TopView;
 use crate::format::{counted, duration, grouped, one_line};
-use crate::open_spans::cut;
+use crate::open::cut;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};

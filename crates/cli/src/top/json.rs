@@ -2,7 +2,7 @@
 
 use super::model::{TopRing, TopScreen, WINDOWS};
 use super::names::TopName;
-use super::open::TopOpen;
+use super::open_spans::TopOpen;
 use super::threads::TopThread;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) fn object(screen: &TopScreen) -> Value {
 
 fn name(row: &TopName) -> Value {
     let stats = &row.stats;
-    let wall = |index: usize| stats.walls_nanos.map(|walls| walls[index]);
+    let wall = |index: usize| stats.wall_nanos.map(|nanos| nanos[index]);
     json!({
         "name": row.key.name, "target": row.key.target, "count": stats.count, "per_s": stats.per_second,
         "self_ns": stats.self_nanos, "self_share": row.self_share,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `model` | the screen, as plain data, made of the engine's state |
 //! | `names` | the names of closed spans |
-//! | `open` | the open spans |
+//! | `open_spans` | the open spans |
 //! | `threads` | the threads with the spans that they are in |
 //! | `list` | a list that the user sorts, filters and selects in |
 //! | `view` | the way to show the screen, and the keys that change it |
@@ -20,7 +20,7 @@ mod json;
 mod list;
 mod model;
 mod names;
-mod open;
+mod open_spans;
 mod rings;
 mod terminal;
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod view;
 use super::exit::{Exit, Failure};
 use super::format::columns;
 use super::interrupt::Interrupt;
-use super::open_spans::{check_whole, open_rings, rows};
+use super::open::{check_whole, open_rings, rows};
 use super::processes::ProcessArgs;
 use super::saved;
 use super::selection::Time;
@@ -135,7 +135,7 @@ impl TopWatch {
             is_behind: !self.live.has_reached_present(),
             detail: view.detail.clone(),
         };
-        TopScreen::of(self.live.state(), moment)
+        TopScreen::new(self.live.state(), moment)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The screen of `top` as plain data.
 
 use super::names::TopName;
-use super::open::TopOpenSpans;
+use super::open_spans::TopOpenSpans;
 use super::threads::TopThread;
-use crate::open_spans::{self, program_name};
+use crate::open::{self, program_name};
 use eventring::reader::RingEnd;
 use eventring_live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub(super) struct TopStats {
     pub(super) per_second: f64,
     pub(super) self_nanos: u64,
     /// The 50th, 90th and 99th percentile, and the longest, in nanoseconds. `None` if no duration is known.
-    pub(super) walls_nanos: Option<[u64; 4]>,
+    pub(super) wall_nanos: Option<[u64; 4]>,
 }
 
 /// A ring, or a recorder with all its shards.
@@ -91,7 +91,7 @@ pub(super) struct TopMoment {
 
 impl TopScreen {
     /// Returns the screen of a state.
-    pub(super) fn of(state: LiveState<'_>, moment: TopMoment) -> Self {
+    pub(super) fn new(state: LiveState<'_>, moment: TopMoment) -> Self {
         let is_of_spans = |it: &SeriesView<'_>| matches!(it.kind(), SeriesKind::Spans | SeriesKind::OtherSpans);
         let is_of_errors = |it: &SeriesView<'_>| it.kind() == SeriesKind::LogRecords && it.name() == "ERROR";
         let programs = match state.programs() {
@@ -99,7 +99,7 @@ impl TopScreen {
             programs => format!("{} programs", programs.len()),
         };
         let open = state.open_spans().to_vec();
-        let detail = moment.detail.map(|key| TopDetail::of(state, key, &open));
+        let detail = moment.detail.map(|key| TopDetail::new(state, key, &open));
         Self {
             programs,
             at_epoch_nanos: state.now_epoch_nanos(),
@@ -108,14 +108,14 @@ impl TopScreen {
             spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
             errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),
             names: TopName::all(state.series().filter(is_of_spans)),
-            open: TopOpenSpans::of(open.iter()),
+            open: TopOpenSpans::new(open.iter()),
             threads: TopThread::all(state),
             not_tracked: state.not_tracked(),
             rings: moment.rings,
             lost: state.lost(),
             has_ended: moment.has_ended,
             deaths: (0..state.programs().len()).filter_map(|it| state.end_of(it)).filter(|end| end.has_died).collect(),
-            programs_object: open_spans::programs(state),
+            programs_object: open::programs(state),
             is_behind: moment.is_behind,
             detail,
         }
@@ -125,22 +125,22 @@ impl TopScreen {
 impl TopStats {
     pub(super) fn of(stats: &WindowStats) -> Self {
         let percentiles = [0.5, 0.9, 0.99].map(|part| stats.quantile_nanos(part));
-        let walls_nanos = match percentiles {
+        let wall_nanos = match percentiles {
             [Some(p50), Some(p90), Some(p99)] => Some([p50, p90, p99, stats.max_nanos()]),
             _ => None,
         };
-        Self { count: stats.count(), per_second: stats.per_second(), self_nanos: stats.self_nanos(), walls_nanos }
+        Self { count: stats.count(), per_second: stats.per_second(), self_nanos: stats.self_nanos(), wall_nanos }
     }
 }
 
 impl TopDetail {
-    fn of(state: LiveState<'_>, key: TopKey, open: &[OpenSpan<'_>]) -> Self {
+    fn new(state: LiveState<'_>, key: TopKey, open: &[OpenSpan<'_>]) -> Self {
         let series = state.series_of(key.kind, &key.name, Some(&key.target));
         let stats = |window| series.map(|it| TopStats::of(&it.window(window))).unwrap_or_default();
         let is_of_name = |span: &&OpenSpan<'_>| span.name() == key.name.as_str() && span.target() == key.target;
         Self {
             windows: (0..WINDOWS.len()).map(stats).collect(),
-            open: TopOpenSpans::of(open.iter().filter(is_of_name)),
+            open: TopOpenSpans::new(open.iter().filter(is_of_name)),
             key,
         }
     }

@@ -67,7 +67,7 @@ impl ListRow for TopName {
     }
 
     fn compare(&self, other: &Self, order: NameOrder) -> Ordering {
-        let p99 = |row: &Self| row.stats.walls_nanos.map(|walls| walls[2]);
+        let p99 = |row: &Self| row.stats.wall_nanos.map(|nanos| nanos[2]);
         let larger_first = match order {
             NameOrder::SelfTime => other.stats.self_nanos.cmp(&self.stats.self_nanos),
             NameOrder::Rate => other.stats.count.cmp(&self.stats.count),

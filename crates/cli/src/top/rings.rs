@@ -20,7 +20,7 @@ pub(super) fn look(set: &RingSet) -> Vec<TopRing> {
         let first = shards[0];
         let name = first.path().and_then(Path::file_name).or(first.name().map(Path::as_os_str));
         let is_live = shards.iter().any(|shard| shard.state() == RingState::Live);
-        let history = History::of_shards(shards.iter().copied(), is_live);
+        let history = History::read_shards(shards.iter().copied(), is_live);
         TopRing {
             name: name.unwrap_or("ring".as_ref()).to_string_lossy().into_owned(),
             shards: shards.len(),

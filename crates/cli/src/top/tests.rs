@@ -4,7 +4,7 @@ use super::draw::draw;
 use super::list::{ListRow as _, TopList};
 use super::model::{TopDetail, TopKey, TopRing, TopScreen, TopStats, WINDOWS};
 use super::names::{NameOrder, TopName};
-use super::open::{TopOpen, TopOpenSpans};
+use super::open_spans::{TopOpen, TopOpenSpans};
 use super::threads::{ThreadOrder, TopInnermost, TopThread};
 use super::view::{TopRequest, TopView};
 use eventring::tracing::ThreadKey;
@@ -20,8 +20,8 @@ fn key(name: &str) -> TopKey {
 }
 
 fn stats(count: u64, self_nanos: u64, p50: u64) -> TopStats {
-    let walls_nanos = Some([p50, p50 * 2, p50 * 9, p50 * 31]);
-    TopStats { count, per_second: count as f64 / 10.0, self_nanos, walls_nanos }
+    let wall_nanos = Some([p50, p50 * 2, p50 * 9, p50 * 31]);
+    TopStats { count, per_second: count as f64 / 10.0, self_nanos, wall_nanos }
 }
 
 fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {
@@ -76,7 +76,7 @@ fn screen() -> TopScreen {
     let mut names = vec![
         name("request", stats(12_345, 3_000_000_000, 1_250_000), 0.3),
         name("db.query", stats(4_000_000, 6_900_000_000, 950), 0.69),
-        name("a\u{1b}[31mred", TopStats { walls_nanos: None, ..stats(3, 0, 1) }, 0.0),
+        name("a\u{1b}[31mred", TopStats { wall_nanos: None, ..stats(3, 0, 1) }, 0.0),
     ];
     names.extend((0..60).map(|n| name(&format!("step-{n:02}"), stats(50 - n % 50, 1000 * n, 7_000 + n), 0.0001)));
     TopScreen {

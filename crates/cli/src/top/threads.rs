@@ -2,7 +2,7 @@
 
 use super::list::{ListOrder, ListRow};
 use super::model::TopKey;
-use crate::open_spans::program_name;
+use crate::open::program_name;
 use crate::watch::perf::thread_label;
 use eventring::tracing::ThreadKey;
 use eventring_live::{LiveState, LiveThread, SeriesKind};

@@ -13,9 +13,9 @@ mod text;
 use super::exit::{Exit, Failure};
 use super::format::{TimeFormat, grouped, one_line};
 use super::interrupt::Interrupt;
-use super::open::Expect;
 use super::paint::WARNING;
 use super::patterns::FollowedPatterns;
+use super::ring_args::Expect;
 use super::selection::SelectionRest;
 use crate::processes::ProcessArgs;
 use crate::saved;
@@ -135,7 +135,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let start = from.or(args.last.map(Start::Last));
     args.process.check_directive()?;
     let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
-    let patterns = FollowedPatterns::of(&args.names).knowing(&names);
+    let patterns = FollowedPatterns::new(&args.names).knowing(&names);
     if names != args.names && !args.quiet {
         let rings: Vec<String> = names.iter().map(|name| one_line(&name.display().to_string())).collect();
         let later = if patterns.is_empty() {

@@ -7,9 +7,9 @@ use crate::decoder::Decoder;
 use crate::exit::{Exit, Failure};
 use crate::format::one_line;
 use crate::interrupt::Interrupt;
-use crate::open::{Expect, LOOK_PAUSE};
 use crate::paint::WARNING;
 use crate::patterns::FollowedPatterns;
+use crate::ring_args::{Expect, LOOK_PAUSE};
 use crate::silence::Silence;
 use eventring::exec::{BlockInfo, KnownBlocks};
 use eventring::files::CONTENT_TYPE_EXEC;
@@ -57,7 +57,7 @@ impl Ring {
         Self {
             content_type: reader.info().content_type,
             captured_seqno: 0,
-            decoder: Decoder::of(&reader),
+            decoder: Decoder::for_ring(&reader),
             label,
             is_exec: reader.info().content_type == CONTENT_TYPE_EXEC,
             words: reader.ext_words(),
@@ -75,7 +75,7 @@ impl Ring {
         Self {
             content_type: ring.content_type,
             captured_seqno: last_seqno,
-            decoder: Decoder::of_schema(ring.content_type, ring.schema_hash, || text.map(str::to_owned)),
+            decoder: Decoder::for_schema(ring.content_type, ring.schema_hash, || text.map(str::to_owned)),
             label: ring.name.clone(),
             is_exec: ring.content_type == CONTENT_TYPE_EXEC,
             words: ext_words(ring.content_type, model.as_deref()),
@@ -469,7 +469,7 @@ impl Rings {
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
         let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.as_ref()?.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };
-        Err(Failure::new(Exit::of_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
+        Err(Failure::new(Exit::from_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
     }
 
     /// Returns the index of the extension word with the name `word` in execution events. `option` is the command line

@@ -255,7 +255,7 @@ impl<O: Write> Printer for Lines<O> {
         self.say_before()?;
         self.headings(event.record_epoch_nanos)?;
         let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
-        let tags = ring.is_exec.then(|| Tags::of(event, ring.block(event, || payload).as_deref()));
+        let tags = ring.is_exec.then(|| Tags::new(event, ring.block(event, || payload).as_deref()));
         self.columns(ring, event, record.as_ref(), tags.as_ref());
         if let Some(record) = &record {
             self.record(record);
@@ -353,7 +353,7 @@ struct Tags {
 const NONE: &str = "–";
 
 impl Tags {
-    fn of(event: &Descriptor, block: Option<&BlockInfo>) -> Self {
+    fn new(event: &Descriptor, block: Option<&BlockInfo>) -> Self {
         let tags = FlowTags::from_ext(event.content_ext);
         let has_account = event.event_type == ExecEvent::StorageAccess as u16 || tags.account_index != 0;
         let shown = |is_there: bool, tag: u64| if is_there { tag.to_string() } else { NONE.to_owned() };

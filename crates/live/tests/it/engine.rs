@@ -5,7 +5,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring::{EventPayload, EventType};
-use eventring_live::{Live, LiveOptions, LiveProgress, SeriesKind, Sight};
+use eventring_live::{Live, LiveOptions, LiveProgress, Observation, SeriesKind};
 use std::time::Duration;
 use tracing::{info_span, subscriber::with_default};
 
@@ -32,8 +32,8 @@ fn live(recorder: &PerfRecorder, options: &LiveOptions) -> Live {
 }
 
 /// Reads until the engine has seen everything that was recorded before the call.
-fn read(live: &mut Live, mut see: impl FnMut(&Sight<'_>)) {
-    while live.read(Duration::from_millis(60), |sight, _| see(sight)) == LiveProgress::Behind {}
+fn read(live: &mut Live, mut see: impl FnMut(&Observation<'_>)) {
+    while live.read(Duration::from_millis(60), |observation, _| see(observation)) == LiveProgress::Behind {}
 }
 
 #[test]
@@ -53,20 +53,20 @@ fn each_closed_span_log_record_typed_event_and_mark_is_seen_with_its_fields() {
         outer.record("rows", 3);
     });
     let mut seen = Vec::new();
-    read(&mut live, |sight| match sight {
-        Sight::SpanClosed(span) => {
+    read(&mut live, |observation| match observation {
+        Observation::SpanClosed(span) => {
             let user = span.fields().text("user").unwrap().to_owned();
             let rows = span.fields().get("rows").map(|field| field.to_value());
             assert_eq!((span.fields().get("nothing"), span.fields().iter().count()), (None, 2));
             assert!(span.wall_nanos() > 0 && span.self_nanos() == Some(span.wall_nanos()) && span.thread().is_some());
             seen.push(format!("closed {} {} {user} {rows:?}", span.target(), span.name()));
         }
-        Sight::LogRecord(record) => {
+        Observation::LogRecord(record) => {
             let code = record.fields().get("code").map(|field| field.to_value());
             let of_span = record.span_fields().and_then(|fields| fields.text("user")).unwrap_or("?");
             seen.push(format!("{:?} {} {code:?} in {of_span}", record.level(), record.message()));
         }
-        Sight::TypedEvent(event) => {
+        Observation::TypedEvent(event) => {
             let decoded = event.decode().unwrap();
             let (code, basket) = (decoded.get("code").cloned(), event.word("basket"));
             let span = event.span().map(|span| span.name());
@@ -103,7 +103,7 @@ fn spans_without_room_are_counted_until_they_close_and_the_others_are_right() {
         // The oldest spans were kept. They close first, and there is room again.
         open.drain(..500);
         let mut closed = 0;
-        read(&mut live, |sight| closed += u64::from(matches!(sight, Sight::SpanClosed(_))));
+        read(&mut live, |observation| closed += u64::from(matches!(observation, Observation::SpanClosed(_))));
         assert_eq!((closed, live.state().open_spans().count(), live.state().not_tracked()), (100, 0, 500));
         open.clear();
         let _new = info_span!("new");
@@ -146,8 +146,8 @@ fn each_span_grows_old_once() {
         let young = info_span!("young");
         let (mut before, begin) = (0, std::time::Instant::now());
         while grown.len() < 20 && begin.elapsed() < Duration::from_secs(30) {
-            live.read(Duration::from_millis(20), |sight, state| {
-                if let Sight::Tick = sight {
+            live.read(Duration::from_millis(20), |observation, state| {
+                if let Observation::Tick = observation {
                     state.each_grown_older(150_000_000, before, |span| {
                         assert!(span.age_nanos() >= 150_000_000);
                         grown.push(span.fields().get("n").map_or("?".into(), |n| n.to_value().to_string()));

@@ -45,7 +45,7 @@ impl<'c> ReportSide<'c> {
     /// The capture has no spans, a perf ring has a schema of another version, or the capture would take too much
     /// memory.
     pub fn read(name: String, capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
-        Ok(Self { name, figures: CaptureFigures::of(capture, options)? })
+        Ok(Self { name, figures: CaptureFigures::read(capture, options)? })
     }
 
     /// Says what the capture has lost: `7 of 88 events and 2 payloads`. Returns `None` if that is nothing.

@@ -124,7 +124,7 @@ impl ComparisonReport<'_> {
             let sides: [_; 2] =
                 std::array::from_fn(|side| self.sides[side].figures.flame_side(self.divisors[side], have_programs));
             let label = format!("{what} by stack, {}", self.basis.unit());
-            if let Some(graph) = FlameGraph::of(sides, weight).svg(&label) {
+            if let Some(graph) = FlameGraph::new(sides, weight).svg(&label) {
                 _ = write!(out, "<h3>{}</h3>{graph}", escape(&label));
             }
         }

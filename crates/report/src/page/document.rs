@@ -81,7 +81,7 @@ impl CaptureFigures<'_> {
     fn flames(&self) -> String {
         let mut out = String::new();
         for (weight, label) in [(Weight::Time, "Time by stack"), (Weight::Instructions, "Instructions by stack")] {
-            if let Some(graph) = FlameGraph::of([self.flame_side(1.0, true)], weight).svg(label) {
+            if let Some(graph) = FlameGraph::new([self.flame_side(1.0, true)], weight).svg(label) {
                 _ = write!(out, "<h3>{label}</h3>{graph}");
             }
         }

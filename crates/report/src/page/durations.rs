@@ -1,6 +1,6 @@
 //! The durations of the spans of one name, for charts: a histogram and a curve of percentiles.
 
-use eventring_export::walls::Walls;
+use eventring_export::wall_times::WallTimes;
 
 /// The number of parts into which an octave of durations is divided.
 const PARTS: u32 = 4;
@@ -37,11 +37,11 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    pub(super) fn of(mut walls: Walls) -> Self {
-        walls.sort();
+    pub(super) fn new(mut wall_times: WallTimes) -> Self {
+        wall_times.sort();
         let mut histogram = Histogram::default();
-        (0..walls.count()).for_each(|rank| histogram.add(walls.at(rank)));
-        Self { histogram, curve: PercentileCurve::of(&walls) }
+        (0..wall_times.count()).for_each(|rank| histogram.add(wall_times.at(rank)));
+        Self { histogram, curve: PercentileCurve::from_sorted(&wall_times) }
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) struct CurvePoint {
 impl PercentileCurve {
     /// Makes the curve of sorted durations. It ends where only the longest duration is left. It has a point at each of
     /// the [`NAMED`] percentiles before its end.
-    fn of(sorted: &Walls) -> Self {
+    fn from_sorted(sorted: &WallTimes) -> Self {
         let count = sorted.count();
         let mut points = Vec::new();
         let Some(last) = count.checked_sub(1) else { return Self { points } };
@@ -120,9 +120,9 @@ mod tests {
     use super::*;
 
     fn durations(nanos: impl IntoIterator<Item = u64>) -> Durations {
-        let mut walls = Walls::default();
-        nanos.into_iter().for_each(|nanos| _ = walls.add(nanos));
-        Durations::of(walls)
+        let mut wall_times = WallTimes::default();
+        nanos.into_iter().for_each(|nanos| _ = wall_times.add(nanos));
+        Durations::new(wall_times)
     }
 
     #[test]

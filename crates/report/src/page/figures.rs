@@ -43,7 +43,7 @@ impl<'c> CaptureFigures<'c> {
     /// # Errors
     /// There is no perf ring, a perf ring has a schema of another version, or it would take more memory than any
     /// capture of this size from a real program needs.
-    pub(crate) fn of(capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
+    pub(crate) fn read(capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
         let recording = CaptureRecording::new(capture)?;
         recording.expect_spans()?;
         let mut figures = FigurePass {
@@ -56,9 +56,9 @@ impl<'c> CaptureFigures<'c> {
         };
         let counts = replay_capture(&recording, &mut figures)?;
         let FigurePass { spans, outline, stacks, activity, events_of_rings, errors } = figures;
-        let (summary, walls) = spans.finish(capture, &counts, CHARTED_SPANS);
+        let (summary, wall_times) = spans.finish(capture, &counts, CHARTED_SPANS);
         let outline = outline.finish(&recording, counts);
-        let (durations, stacks) = (walls.into_iter().map(Durations::of).collect(), stacks.finish());
+        let (durations, stacks) = (wall_times.into_iter().map(Durations::new).collect(), stacks.finish());
         Ok(Self {
             recording,
             summary,

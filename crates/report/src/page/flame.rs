@@ -49,7 +49,7 @@ struct FlameFrame<'s, const SIDES: usize> {
 
 impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
     /// Makes the graph. Frames with the same names around them are the same frame, on whichever side they are.
-    pub(crate) fn of(sides: [FlameSide<'s>; SIDES], weight: Weight) -> Self {
+    pub(crate) fn new(sides: [FlameSide<'s>; SIDES], weight: Weight) -> Self {
         let divisors = sides.each_ref().map(|side| if side.divisor > 0.0 { side.divisor } else { 1.0 });
         let mut frames = vec![FlameFrame { name: "all", outer: 0, inside: Vec::new(), sums: [0; SIDES] }];
         let mut known: HashMap<(usize, &str), usize> = HashMap::new();
@@ -147,7 +147,7 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
         let values = self.values(frame);
         let (class, text, title) = match values[..] {
             [a, b] => {
-                let change = Change::of(a, b);
+                let change = Change::between(a, b);
                 let (class, change) = (change.class(), change.text());
                 (class, format!("{name} {change}"), format!("{name}: A {}, B {}, {change}", show(a), show(b)))
             }
@@ -182,7 +182,7 @@ enum Change {
 }
 
 impl Change {
-    fn of(a: f64, b: f64) -> Self {
+    fn between(a: f64, b: f64) -> Self {
         match (a > 0.0, b > 0.0) {
             (false, true) => Self::New,
             (true, false) => Self::Gone,
@@ -250,8 +250,8 @@ mod tests {
         }
         leave(&mut made, &mut open, 0, nanos);
         let capture = made.open();
-        let figures = CaptureFigures::of(&capture, View::Thread.into()).unwrap();
-        FlameGraph::of([figures.flame_side(1.0, true)], Weight::Time).svg("time").unwrap_or_default()
+        let figures = CaptureFigures::read(&capture, View::Thread.into()).unwrap();
+        FlameGraph::new([figures.flame_side(1.0, true)], Weight::Time).svg("time").unwrap_or_default()
     }
 
     /// Returns the place, the width, the row and the title of each frame.
@@ -299,13 +299,13 @@ mod tests {
 
     #[test]
     fn more_and_less_have_colours_by_their_factor() {
-        let class = |a: f64, b: f64| Change::of(a, b).class();
+        let class = |a: f64, b: f64| Change::between(a, b).class();
         assert_eq!([class(0.0, 1.0), class(1.0, 0.0), class(0.0, 0.0)], ["more4", "less4", "same"]);
         assert_eq!([class(100.0, 101.0), class(100.0, 99.0)], ["same", "same"]);
         assert_eq!([class(100.0, 105.0), class(100.0, 120.0), class(100.0, 140.0)], ["more1", "more2", "more3"]);
         // Twice as much and half as much are equally far from the same.
         assert_eq!([class(100.0, 200.0), class(200.0, 100.0)], ["more4", "less4"]);
-        let texts = [(0.0, 1.0), (1.0, 0.0), (4.0, 5.0), (5.0, 4.0)].map(|(a, b)| Change::of(a, b).text());
+        let texts = [(0.0, 1.0), (1.0, 0.0), (4.0, 5.0), (5.0, 4.0)].map(|(a, b)| Change::between(a, b).text());
         assert_eq!(texts, ["new", "gone", "+25.0%", "-20.0%"]);
     }
 }

@@ -35,7 +35,7 @@ pub fn write(
     options: ExportOptions,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let figures = CaptureFigures::of(capture, options)?;
+    let figures = CaptureFigures::read(capture, options)?;
     out.write_all(document::of_capture(&figures).as_bytes()).map_err(write_error)?;
     out.flush().map_err(write_error)?;
     let mut counts = figures.counts().clone();

@@ -22,7 +22,7 @@ pub(crate) fn chart(curves: &[ChartedCurve<'_>], width: f64, height: f64) -> Str
     let points = || curves.iter().flat_map(|curve| &curve.curve.points);
     let last = points().map(|point| point.nines).fold(1.0, f64::max);
     let end = NAMED.iter().map(|named| named.nines).find(|nines| *nines >= last).unwrap_or(last);
-    let scale = LogScale::of(points().map(|point| point.nanos));
+    let scale = LogScale::covering(points().map(|point| point.nanos));
     let x_of = |nines: f64| LEFT + (width - LEFT - RIGHT) * nines / end;
     let y_of = |nanos: u64| TOP + (height - TOP - BELOW) * (1.0 - scale.place(nanos));
     let mut svg = format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"durations by percentile\">");
@@ -83,7 +83,7 @@ struct LogScale {
 }
 
 impl LogScale {
-    fn of(nanos: impl Iterator<Item = u64> + Clone) -> Self {
+    fn covering(nanos: impl Iterator<Item = u64> + Clone) -> Self {
         /// The largest number of lines.
         const LINES_MAX: usize = 8;
         let shortest = nanos.clone().min().unwrap_or(1).max(1);
@@ -119,14 +119,14 @@ mod tests {
 
     #[test]
     fn a_scale_begins_before_the_shortest_time_and_ends_after_the_longest() {
-        let lines = |nanos: &[u64]| LogScale::of(nanos.iter().copied()).lines;
+        let lines = |nanos: &[u64]| LogScale::covering(nanos.iter().copied()).lines;
         assert_eq!(lines(&[130, 900]), [100, 200, 500, 1000]);
         assert_eq!(lines(&[500, 500]), [500, 1000]);
         assert_eq!(lines(&[3, 4_000_000]), [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000]);
         assert_eq!(lines(&[]), [1, 2]);
         let huge = lines(&[u64::MAX, u64::MAX]);
         assert!(huge.len() >= 2 && huge.is_sorted(), "{huge:?}");
-        let scale = LogScale::of([100, 10_000].into_iter());
+        let scale = LogScale::covering([100, 10_000].into_iter());
         assert!((scale.place(1000) - 0.5).abs() < 1e-9);
         assert_eq!([scale.place(0), scale.place(u64::MAX)], [0.0, 1.0]);
         assert_eq!([1, 20, 5_000, 20_000_000].map(time_of_line), ["1 ns", "20 ns", "5 µs", "20 ms"]);

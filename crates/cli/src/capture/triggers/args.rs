@@ -76,9 +76,9 @@ impl TriggerArgs {
         Limits { debounce: self.debounce, max: self.max, files_max: self.max_files, bytes_max: self.max_bytes }
     }
 
-    pub(super) fn rolling(&self, level: i32) -> RollingOptions {
+    pub(super) fn rolling(&self, compression: i32) -> RollingOptions {
         let keep = self.before.saturating_add(self.after).saturating_add(SLACK);
-        let options = RollingOptions::new().keep(keep).memory(self.memory).compression_level(level);
+        let options = RollingOptions::new().keep(keep).memory(self.memory).compression_level(compression);
         match &self.spool {
             Some(directory) => options.spool(directory),
             None => options,

@@ -15,7 +15,7 @@ use crate::interrupt::{Interrupt, UserSignal};
 use crate::output;
 use eventring::reader::{Reader, RingSet};
 use eventring_capture::{EndReason, NextRing, RollingCapture};
-use eventring_live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Occurrence, Sight};
+use eventring_live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Observation, Occurrence};
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, OnceLock};
@@ -54,7 +54,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         Err(TryRecvError::Empty) => NextRing::NotYet,
         Err(TryRecvError::Disconnected) => NextRing::NoMore,
     };
-    let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.level))?;
+    let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.compression))?;
     watch.say_what_the_rings_hold(&names);
     let (is_over, commands) = (OnceLock::new(), ActionState::default());
     let (tell, told) = mpsc::channel();
@@ -127,8 +127,8 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         (None, Some(code)) if code != 0 => Ok(code),
         _ => enabled.map(|_| Exit::Done as i32),
     };
-    end_even_if_nobody_reads(outcome.as_ref().map_or_else(|error| Exit::of(error) as i32, |code| *code));
-    watch.report(end, summary.as_ref());
+    end_even_if_nobody_reads(outcome.as_ref().map_or_else(|error| Exit::from_error(error) as i32, |code| *code));
+    watch.print(end, summary.as_ref());
     rings.say_late_rings();
     let code = outcome?;
     Exit::from_code(code).map_or_else(|| std::process::exit(code), Ok)
@@ -218,9 +218,9 @@ impl<'a> Watch<'a> {
     /// Reads what happened before the watch began. It does not fire, except that a program had died.
     fn read_past(&mut self, shots: &Sender<Shot>) {
         self.read(shots, |live, see| {
-            let mut only_ends = |sight: &Sight<'_>, state: LiveState<'_>| {
-                if let Sight::ProgramEnded(_) = sight {
-                    see(sight, state);
+            let mut only_ends = |observation: &Observation<'_>, state: LiveState<'_>| {
+                if let Observation::ProgramEnded(_) = observation {
+                    see(observation, state);
                 }
             };
             live.read_history(HISTORY_TIME_MAX, &mut only_ends)
@@ -276,11 +276,11 @@ impl<'a> Watch<'a> {
     pub(super) fn read<R>(
         &mut self,
         shots: &Sender<Shot>,
-        read: impl FnOnce(&mut Live, &mut dyn FnMut(&Sight<'_>, LiveState<'_>)) -> R,
+        read: impl FnOnce(&mut Live, &mut dyn FnMut(&Observation<'_>, LiveState<'_>)) -> R,
     ) -> R {
         let (conditions, judge) = (&mut self.conditions, &mut self.judge);
-        read(&mut self.live, &mut |sight, state| {
-            conditions.see(sight, state, &mut |index, condition, occurrence| {
+        read(&mut self.live, &mut |observation, state| {
+            conditions.see(observation, state, &mut |index, condition, occurrence| {
                 judge.take(shots, index, condition, occurrence);
             });
         })

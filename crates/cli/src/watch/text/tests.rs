@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::interrupt::Interrupt;
-use crate::open::Expect;
+use crate::ring_args::Expect;
 use crate::silence::Silence;
 use eventring::reader::{Next, Seek};
 use eventring::recorder::{ContentDescription, Recorder};

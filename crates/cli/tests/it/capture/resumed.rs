@@ -217,7 +217,7 @@ fn the_oldest_files_go_when_there_is_too_much() {
     let orders = recorder(&ring);
     let output = to.join("orders.evc");
     // Each file has a quarter of the limit, because `--rotate-size` is larger.
-    let options = ["-o", output.to_str().unwrap(), "--rotate-size", "1M", "--keep-size", "100k", "--level", "0"];
+    let options = ["-o", output.to_str().unwrap(), "--rotate-size", "1M", "--keep-size", "100k", "--compression", "0"];
     let arguments = [&["capture", ring.to_str().unwrap(), "--json"], &options[..]].concat();
     let child = program(&arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
     for number in 0..10_000_u64 {

@@ -351,7 +351,7 @@ fn options_that_a_destination_does_not_have_are_refused() {
         (broker, "--patience", "1"),
         (collector, "--every", "1s"),
         (collector, "--creds", "x"),
-        (collector, "--level", "1"),
+        (collector, "--compression", "1"),
     ] {
         let refused = run(&["forward", &ring, "--to", to, option, value]);
         let is_said = refused.err.contains(&format!("has no {option}"));

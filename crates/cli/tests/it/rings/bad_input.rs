@@ -142,7 +142,7 @@ fn a_wrong_command_line_has_code_2() {
         &["watch", "x", "--from", "yesterday"],
         &["watch", "x", "--from", "0"],
         &["watch", "x", "--block", "1", "--block-number", "2"],
-        &["snapshot", "x", "--level", "23"],
+        &["snapshot", "x", "--compression", "23"],
         &["capture", "x", "--rotate-size", "0"],
         &["capture", "x", "--rotate-every", "0s"],
     ] {

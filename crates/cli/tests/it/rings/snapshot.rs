@@ -54,9 +54,8 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
     }
     let from = (capacity - 9).to_string();
     let to = (2 * capacity - 5).to_string();
-    let arguments =
-        ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to, "--json", "--level", "1"];
-    let saved = run(&arguments).json();
+    let part = ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to];
+    let saved = run(&[&part[..], &["--json", "--compression", "1"]].concat()).json();
     assert_eq!(saved["events"].as_u64().unwrap() + saved["lost"].as_u64().unwrap(), capacity + 5);
     // The snapshot of a live ring leaves out the oldest events, because the writer could overwrite them at any
     // moment.
@@ -64,7 +63,7 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
     assert_eq!((&saved["expired"], &saved["last_seqno"]), (&json!(0), &json!(2 * capacity - 5)));
     assert_eq!(saved["file"], argument(&file));
     assert_eq!(transactions(&file).last(), Some(&(2 * capacity - 5)));
-    let text = run(&[&arguments[..8], &["--force"]].concat());
+    let text = run(&[&part[..], &["--force"]].concat());
     let lost = format!("of the sequence numbers {from} to {to} were not in the ring any more");
     assert!(text.err.replace(',', "").contains(&lost), "{}", text.err);
     let info = run(&["info", "--json", argument(&file)]).json();
@@ -158,7 +157,7 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], &payload), 0);
     }
     let (has_succeeded, memory_kib) =
-        memory_of(program(&["snapshot", argument(&ring), "-o", argument(&file), "--level", "1"]));
+        memory_of(program(&["snapshot", argument(&ring), "-o", argument(&file), "--compression", "1"]));
     assert!(has_succeeded);
     assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
     let saved = Reader::open(&file).unwrap();

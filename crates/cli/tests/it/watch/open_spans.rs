@@ -5,7 +5,7 @@ use crate::program;
 use crate::program::{argument, directory, program, run};
 use eventring::reader::RingSet;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_live::{Live, LiveOptions, LiveProgress, Sight};
+use eventring_live::{Live, LiveOptions, LiveProgress, Observation};
 use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
 use eventring_stress::test_name;
 use serde_json::Value;
@@ -266,8 +266,8 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     // The engine says that the program has died, after everything else.
     let mut live = Live::new(RingSet::open([&ring]).unwrap(), &LiveOptions::new());
     let mut ends = Vec::new();
-    let progress = live.read(Duration::from_secs(60), |sight, state| {
-        if let Sight::ProgramEnded(end) = sight {
+    let progress = live.read(Duration::from_secs(60), |observation, state| {
+        if let Observation::ProgramEnded(end) = observation {
             ends.push((end.has_died, end.program.pid, state.open_spans().count()));
         }
     });

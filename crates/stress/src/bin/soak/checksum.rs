@@ -59,7 +59,7 @@ fn mix(state: u64, word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn of(event_type: u16, tags: [u64; 3], seqno: u64, parts: &[&[u8]]) -> u64 {
+    fn checksum_of(event_type: u16, tags: [u64; 3], seqno: u64, parts: &[&[u8]]) -> u64 {
         let mut sum = Checksum::new(event_type, tags, seqno);
         parts.iter().for_each(|part| sum.add(part));
         sum.finish()
@@ -68,25 +68,25 @@ mod tests {
     #[test]
     fn every_change_of_an_event_changes_the_checksum_and_its_division_into_parts_does_not() {
         let bytes: Vec<u8> = (0..100).collect();
-        let sum = of(18, [1, 2, 3], 4, &[&bytes]);
+        let sum = checksum_of(18, [1, 2, 3], 4, &[&bytes]);
         for cut in 0..100 {
-            assert_eq!(of(18, [1, 2, 3], 4, &[&bytes[..cut], &bytes[cut..]]), sum, "{cut}");
+            assert_eq!(checksum_of(18, [1, 2, 3], 4, &[&bytes[..cut], &bytes[cut..]]), sum, "{cut}");
         }
         for at in 0..100 {
             let mut changed = bytes.clone();
             changed[at] ^= 0x10;
-            assert_ne!(of(18, [1, 2, 3], 4, &[&changed]), sum, "{at}");
+            assert_ne!(checksum_of(18, [1, 2, 3], 4, &[&changed]), sum, "{at}");
         }
         for other in [
-            of(19, [1, 2, 3], 4, &[&bytes]),
-            of(18, [2, 2, 3], 4, &[&bytes]),
-            of(18, [1, 2, 0], 4, &[&bytes]),
-            of(18, [1, 2, 3], 5, &[&bytes]),
-            of(18, [1, 2, 3], 4, &[&bytes[..99]]),
-            of(18, [1, 2, 3], 4, &[&bytes, &[0]]),
+            checksum_of(19, [1, 2, 3], 4, &[&bytes]),
+            checksum_of(18, [2, 2, 3], 4, &[&bytes]),
+            checksum_of(18, [1, 2, 0], 4, &[&bytes]),
+            checksum_of(18, [1, 2, 3], 5, &[&bytes]),
+            checksum_of(18, [1, 2, 3], 4, &[&bytes[..99]]),
+            checksum_of(18, [1, 2, 3], 4, &[&bytes, &[0]]),
         ] {
             assert_ne!(other, sum);
         }
-        assert_ne!(of(18, [1, 2, 3], 0, &[]), of(18, [1, 2, 3], 0, &[&[0]]));
+        assert_ne!(checksum_of(18, [1, 2, 3], 0, &[]), checksum_of(18, [1, 2, 3], 0, &[&[0]]));
     }
 }

@@ -1,7 +1,7 @@
-//! The ends of captures that may be gone: how far their rings were captured.
+//! Where to go on in rings whose captures may be gone: the seqnos that follow what was captured.
 //!
-//! The file of ends is a capture without events: it describes the rings, and its account has the last seqno of each. So
-//! it is read like any other capture, and nothing in it is trusted more.
+//! The file `NAME.ends` is a capture without events: it describes the rings, and its account has the last seqno of each.
+//! So it is read like any other capture, and nothing in it is trusted more.
 
 use crate::engine::start::next_seqnos_after;
 use crate::error::{CaptureError, CaptureErrorKind};
@@ -24,13 +24,13 @@ const RINGS_MAX: usize = 1024;
 
 /// The seqnos that follow the captures of rings.
 #[derive(Default)]
-pub struct CaptureEnds {
+pub struct NextSeqnos {
     /// The rings, the one with the newest capture last. The first seqno of each is the one that follows.
     rings: Vec<CapturedRing>,
 }
 
-impl CaptureEnds {
-    /// Opens a file of ends, as a capture. Returns `None` if there is none.
+impl NextSeqnos {
+    /// Opens the file, as a capture. Returns `None` if there is none.
     ///
     /// # Errors
     /// The file is damaged, or it cannot be read.
@@ -51,25 +51,25 @@ impl CaptureEnds {
         }
     }
 
-    /// Takes the ends of a capture that is older than all that were taken.
+    /// Takes the next seqnos of a capture that is older than all that were taken.
     pub fn take_older(&mut self, capture: &CaptureFile) {
         let mut known: HashSet<RingIdentity> = self.rings.iter().map(RingIdentity::new).collect();
-        let ends = capture.rings().iter().zip(next_seqnos_after(capture));
-        let new = ends.filter(|(_, (identity, _))| known.insert(identity.clone()));
-        let new: Vec<_> = new.map(|(ring, (_, next_seqno))| end_of(ring, next_seqno)).collect();
+        let rings = capture.rings().iter().zip(next_seqnos_after(capture));
+        let new = rings.filter(|(_, (identity, _))| known.insert(identity.clone()));
+        let new: Vec<_> = new.map(|(ring, (_, next_seqno))| described(ring, next_seqno)).collect();
         self.rings.splice(0..0, new);
         self.forget_oldest();
     }
 
-    /// Takes the ends of a batch that is newer than all that were taken.
+    /// Takes the next seqnos of a batch that is newer than all that were taken.
     pub fn take_batch(&mut self, batch: &Batch<'_>) {
-        batch.ends().for_each(|(ring, next_seqno)| self.set(ring, next_seqno));
+        batch.next_seqnos().for_each(|(ring, next_seqno)| self.set(ring, next_seqno));
     }
 
     fn set(&mut self, ring: &CapturedRing, next_seqno: u64) {
         let identity = RingIdentity::new(ring);
         self.rings.retain(|known| RingIdentity::new(known) != identity);
-        self.rings.push(end_of(ring, next_seqno));
+        self.rings.push(described(ring, next_seqno));
         self.forget_oldest();
     }
 
@@ -78,7 +78,7 @@ impl CaptureEnds {
         self.rings.drain(..too_many);
     }
 
-    /// Writes the file of ends, which replaces the one at `path`.
+    /// Writes the file, which replaces the one at `path`.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -100,7 +100,7 @@ impl CaptureEnds {
 }
 
 /// Describes a ring, as far as is needed to know it again.
-fn end_of(ring: &CapturedRing, next_seqno: u64) -> CapturedRing {
+fn described(ring: &CapturedRing, next_seqno: u64) -> CapturedRing {
     CapturedRing { role: RingRole::Single, schema_text: String::new(), first_seqno: next_seqno.max(1), ..ring.clone() }
 }
 
@@ -123,45 +123,46 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_rings_are_kept_and_the_last_end_of_each() {
+    fn the_newest_rings_are_kept_and_the_last_seqno_of_each() {
         let dir = tempfile::tempdir().unwrap();
         let captures: Vec<CaptureFile> = (0..3_u64).map(|number| captured(dir.path(), number)).collect();
         let path = dir.path().join("shop.ends");
-        assert!(CaptureEnds::open(&path).unwrap().is_none());
-        let mut ends = CaptureEnds::default();
-        captures.iter().rev().for_each(|capture| ends.take_older(capture));
-        ends.write(&path).unwrap();
+        assert!(NextSeqnos::open(&path).unwrap().is_none());
+        let mut next_seqnos = NextSeqnos::default();
+        captures.iter().rev().for_each(|capture| next_seqnos.take_older(capture));
+        next_seqnos.write(&path).unwrap();
         let of_file = |file: &CaptureFile| -> Vec<(String, u64)> {
             next_seqnos_after(file).map(|(identity, next)| (identity.to_string(), next)).collect()
         };
         let expected: Vec<(String, u64)> = captures.iter().flat_map(of_file).collect();
         assert_eq!(expected.iter().map(|(_, next)| *next).collect::<Vec<_>>(), [2, 3, 4]);
-        let first = CaptureEnds::open(&path).unwrap().unwrap();
+        let first = NextSeqnos::open(&path).unwrap().unwrap();
         assert_eq!(of_file(&first), expected);
         // What the file says already is kept, and the last of each ring counts.
-        let mut ends = CaptureEnds::default();
-        ends.take_older(&captures[0]);
-        ends.take_older(&first);
-        ends.write(&path).unwrap();
-        let again = CaptureEnds::open(&path).unwrap().unwrap();
+        let mut next_seqnos = NextSeqnos::default();
+        next_seqnos.take_older(&captures[0]);
+        next_seqnos.take_older(&first);
+        next_seqnos.write(&path).unwrap();
+        let again = NextSeqnos::open(&path).unwrap().unwrap();
         assert_eq!(of_file(&again), [&expected[1..], &expected[..1]].concat());
     }
 
     #[test]
-    fn a_damaged_file_is_no_file_without_ends_and_the_oldest_rings_are_forgotten() {
+    fn a_damaged_file_is_not_an_empty_one_and_the_oldest_rings_are_forgotten() {
         let dir = tempfile::tempdir().unwrap();
         let (path, capture) = (dir.path().join("shop.ends"), captured(dir.path(), 1));
-        let mut ends = CaptureEnds::default();
+        let mut next_seqnos = NextSeqnos::default();
         for number in 0..RINGS_MAX as u64 + 5 {
-            ends.set(&CapturedRing { created_epoch_nanos: number + 1, ..capture.rings()[0].clone() }, number + 1);
+            next_seqnos
+                .set(&CapturedRing { created_epoch_nanos: number + 1, ..capture.rings()[0].clone() }, number + 1);
         }
-        ends.write(&path).unwrap();
-        let file = CaptureEnds::open(&path).unwrap().unwrap();
+        next_seqnos.write(&path).unwrap();
+        let file = NextSeqnos::open(&path).unwrap().unwrap();
         assert_eq!((file.rings().len(), file.rings()[0].created_epoch_nanos), (RINGS_MAX, 6));
         let bytes = std::fs::read(&path).unwrap();
         for cut in [0, 30, 300, bytes.len() - 1] {
             std::fs::write(&path, &bytes[..cut]).unwrap();
-            let error = CaptureEnds::open(&path).map(drop).unwrap_err();
+            let error = NextSeqnos::open(&path).map(drop).unwrap_err();
             assert!(error.kind() == CaptureErrorKind::Damaged && error.to_string().contains("remove it"), "{error}");
         }
     }

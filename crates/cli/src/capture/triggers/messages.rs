@@ -5,7 +5,7 @@ use super::end::WatchEnd;
 use super::manifest::WrittenFile;
 use super::watch::Watch;
 use super::writer::WriterMessage;
-use crate::capture::report::reason;
+use crate::capture::result::reason;
 use crate::format::{bytes, duration, events, grouped, one_line};
 use crate::history::History;
 use crate::losses::{problem_line, report_problem};
@@ -86,7 +86,7 @@ impl Watch<'_> {
     pub(super) fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
         let before = self.args.triggers.before.as_secs_f64();
         for ring in self.live.rings().rings().iter().filter_map(|ring| ring.reader()) {
-            let past = History::of(ring, true);
+            let past = History::read(ring, true);
             let is_full = past.fill >= 0.99;
             if is_full && past.seconds < before && past.seconds > 0.0 {
                 let name = ring.path().or(names.first().map(PathBuf::as_path));
@@ -135,8 +135,8 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Reports the result on stderr. `summary` is `None` if the capture has failed.
-    pub(super) fn report(&self, end: WatchEnd, summary: Option<&CaptureSummary>) {
+    /// Prints the result on stderr. `summary` is `None` if the capture has failed.
+    pub(super) fn print(&self, end: WatchEnd, summary: Option<&CaptureSummary>) {
         if !self.args.json {
             let of_capture = summary.map_or(&[][..], |summary| &summary.problems);
             let counts = self.judge.policy.counts();

@@ -147,7 +147,7 @@ pub(super) fn check_whole(rings: &RingSet) -> Result<(), Failure> {
     let lost = rings.rings().iter().filter_map(SetRing::reader).find_map(|ring| Some((ring, ring.lost_pages()?)));
     let Some((ring, lost)) = lost else { return Ok(()) };
     let name = ring.name().unwrap_or("ring".as_ref()).display().to_string();
-    Err(Failure::new(Exit::of_lost_pages(lost), format!("{name}: {}", lost.advice())))
+    Err(Failure::new(Exit::from_lost_pages(lost), format!("{name}: {}", lost.advice())))
 }
 
 /// Returns true if the span has this age. A span of a program that has ended may have it.
@@ -176,7 +176,7 @@ impl<'a> OpenOutput<'a> {
         }
         let redraws = self.args.watch.is_some() && io::stdout().is_terminal();
         let columns = columns(&io::stdout());
-        let tree = OpenTree::of(state, min_age_nanos);
+        let tree = OpenTree::new(state, min_age_nanos);
         let screen = OpenScreen {
             state,
             tree: &tree,

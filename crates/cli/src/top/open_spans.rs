@@ -36,7 +36,7 @@ pub(super) struct TopOpenSpans {
 
 impl TopOpenSpans {
     /// Keeps the first of these spans, which come oldest first.
-    pub(super) fn of<'s>(spans: impl Iterator<Item = &'s OpenSpan<'s>>) -> Self {
+    pub(super) fn new<'s>(spans: impl Iterator<Item = &'s OpenSpan<'s>>) -> Self {
         let (perhaps, surely): (Vec<_>, Vec<_>) = spans.partition(|span| span.may_have_closed());
         let first = |spans: &[&OpenSpan<'_>]| spans.iter().take(OPEN_MAX).map(|span| TopOpen::of(span)).collect();
         Self { first: first(&surely), first_perhaps: first(&perhaps), surely: surely.len(), perhaps: perhaps.len() }

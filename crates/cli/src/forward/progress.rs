@@ -1,4 +1,4 @@
-//! The report to people and scripts about forwarding: a line of progress, problems, the counts at the end.
+//! What people and scripts see of forwarding: a line of progress, problems, the counts at the end.
 
 use crate::filter::report_filtered;
 use crate::format::{bytes, events, grouped};
@@ -63,20 +63,20 @@ impl Problems {
     }
 }
 
-/// The states of all forwarders.
+/// The progress of all forwarders.
 #[derive(Debug)]
-pub(super) struct Reports {
+pub(super) struct ForwardersProgress {
     bar: ProgressBar,
     states: Mutex<(Vec<ForwardProgress>, Problems)>,
 }
 
-impl Default for Reports {
+impl Default for ForwardersProgress {
     fn default() -> Self {
         Self { bar: spinner(), states: Mutex::default() }
     }
 }
 
-impl Reports {
+impl ForwardersProgress {
     /// Returns the number of a new forwarder.
     pub(super) fn begin(&self) -> usize {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);

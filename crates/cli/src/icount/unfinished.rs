@@ -1,4 +1,4 @@
-//! The capture that stays after the run.
+//! The capture of a run, until the run has counted something.
 
 use crate::exit::{Exit, Failure};
 use std::ffi::OsString;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 /// A capture that gets its name when the run has counted something. A run that fails leaves an older capture as it is.
-pub(super) struct KeptCapture {
+pub(super) struct UnfinishedCapture {
     output: PathBuf,
     temporary: TempPath,
 }
 
-impl KeptCapture {
+impl UnfinishedCapture {
     /// Makes a file with another name in the directory of `output`.
     pub(super) fn beside(output: &Path) -> Result<Self, Failure> {
         // A link stays a link.

@@ -1,6 +1,6 @@
-//! Sights: things that the engine saw.
+//! Observations: things that the engine saw.
 //!
-//! The parts of a sight borrow from the event. Names, fields and payloads are decoded when somebody asks for them.
+//! The parts of an observation borrow from the event. Names, fields and payloads are decoded when somebody asks for them.
 
 use super::fields::LiveFields;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Something that the engine saw.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Sight<'a> {
+pub enum Observation<'a> {
     /// A span that was closed. It comes 5 ms after the close, because other threads may have recorded something in the
     /// span at the same time.
     SpanClosed(ClosedSpan<'a>),
@@ -353,11 +353,11 @@ pub(super) fn span_name(span: &Span) -> Cow<'_, str> {
 }
 
 macro_rules! debug_by_name_and_time {
-    ($($sight:ident),*) => {
-        $(impl std::fmt::Debug for $sight<'_> {
+    ($($observation:ident),*) => {
+        $(impl std::fmt::Debug for $observation<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let program = self.program();
-                f.debug_struct(stringify!($sight)).field("at", &self.epoch_nanos()).field("program", program).finish_non_exhaustive()
+                f.debug_struct(stringify!($observation)).field("at", &self.epoch_nanos()).field("program", program).finish_non_exhaustive()
             }
         })*
     };

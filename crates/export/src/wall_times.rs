@@ -1,16 +1,16 @@
 //! The durations of many spans, for exact percentiles.
 
-/// The number in [`Walls::short`] of a duration that is in [`Walls::long`].
+/// The number in [`WallTimes::short`] of a duration that is in [`WallTimes::long`].
 const IN_LONG: u32 = u32::MAX;
 
 /// Durations. One of less than four seconds takes four bytes.
 #[derive(Default)]
-pub struct Walls {
+pub struct WallTimes {
     short: Vec<u32>,
     long: Vec<u64>,
 }
 
-impl Walls {
+impl WallTimes {
     /// Adds a duration in nanoseconds. Returns the bytes that it takes.
     pub fn add(&mut self, nanos: u64) -> u64 {
         match u32::try_from(nanos) {
@@ -88,16 +88,19 @@ mod tests {
 
     #[test]
     fn percentiles_of_short_and_long_durations_are_exact() {
-        let mut walls = Walls::default();
-        assert_eq!(walls.percentile(500), 0);
-        (1..=97).rev().for_each(|nanos| assert_eq!(walls.add(nanos), 4));
-        [u64::MAX, 1 << 32, u64::from(u32::MAX)].into_iter().for_each(|nanos| assert_eq!(walls.add(nanos), 12));
-        let percentiles = [990, 900, 500, 1000, 980].map(|per_mille| walls.percentile(per_mille));
+        let mut wall_times = WallTimes::default();
+        assert_eq!(wall_times.percentile(500), 0);
+        (1..=97).rev().for_each(|nanos| assert_eq!(wall_times.add(nanos), 4));
+        [u64::MAX, 1 << 32, u64::from(u32::MAX)].into_iter().for_each(|nanos| assert_eq!(wall_times.add(nanos), 12));
+        let percentiles = [990, 900, 500, 1000, 980].map(|per_mille| wall_times.percentile(per_mille));
         assert_eq!(percentiles, [1 << 32, 90, 50, u64::MAX, u64::from(u32::MAX)]);
-        walls.sort();
-        assert_eq!([0, 96, 97, 98, 99].map(|rank| walls.at(rank)), [1, 97, u64::from(u32::MAX), 1 << 32, u64::MAX]);
-        assert_eq!(walls.count(), 100);
-        let mut unsorted = Walls::default();
+        wall_times.sort();
+        assert_eq!(
+            [0, 96, 97, 98, 99].map(|rank| wall_times.at(rank)),
+            [1, 97, u64::from(u32::MAX), 1 << 32, u64::MAX]
+        );
+        assert_eq!(wall_times.count(), 100);
+        let mut unsorted = WallTimes::default();
         [1 << 41, 3, 1 << 40, 9].into_iter().for_each(|nanos| _ = unsorted.add(nanos));
         unsorted.sort();
         assert_eq!([0, 1, 2, 3].map(|rank| unsorted.at(rank)), [3, 9, 1 << 40, 1 << 41]);
@@ -105,11 +108,11 @@ mod tests {
 
     #[test]
     fn blocks_are_neighbours_in_the_order_of_the_durations() {
-        let mut walls = Walls::default();
-        assert!(walls.block_medians(4).is_empty());
-        [5, 1 << 40, 3, 9, 1 << 41, 1 << 42, 1, 2].into_iter().for_each(|nanos| _ = walls.add(nanos));
-        assert_eq!(walls.block_medians(3), [5, 9, 2]);
-        let mut few = Walls::default();
+        let mut wall_times = WallTimes::default();
+        assert!(wall_times.block_medians(4).is_empty());
+        [5, 1 << 40, 3, 9, 1 << 41, 1 << 42, 1, 2].into_iter().for_each(|nanos| _ = wall_times.add(nanos));
+        assert_eq!(wall_times.block_medians(3), [5, 9, 2]);
+        let mut few = WallTimes::default();
         [7, 1 << 40].into_iter().for_each(|nanos| _ = few.add(nanos));
         assert_eq!(few.block_medians(20), [7, 1 << 40]);
         assert_eq!(few.percentile(500), 7);

@@ -17,12 +17,12 @@ const BYTES_PER_BYTE: u64 = 64;
 const DESCRIPTION_BYTES: u64 = 512;
 
 /// The estimated number of bytes that are kept for call sites and threads, and the limit for all that is kept.
-pub(super) struct Kept {
+pub(super) struct MemoryLimit {
     bytes: u64,
     bytes_max: u64,
 }
 
-impl Kept {
+impl MemoryLimit {
     /// Makes an estimate of 0 for a capture of this size.
     pub(super) fn new(file_bytes: u64) -> Self {
         Self { bytes: 0, bytes_max: file_bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_FREE) }

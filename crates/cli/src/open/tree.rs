@@ -26,7 +26,7 @@ pub(super) struct OpenTree<'s> {
 
 impl<'s> OpenTree<'s> {
     /// Makes the tree of all spans of this age. A span whose parent is not among them is a root.
-    pub(super) fn of(state: LiveState<'s>, min_age_nanos: u64) -> Self {
+    pub(super) fn new(state: LiveState<'s>, min_age_nanos: u64) -> Self {
         let mut spans = state.open_spans().to_vec();
         spans.retain(|span| super::may_be_of_age(span, min_age_nanos));
         let key = |span: &OpenSpan<'_>, id: SpanId| (span.program_index(), id);

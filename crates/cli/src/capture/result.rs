@@ -1,4 +1,4 @@
-//! The messages of a capture, while it runs and at its end.
+//! The progress and the result of a capture, for people and as JSON.
 
 use super::program::Program;
 use crate::format::{bytes, duration, events, grouped, one_line};
@@ -108,7 +108,7 @@ fn table_losses(losses: [u64; 4]) -> serde_json::Value {
 }
 
 /// Prints the result for people, on stderr.
-pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
+pub(crate) fn print(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),
         // A capture into a pipe or a device has no files in its summary, so the name of the output is shown.
@@ -146,7 +146,7 @@ pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
     }
     if summary.lower_level_events > 0 {
         anstream::eprintln!(
-            "{DIM}{} were compressed less than --level says, so that they could be copied before they were overwritten{DIM:#}",
+            "{DIM}{} were compressed less than --compression says, so that they could be copied before they were overwritten{DIM:#}",
             events(summary.lower_level_events)
         );
     }
@@ -158,7 +158,7 @@ pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
         (GapCause::OverwrittenBefore, "had been overwritten before the capture began: larger rings hold more"),
         (
             GapCause::Overwritten,
-            "were overwritten before they could be copied: larger rings, or a lower --level, lose less",
+            "were overwritten before they could be copied: larger rings, or a lower --compression, lose less",
         ),
         (GapCause::NeverCommitted, "were never committed by their program"),
         (GapCause::NeverOpened, "were in shards that could not be opened"),
@@ -182,7 +182,7 @@ pub(crate) fn report(summary: &CaptureSummary, is_of_now: bool, program: Option<
 }
 
 /// Prints on stderr which rings have pages that could not be read. This is an error, and decides the exit code.
-pub(crate) fn report_lost_pages(summary: &CaptureSummary) {
+pub(crate) fn print_lost_pages(summary: &CaptureSummary) {
     lost_pages(summary).for_each(|problem| report_problem(true, &problem));
 }
 

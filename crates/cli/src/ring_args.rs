@@ -1,4 +1,4 @@
-//! Opening the ring that the command line names.
+//! The arguments that name a ring and what it must hold.
 
 use super::advice;
 use eventring::reader::{Reader, ReaderOptions};
