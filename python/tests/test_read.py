@@ -69,7 +69,8 @@ def test_typed_events_have_tables_and_their_losses_are_counted(demo):
     assert sum(len(capture[name]) for name in events) == account["read"] > 1000
     losses = pyarrow.table(capture.losses).to_pylist()
     assert account["lost"] == sum(row["count"] for row in losses) > 0
-    assert account["rings"][0]["missing_by_cause"]["overwritten_before"] == account["lost"]
+    # Each of the four threads may have been killed while it recorded.
+    assert 0 <= account["lost"] - account["rings"][0]["missing_by_cause"]["overwritten_before"] <= 4
     assert_each_seqno_is_counted_once(account)
 
 
