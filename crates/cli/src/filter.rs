@@ -1,6 +1,6 @@
 //! The options that choose which events are captured or sent.
 
-use crate::capture::AwaitedRings;
+use crate::awaited::AwaitedRings;
 use crate::decoder::{Decoder, no_such_event};
 use crate::exit::{Exit, Failure};
 use crate::format::events;

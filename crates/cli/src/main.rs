@@ -10,6 +10,9 @@
 )]
 
 mod advice;
+mod amounts;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod awaited;
 #[cfg(test)]
 mod bombs;
 mod budget;
@@ -54,6 +57,8 @@ mod paint;
 mod patterns;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod processes;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod program;
 mod reading;
 mod report;
 mod ring_args;

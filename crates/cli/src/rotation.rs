@@ -1,7 +1,7 @@
 //! The options of rows of files, which `capture` and `receive` share.
 
+use super::amounts::{parse_file_bytes, parse_file_time};
 use super::exit::{Exit, Failure};
-use super::saved::{parse_file_bytes, parse_file_time};
 use eventring_capture::RotationOptions;
 use std::time::Duration;
 

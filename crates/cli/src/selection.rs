@@ -1,6 +1,6 @@
 //! The options that select a part of a capture.
 
-use super::saved::parse_duration;
+use super::amounts::parse_duration;
 use eventring_capture::{CaptureFile, Selection};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, civil};

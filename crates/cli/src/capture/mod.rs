@@ -1,14 +1,13 @@
 //! `eventring capture`.
 
-mod awaited;
-mod program;
 pub(super) mod result;
 mod triggers;
 
-pub(super) use awaited::AwaitedRings;
-pub(super) use program::Program;
+use crate::awaited::AwaitedRings;
+pub(super) use crate::program::Program;
 
 use crate::advice;
+use crate::amounts::{parse_bytes, parse_duration};
 use crate::control::enable::Enabled;
 use crate::exit::{Exit, Failure};
 use crate::filter::{FilterArgs, report_filtered};
@@ -17,7 +16,7 @@ use crate::output;
 use crate::paint::WARNING;
 use crate::processes::{FollowedPrograms, ProcessArgs};
 use crate::rotation::RotationArgs;
-use crate::saved::{parse_bytes, parse_duration, stdout_twice};
+use crate::saved::stdout_twice;
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring_capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureRow, CaptureSummary, OutputKind,

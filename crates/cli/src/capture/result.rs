@@ -1,10 +1,10 @@
 //! The progress and the result of a capture, for people and as JSON.
 
-use super::program::Program;
 use crate::format::{bytes, duration, events, grouped, one_line};
 use crate::losses::{TABLE_LOSSES, report_payload_losses, report_problem, report_table_losses, sum};
 use crate::output::is_stdout;
 use crate::paint::{DIM, WARNING};
+use crate::program::Program;
 use crate::state::add_end;
 use eventring::reader::GapCause;
 use eventring_capture::{CaptureProgress, CaptureSummary, EndReason};

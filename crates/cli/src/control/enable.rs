@@ -1,10 +1,10 @@
 //! `eventring enable`, and the option `--enable` of other verbs.
 
 use super::{Target, described};
+use crate::amounts::parse_duration;
 use crate::exit::{Exit, Failure};
 use crate::format::duration;
 use crate::interrupt::Interrupt;
-use crate::saved::parse_duration;
 use eventring::control::check_wish;
 use eventring::control::{ControlError, Process, WishTime};
 use eventring::tracing::TargetFilter;

@@ -3,7 +3,7 @@
 use super::ForwardArgs;
 use super::broker::connect;
 use super::progress::ForwardersProgress;
-use crate::capture::AwaitedRings;
+use crate::awaited::AwaitedRings;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::losses::report_problem;

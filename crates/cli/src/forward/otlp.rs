@@ -3,13 +3,13 @@
 use super::ForwardArgs;
 use super::progress::{Problems, spinner};
 use crate::advice;
-use crate::capture::AwaitedRings;
+use crate::amounts::parse_duration;
+use crate::awaited::AwaitedRings;
 use crate::exit::{Exit, Failure};
 use crate::format::{grouped, one_line};
 use crate::interrupt::Interrupt;
 use crate::losses::report_problem;
 use crate::paint::WARNING;
-use crate::saved::parse_duration;
 use eventring::reader::Reader;
 use eventring_capture::NextRing;
 use eventring_forward::host_name;

@@ -3,6 +3,7 @@
 use super::broker::{BrokerArgs, connect, is_broker};
 use super::progress::{Problems, spinner};
 use super::rings::LiveRings;
+use crate::amounts::parse_duration;
 use crate::exit::{Exit, Failure};
 use crate::format::{bytes, counted, events, one_line};
 use crate::formats::{Format, export_files};
@@ -12,7 +13,6 @@ use crate::output;
 use crate::output_directory;
 use crate::paint::WARNING;
 use crate::rotation::RotationArgs;
-use crate::saved::parse_duration;
 use crate::silence::Silence;
 use eventring_capture::secret::SecretAddress;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};

@@ -6,12 +6,13 @@ mod text;
 mod tree;
 
 use super::advice;
+use super::amounts::parse_duration;
 use super::exit::{Exit, Failure};
 use super::format::{TimeFormat, columns, terminal_size};
 use super::interrupt::Interrupt;
 use super::losses::report_problem;
 use super::processes::ProcessArgs;
-use super::saved::{self, parse_duration};
+use super::saved;
 use super::selection::Time;
 use anstream::AutoStream;
 use eventring::reader::{Reader, RingSet, SetRing};

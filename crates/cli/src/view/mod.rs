@@ -11,11 +11,12 @@ mod session;
 mod trace;
 mod ui;
 
+use super::amounts::parse_bytes;
 use super::exit::{Exit, Failure};
 use super::format::grouped;
 use super::interrupt::Interrupt;
 use super::paint::WARNING;
-use super::saved::{SavedArgs, parse_bytes};
+use super::saved::SavedArgs;
 use eventring_export::{Names, View};
 use serde_json::json;
 use server::{PULSE, ViewServer};

@@ -3,8 +3,8 @@
 use super::action::parse_command;
 use super::names::NameTemplate;
 use super::policy::{Limits, MaxInTime, parse_files, parse_max};
+use crate::amounts::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time};
 use crate::exit::{Exit, Failure};
-use crate::saved::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time};
 use eventring_capture::RollingOptions;
 use eventring_live::Condition;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
 //! The rings of a capture. Some of them may not exist yet when the capture begins. Each ring is opened as soon as it
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
-use super::program::Program;
 use crate::advice;
 use crate::exit::{Exit, Failure};
 use crate::format::{counted, duration};
 use crate::interrupt::Interrupt;
 use crate::losses::report_problem;
 use crate::processes::{FollowedPrograms, is_of_process};
+use crate::program::Program;
 use crate::ring_args::LOOK_PAUSE;
 use crate::silence::Silence;
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
