@@ -8,6 +8,7 @@ pub mod missing;
 pub mod mounted;
 pub mod real_data;
 pub mod reference;
+pub mod switched_off;
 pub mod users;
 
 pub use missing::{missing, skipped};
