@@ -1,4 +1,4 @@
-//! What other systems than Linux have in place of rings: nothing to follow, nothing to switch, no signals.
+//! Stand-ins on systems other than Linux, where there are no live rings to follow, no programs to steer, no signals.
 
 use super::exit::{Exit, Failure};
 use std::ffi::OsString;

@@ -15,7 +15,7 @@ pub(crate) struct RunningFilter {
     places: Vec<ShardPlace>,
 }
 
-/// What a ring is a shard of.
+/// The recorder and the shard that a ring belongs to.
 struct ShardPlace {
     recorder: usize,
     /// The place of the ring among the shards of the recorder.

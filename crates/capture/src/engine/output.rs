@@ -311,7 +311,7 @@ impl<'o> Output<'o> {
         let is_old = may_rotate
             && self.options.rotation.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
         let is_asked = self.sink.note(&self.rings);
-        // Who asks needs a whole file only if there is anything in it.
+        // A sink that asks needs a whole file only if there is anything in it.
         let goes_on = if is_old || (is_asked && self.has_records) { self.rotate(LAST_BLOCK_BYTES)? } else { true };
         if is_asked {
             self.sink.answer();

@@ -268,7 +268,7 @@ impl Drop for RollingCapture {
 /// The files of a rolling capture, as its thread writes them.
 struct RollingSink<'r> {
     rolled: &'r Rolled,
-    /// Who has begun the capture waits for this.
+    /// The channel to the caller, who waits until the capture has begun.
     begun: &'r mpsc::Sender<()>,
 }
 

@@ -80,7 +80,7 @@ fn a_rolling_capture_takes_no_more_after_the_files_of_forty_minutes() {
     };
     let small = measured(SMALL);
     assert_eq!(small[5], FILES * EVENTS_OF_FILE);
-    // What was written in between is more than four times this.
+    // The bytes that were written in between are more than four times this.
     assert!(small[2] < small[0] + (8 << 10) && small[3] <= small[1] + 4, "{small:?}");
     assert!(small[4] <= SMALL + (64 << 10), "{small:?}");
     // Without a limit, all that was recorded is kept.

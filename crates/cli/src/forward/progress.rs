@@ -1,4 +1,4 @@
-//! What people and scripts see of forwarding: a line of progress, problems, the counts at the end.
+//! The output about forwarding: a line of progress, problems, the counts at the end.
 
 use crate::filter::report_filtered;
 use crate::format::{bytes, events, grouped};

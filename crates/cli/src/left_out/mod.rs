@@ -1,4 +1,4 @@
-//! What a program says about verbs and formats without which it was built.
+//! Messages about verbs and formats without which the program was built.
 
 use super::exit::{Exit, Failure};
 use std::ffi::OsString;
