@@ -338,6 +338,28 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
 }
 
 #[test]
+fn an_event_before_all_that_is_known_of_its_span_or_after_it_is_drawn_at_its_own_time() {
+    let mut made = CaptureFixture::sharded();
+    let event = |span_id| PerfExt { thread_id: 1, span_id, ..PerfExt::default() };
+    made.in_shard(SHARD_1);
+    made.span_new(1000, 2, (1, 0), 0, &[]);
+    made.span(PerfEvent::SpanClose, 1200, 2, 1, 0);
+    made.in_shard(0);
+    made.gap(0, 40, GapCause::Overwritten);
+    made.perf(PerfEvent::Event, 1700, event(1), &[]);
+    // The creation of this span was lost: it is known from its close on.
+    made.perf(PerfEvent::Event, 2000, event(2), &[]);
+    made.span(PerfEvent::SpanClose, 2500, 1, 2, 0);
+    let capture = made.open();
+    for view in [View::Thread, View::Span, View::Both] {
+        let trace: serde_json::Value = serde_json::from_str(&exported(&capture, Format::Chrome, view)).unwrap();
+        let instants = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "i");
+        let micros: Vec<f64> = instants.map(|event| event["ts"].as_f64().unwrap()).collect();
+        assert_eq!(micros, [0.7, 1.0], "{view:?}");
+    }
+}
+
+#[test]
 fn a_thread_that_exits_a_span_when_another_has_closed_it_draws_it_no_second_time() {
     let mut made = CaptureFixture::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);

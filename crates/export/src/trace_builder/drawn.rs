@@ -149,10 +149,13 @@ impl DrawnSpan {
 }
 
 impl WholeSlice {
-    /// Returns the time at which to draw an event of the span. It is before the span's end, because viewers do not
-    /// count the end of a slice as a part of it.
-    pub(super) fn drawn(&self, nanos: u64) -> u64 {
-        self.end_nanos.map_or(nanos, |end| nanos.min(end.saturating_sub(1))).max(self.start_nanos)
+    /// Returns the time at which to draw an event that names the span. It is before the span's end, because viewers do
+    /// not count the end of a slice as a part of it. `None` if the event happened at another time: after a loss, it may
+    /// come before all that is known of its span.
+    pub(super) fn drawn(&self, nanos: u64) -> Option<u64> {
+        let end_nanos = self.end_nanos.unwrap_or(u64::MAX);
+        let is_inside = (self.start_nanos..=end_nanos).contains(&nanos);
+        is_inside.then(|| nanos.min(end_nanos.saturating_sub(1)).max(self.start_nanos))
     }
 }
 
