@@ -105,10 +105,11 @@ impl ReplayConsumer for LineWriter<'_> {
         SpanParts { fields: true, remaining: true, ..SpanParts::default() }
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { recorder, record, catalog } => {
-                self.slices[entry.process_index].record(*recorder, record, catalog, step);
+                let replay = &state.replays[entry.process_index];
+                self.slices[entry.process_index].record(*recorder, (record, catalog), step, replay);
                 self.record(entry.process, record, catalog)
             }
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
@@ -209,6 +210,7 @@ impl LineWriter<'_> {
     fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices, closed_nanos: Option<u64>) -> io::Result<()> {
         for slice in slices.iter(of_span) {
             let end_nanos = match (slice.end_nanos, closed_nanos) {
+                _ if slice.is_end_lost => None,
                 (Some(end), Some(closed)) => Some(end.min(closed)),
                 (end, closed) => end.or(closed),
             };
@@ -217,7 +219,9 @@ impl LineWriter<'_> {
             self.thread(slice.thread)?;
             self.text.member("start_ns", &slice.start_nanos)?;
             self.text.member("end_ns", &end_nanos)?;
-            if slice.end_nanos.is_none() && closed_nanos.is_some() {
+            if slice.is_end_lost {
+                self.text.member("end_lost", &true)?;
+            } else if slice.end_nanos.is_none() && closed_nanos.is_some() {
                 self.text.member("exit_missing", &true)?;
             }
             self.text.end();

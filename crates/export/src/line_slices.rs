@@ -2,7 +2,7 @@
 //! millions of slices, so most slices take 16 bytes.
 
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanStep, Thread, ThreadKey};
+use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanReplay, SpanStep, Thread, ThreadKey};
 use std::sync::Arc;
 
 /// The slices of all spans that are not over.
@@ -41,17 +41,27 @@ const OPEN: u32 = u32::MAX;
 const UNSEEN: u32 = u32::MAX - 1;
 /// The length is in `long`.
 const LONG: u32 = u32::MAX - 2;
+/// The exit may have been lost. The span was closed since.
+const LOST: u32 = u32::MAX - 3;
 
 /// A slice as its line shows it.
 pub(super) struct LineSlice<'t> {
     pub(super) thread: &'t Arc<Thread>,
     pub(super) start_nanos: Option<u64>,
     pub(super) end_nanos: Option<u64>,
+    /// True if the thread may have left the span at any time before the close.
+    pub(super) is_end_lost: bool,
 }
 
 impl LineSlices {
     /// Notes a record and its effect on the replay of its process.
-    pub(super) fn record(&mut self, recorder: u32, record: &RawRecord<'_>, catalog: &Catalog, step: &SpanStep) {
+    pub(super) fn record(
+        &mut self,
+        recorder: u32,
+        (record, catalog): (&RawRecord<'_>, &Catalog),
+        step: &SpanStep,
+        replay: &SpanReplay,
+    ) {
         let nanos = record.epoch_nanos();
         match step {
             SpanStep::SliceBegun(slice) => {
@@ -82,6 +92,14 @@ impl LineSlices {
                     }
                 }
             }
+            SpanStep::Closed { span, cut } => {
+                let Some(span) = self.spans.get_mut(span) else { return };
+                for taken in cut.iter().filter(|taken| replay.may_have_ended(&taken.slice, nanos)) {
+                    if let Some((_, index)) = span.open.iter().find(|(id, _)| *id == taken.slice.id) {
+                        span.slices[*index as usize].length = LOST;
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -97,7 +115,7 @@ impl LineSlices {
     pub(super) fn iter<'s>(&'s self, span: &'s SpanSlices) -> impl Iterator<Item = LineSlice<'s>> {
         span.slices.iter().zip(0..).map(|(slice, index)| {
             let length = match slice.length {
-                OPEN | UNSEEN => None,
+                OPEN | UNSEEN | LOST => None,
                 LONG => span.long.get(&index).copied(),
                 length => Some(length.into()),
             };
@@ -110,6 +128,7 @@ impl LineSlices {
                 } else {
                     length.map(|nanos| slice.nanos.wrapping_add(nanos))
                 },
+                is_end_lost: slice.length == LOST,
             }
         })
     }
@@ -138,7 +157,7 @@ impl SpanSlices {
         // A slice that seems to end before its begin comes from a damaged file, or from a clock that was set back.
         let length = nanos.wrapping_sub(slice.nanos);
         slice.length = match u32::try_from(length) {
-            Ok(length) if length < LONG => length,
+            Ok(length) if length < LOST => length,
             _ => {
                 self.long.insert(index, length);
                 LONG

@@ -338,6 +338,29 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
 }
 
 #[test]
+fn a_slice_whose_exit_may_have_been_lost_has_no_end_in_any_format() {
+    let mut made = CaptureFixture::sharded();
+    made.in_shard(SHARD_1);
+    made.span_new(1000, 2, (1, 0), 0, &[]);
+    made.in_shard(0);
+    made.span(PerfEvent::SpanEnter, 1100, 1, 1, 0);
+    made.in_shard(SHARD_1);
+    made.span(PerfEvent::SpanClose, 3000, 2, 1, 0);
+    made.in_shard(0);
+    // The thread may have left the span in these 40 events.
+    made.gap(0, 40, GapCause::Overwritten);
+    made.perf(PerfEvent::Event, 5000, PerfExt { thread_id: 1, ..PerfExt::default() }, &[]);
+    let capture = made.open();
+    // It is drawn until the close.
+    assert_eq!(drawn(&capture, View::Thread), [(1, "X".to_owned(), Some(1.9), "lost".to_owned())]);
+    let lines = exported(&capture, Format::Jsonl, View::Thread);
+    let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let slices: Vec<_> = lines.filter(|line| line["type"] == "span").map(|mut line| line["slices"].take()).collect();
+    let thread = serde_json::json!({ "id": 1, "tid": null, "name": null });
+    assert_eq!(slices, [serde_json::json!([{ "thread": thread, "start_ns": 1100, "end_ns": null, "end_lost": true }])]);
+}
+
+#[test]
 fn an_event_before_all_that_is_known_of_its_span_or_after_it_is_drawn_at_its_own_time() {
     let mut made = CaptureFixture::sharded();
     let event = |span_id| PerfExt { thread_id: 1, span_id, ..PerfExt::default() };
