@@ -138,6 +138,19 @@ impl Args {
     }
 }
 
+impl Arg {
+    /// Returns an estimate of the bytes that the value takes.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        let text = match &self.value {
+            ArgValue::Text(Cow::Owned(text)) => text.capacity(),
+            _ => 0,
+        };
+        let cut = self.cut.as_ref().map_or(0, |_| size_of::<ArgValue>());
+        // Lists of values have room for as many again.
+        2 * size_of::<Self>() as u64 + (text + cut) as u64
+    }
+}
+
 impl ArgValue {
     pub(super) fn to_json(&self) -> serde_json::Value {
         match self {
