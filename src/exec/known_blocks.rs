@@ -4,6 +4,8 @@ use super::block::{BlockInfo, flow_tag};
 use crate::layout::Descriptor;
 use crate::layout::start_table::{ENTRIES, START_CODE};
 use crate::reader::{PayloadRead, Reader};
+use crate::schema::EventPayload as _;
+use crate::schema::exec::{BlockTag, BlockVerified, ExecEvent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -93,6 +95,25 @@ impl KnownBlocks {
         let (_, block) = self.last.as_ref()?;
         // No event belongs to a block that starts later.
         block.clone().filter(|block| block.start_seqno().is_none_or(|start| start <= event.seqno))
+    }
+
+    /// Returns the number of the block that `event` is about: that of the block to which the event belongs, or, for
+    /// BLOCK_QC, BLOCK_FINALIZED and BLOCK_VERIFIED, the number in the payload. Otherwise does what
+    /// [`block_of`](Self::block_of) does.
+    pub fn block_number_of<'p>(
+        &mut self,
+        event: &Descriptor,
+        read_payload: impl FnOnce() -> PayloadRead<'p>,
+    ) -> Option<u64> {
+        const TAGGED: [u16; 2] = [ExecEvent::BlockQc as u16, ExecEvent::BlockFinalized as u16];
+        if TAGGED.contains(&event.event_type) {
+            // A certificate begins with the tag.
+            return BlockTag::decode(read_payload().valid()?).ok().map(|(tag, _)| tag.block_number);
+        }
+        if event.event_type == ExecEvent::BlockVerified as u16 {
+            return BlockVerified::decode(read_payload().valid()?).ok().map(|(verified, _)| verified.block_number);
+        }
+        self.block_of(event, read_payload).map(|block| block.number())
     }
 
     /// Returns an estimate of the bytes that the blocks whose BLOCK_START was read take in memory.

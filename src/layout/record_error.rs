@@ -23,6 +23,24 @@ pub enum ErrorType {
     MissingEvent = 3,
 }
 
+impl ErrorType {
+    /// Returns the reason with this number, or `None` if there is none.
+    #[must_use]
+    pub fn of_number(number: u16) -> Option<Self> {
+        [Self::Overflow4Gb, Self::OverflowExpire, Self::MissingEvent].into_iter().find(|it| *it as u16 == number)
+    }
+
+    /// Returns the name of the published system.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Overflow4Gb => "OVERFLOW_4GB",
+            Self::OverflowExpire => "OVERFLOW_EXPIRE",
+            Self::MissingEvent => "MISSING_EVENT",
+        }
+    }
+}
+
 /// Returns the fixed 16 bytes of a RECORD_ERROR payload.
 pub fn encode(
     error_type: ErrorType,

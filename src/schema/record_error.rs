@@ -36,9 +36,7 @@ impl RecordError {
     /// Returns the reason. Returns `None` if the number is unknown.
     #[must_use]
     pub fn reason(&self) -> Option<ErrorType> {
-        [ErrorType::Overflow4Gb, ErrorType::OverflowExpire, ErrorType::MissingEvent]
-            .into_iter()
-            .find(|reason| *reason as u16 == self.error_type)
+        ErrorType::of_number(self.error_type)
     }
 }
 

@@ -4,7 +4,7 @@ use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
-use eventring::schema::{DomainModel, EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode_event};
+use eventring::schema::{DomainModel, EventModel, EventType, SchemaModel, Value, decode_event};
 
 /// The largest number of event names that an error message lists.
 const NAMED: usize = 12;
@@ -64,11 +64,8 @@ impl Decoder {
 
     /// Returns the event's name.
     pub(super) fn name(&self, code: u16) -> Option<&str> {
-        match self.model().and_then(|model| model.event(code)) {
-            Some(event) => Some(event.name()),
-            // RECORD_ERROR has the same code in every schema, so its name is known even if the ring's schema is not.
-            None => (code == RECORD_ERROR_CODE).then_some("RECORD_ERROR"),
-        }
+        // Code 1 is no RECORD_ERROR in the oldest schemas of EXEC, so it has no name in a schema that is not known.
+        self.model()?.event(code).map(EventModel::name)
     }
 
     /// Returns the number of characters of the longest name.

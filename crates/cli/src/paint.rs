@@ -20,9 +20,9 @@ const TYPES: [AnsiColor; 6] = [
     AnsiColor::BrightGreen,
 ];
 
-/// Returns the colour of an event type, which is the same in every run.
-pub(super) fn event_type(code: u16) -> Style {
-    if code == eventring::schema::RECORD_ERROR_CODE {
+/// Returns the colour of an event type, which is the same in every run. `name` is its name, if it is known.
+pub(super) fn event_type(code: u16, name: Option<&str>) -> Style {
+    if name == Some("RECORD_ERROR") {
         return ERROR;
     }
     TYPES[usize::from(code) % TYPES.len()].on_default()

@@ -21,7 +21,7 @@ impl<'r> RingBlocks<'r> {
         if !self.recording.ring(ring).is_exec() {
             return None;
         }
-        self.blocks[ring as usize].block_of(descriptor, || payload).map(|block| block.number())
+        self.blocks[ring as usize].block_number_of(descriptor, || payload)
     }
 
     pub fn kept_bytes(&self) -> u64 {

@@ -103,6 +103,8 @@ impl PayloadColumn {
             }),
             Self::Uint(column) => column.append_option(match value {
                 Some(Value::Uint(number)) => Some(*number),
+                // The numbers of a RECORD_ERROR have names, whatever its schema says.
+                Some(Value::Enum { number, .. }) => u64::try_from(*number).ok(),
                 _ => None,
             }),
             Self::F32(column) => column.append_option(match value {

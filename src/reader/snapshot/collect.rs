@@ -54,8 +54,8 @@ pub(super) fn collect(
     cursor.seek(Seek::Seqno(first_seqno));
     let spool = |_| Spool::new(directory).map_err(no_spool);
     let [descriptors, payloads] = [spool(())?, spool(())?];
-    let mut collected =
-        Collected { descriptors, payloads, seqnos: SeqnoRuns::default(), lost: 0, expired: 0, being_written: 0 };
+    let seqnos = SeqnoRuns::of(reader);
+    let mut collected = Collected { descriptors, payloads, seqnos, lost: 0, expired: 0, being_written: 0 };
     let mut batch = EventBatch::new(BATCH_BYTES, BATCH_PAYLOAD_BYTES_MAX);
     let mut patience = Patience::default();
     // An upper limit for the bytes of all payloads in a sound ring. Payloads do not overlap, so together they fit the

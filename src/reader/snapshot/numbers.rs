@@ -1,11 +1,15 @@
 //! The new seqnos of events in a snapshot.
 
 use crate::layout::Descriptor;
-use crate::schema::RECORD_ERROR_CODE;
+use crate::layout::header::CONTENT_TYPE_EXEC;
+use crate::reader::Reader;
+use crate::schema::{RECORD_ERROR_CODE, published_schema};
 
 /// The seqnos that the events of a snapshot had in the ring. Neighbouring seqnos take no memory.
 #[derive(Default)]
 pub(super) struct SeqnoRuns {
+    /// True if code 1 is RECORD_ERROR. It is something else in the oldest schemas of EXEC.
+    has_errors: bool,
     runs: Vec<SeqnoRun>,
     events: u64,
     last_seqno: u64,
@@ -21,12 +25,20 @@ struct SeqnoRun {
 }
 
 impl SeqnoRuns {
+    /// Makes the runs of a snapshot of this ring.
+    pub(super) fn of(reader: &Reader) -> Self {
+        let info = reader.info();
+        let is_known = || published_schema(info.content_type, info.schema_hash).is_some();
+        let has_errors = info.extension.is_some() || info.content_type != CONTENT_TYPE_EXEC || is_known();
+        Self { has_errors, ..Self::default() }
+    }
+
     /// Adds the next event. Seqnos rise from event to event.
     pub(super) fn push(&mut self, descriptor: &Descriptor) {
         if self.runs.is_empty() || descriptor.seqno != self.last_seqno + 1 {
             self.runs.push(SeqnoRun { first_seqno: descriptor.seqno, events_before: self.events });
         }
-        if descriptor.event_type == RECORD_ERROR_CODE {
+        if self.has_errors && descriptor.event_type == RECORD_ERROR_CODE {
             self.errors.push(descriptor.seqno);
         }
         self.last_seqno = descriptor.seqno;
@@ -60,7 +72,7 @@ mod tests {
 
     #[test]
     fn events_get_their_place_as_number_and_others_get_none() {
-        let mut runs = SeqnoRuns::default();
+        let mut runs = SeqnoRuns { has_errors: true, ..SeqnoRuns::default() };
         let event = |seqno, event_type| Descriptor { seqno, event_type, ..Descriptor::default() };
         for (seqno, event_type) in [(5, 2), (6, RECORD_ERROR_CODE), (7, 2), (20, 2), (31, 2), (32, 2)] {
             runs.push(&event(seqno, event_type));
@@ -71,5 +83,9 @@ mod tests {
             assert_eq!(runs.renumber(seqno), number, "{seqno}");
         }
         assert_eq!(SeqnoRuns::default().renumber(1), 0);
+        // In the oldest schemas of EXEC, code 1 is BLOCK_START.
+        let mut runs = SeqnoRuns::default();
+        runs.push(&event(6, RECORD_ERROR_CODE));
+        assert_eq!(runs.renumber(6), 1);
     }
 }

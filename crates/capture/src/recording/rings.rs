@@ -2,7 +2,7 @@
 
 use eventring::reader::{Descriptor, GapCause};
 use eventring::schema::perf::PerfEvent;
-use eventring::schema::{EventType as _, ExtWords, RECORD_ERROR_CODE, SchemaModel, ext_words};
+use eventring::schema::{EventType as _, ExtWords, RECORD_ERROR_CODE, SchemaModel, Value, decode_event, ext_words};
 use eventring::tracing::SpanId;
 use std::borrow::Cow;
 
@@ -184,11 +184,17 @@ impl RecordedRings {
         shard.map(|of| (of.recorder, of.shard))
     }
 
+    /// Returns true if the event stands in place of one that could not be recorded. Code 1 means that in every schema
+    /// but the oldest ones of EXEC. So if the schema is not known, the payload decides.
+    pub fn is_record_error(&self, ring: u32, code: u16, payload: Option<&[u8]>) -> bool {
+        let is_decoded = |payload| matches!(decode_event(None, code, payload), Value::Struct(_));
+        code == RECORD_ERROR_CODE && (self.model(ring).is_some() || payload.is_some_and(is_decoded))
+    }
+
     /// Returns the name of a typed event.
     pub fn event_name(&self, ring: u32, code: u16) -> Cow<'_, str> {
         match self.model(ring).and_then(|model| model.event(code)) {
             Some(event) => event.name().into(),
-            None if code == RECORD_ERROR_CODE => "RECORD_ERROR".into(),
             None => format!("event {code}").into(),
         }
     }

@@ -268,7 +268,7 @@ fn table(out: &mut impl Write, decoder: &Decoder, survey: &Survey) -> io::Result
         "CODE", "NAME", "EVENTS", "SHARE", "PAYLOAD"
     )?;
     for ((code, TypeCounts { count, payload_bytes }), name) in survey.by_type.iter().zip(names) {
-        let style = paint::event_type(*code);
+        let style = paint::event_type(*code, Some(&name));
         let bar = "▆".repeat(count.saturating_mul(BAR).div_ceil(most) as usize);
         writeln!(
             out,

@@ -44,10 +44,7 @@ impl JsonLines {
             }
         }
         if ring.is_exec {
-            match ring.block(event, || payload) {
-                Some(block) => write!(line, "\"block_number\":{},", block.number())?,
-                None => line.push_str("\"block_number\":null,"),
-            }
+            write!(line, "\"block_number\":{},", json!(ring.block_number(event, || payload)))?;
         }
         if ring.words.has_span() {
             match ring.span_id(event) {

@@ -11,7 +11,7 @@ use crate::paint::WARNING;
 use crate::patterns::FollowedPatterns;
 use crate::ring_args::{Expect, LOOK_PAUSE};
 use crate::silence::Silence;
-use eventring::exec::{BlockInfo, KnownBlocks};
+use eventring::exec::KnownBlocks;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{
     Descriptor, Gap, PayloadRead, Reader, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek, SetRing,
@@ -24,7 +24,6 @@ use eventring_capture::{
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time between two checks for Ctrl-C while the watch waits for a ring.
@@ -110,14 +109,15 @@ impl Ring {
         })
     }
 
-    /// Returns the block of an execution event, if it is known. Reads the payload only if the event is a BLOCK_START,
-    /// from which later calls know the block. Returns `None` for events of other schemas.
-    pub(super) fn block<'p>(
+    /// Returns the number of the block that an execution event is about, if it is known. Reads the payload only of
+    /// events about a whole block. Later calls know a block of which the BLOCK_START was read. Returns `None` for events
+    /// of other schemas.
+    pub(super) fn block_number<'p>(
         &self,
         event: &Descriptor,
         payload: impl FnOnce() -> PayloadRead<'p>,
-    ) -> Option<Arc<BlockInfo>> {
-        if self.is_exec { self.blocks.borrow_mut().block_of(event, payload) } else { None }
+    ) -> Option<u64> {
+        if self.is_exec { self.blocks.borrow_mut().block_number_of(event, payload) } else { None }
     }
 
     /// Returns the id of the event's span: the span that the event is about, or in which it was recorded. Returns 0 if

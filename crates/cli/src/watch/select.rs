@@ -108,8 +108,8 @@ impl EventSelection {
         payload: impl FnOnce() -> PayloadRead<'p>,
     ) -> bool {
         // Every event comes here, so that a BLOCK_START is known for the events that follow even if it is not shown.
-        let block = ring.block(event, payload);
-        if self.block_number.is_some_and(|number| block.is_none_or(|block| block.number() != number)) {
+        let block_number = ring.block_number(event, payload);
+        if self.block_number.is_some() && self.block_number != block_number {
             return false;
         }
         self.filter.accepts(event) && self.span.is_none_or(|span| ring.span_id(event) == span)

@@ -6,7 +6,6 @@ use super::{Printer, perf};
 use crate::format::{TimeFormat, columns, events, grouped, one_line};
 use crate::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
-use eventring::exec::BlockInfo;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
 use eventring::schema::{MALFORMED, Value};
@@ -122,11 +121,9 @@ impl<O: Write> Lines<O> {
             let seqno = event.seqno.to_string();
             line.push(PLAIN, format!("{seqno:>0$}  ", fit(width, &seqno)));
         }
-        let name = match ring.decoder.name(event.event_type) {
-            Some(name) => one_line(name),
-            None => format!("type {}", event.event_type),
-        };
-        line.push(paint::event_type(event.event_type), format!("{name:<0$}  ", fit(&mut columns.event, &name)));
+        let known = ring.decoder.name(event.event_type);
+        let name = known.map_or_else(|| format!("type {}", event.event_type), one_line);
+        line.push(paint::event_type(event.event_type, known), format!("{name:<0$}  ", fit(&mut columns.event, &name)));
         if let Some(width) = &mut columns.block {
             let [block, txn] = tags.map_or([""; 2], |tags| [&tags.block, &tags.txn]);
             line.push(DIM, format!("{block:>0$}  {txn:>4}  ", fit(width, block)));
@@ -255,7 +252,7 @@ impl<O: Write> Printer for Lines<O> {
         self.say_before()?;
         self.headings(event.record_epoch_nanos)?;
         let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
-        let tags = ring.is_exec.then(|| Tags::new(event, ring.block(event, || payload).as_deref()));
+        let tags = ring.is_exec.then(|| Tags::new(event, ring.block_number(event, || payload)));
         self.columns(ring, event, record.as_ref(), tags.as_ref());
         if let Some(record) = &record {
             self.record(record);
@@ -353,13 +350,13 @@ struct Tags {
 const NONE: &str = "–";
 
 impl Tags {
-    fn new(event: &Descriptor, block: Option<&BlockInfo>) -> Self {
+    fn new(event: &Descriptor, block_number: Option<u64>) -> Self {
         let tags = FlowTags::from_ext(event.content_ext);
         let has_account = event.event_type == ExecEvent::StorageAccess as u16 || tags.account_index != 0;
         let shown = |is_there: bool, tag: u64| if is_there { tag.to_string() } else { NONE.to_owned() };
         Self {
-            block: match block {
-                Some(block) => block.number().to_string(),
+            block: match block_number {
+                Some(number) => number.to_string(),
                 None if tags.block_seqno != 0 => format!("#{}", tags.block_seqno),
                 None => NONE.to_owned(),
             },

@@ -131,8 +131,8 @@ impl<'r> TypedEvents<'r> {
             out.extend(word.value(descriptor.content_ext[index]).unwrap_or(u64::MAX).to_le_bytes());
         }
         if self.recording.ring(self.ring).is_exec() {
-            let block = self.blocks.block_of(descriptor, || payload);
-            out.extend(block.map_or(u64::MAX, |block| block.number()).to_le_bytes());
+            let block_number = self.blocks.block_number_of(descriptor, || payload);
+            out.extend(block_number.unwrap_or(u64::MAX).to_le_bytes());
         }
         if self.has_nameless_words() {
             self.content.extend(descriptor.content_ext.iter().flat_map(|word| word.to_le_bytes()));

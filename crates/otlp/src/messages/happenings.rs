@@ -4,7 +4,7 @@
 use super::attributes::Attributes;
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
-use eventring::schema::{RECORD_ERROR_CODE, RecordError, RecordErrorView, decode_event};
+use eventring::schema::{RecordError, RecordErrorView, decode_event};
 use eventring::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord, Span};
 use eventring_capture::recording::RecordedRings;
 use eventring_export::args::{ArgValue, Args};
@@ -81,7 +81,7 @@ impl Happening {
             }
         }
         let attributes = Attributes::of_args(args);
-        let mut happening = if code == RECORD_ERROR_CODE {
+        let mut happening = if rings.is_record_error(ring, code, payload.valid()) {
             let error = payload.valid().and_then(|payload| RecordErrorView::decode(payload).ok()?.error);
             Self::not_recorded(attributes, error)
         } else {

@@ -4,7 +4,7 @@ use crate::program::{argument, directory, run};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventPayload as _;
 use eventring::schema::EventType as _;
-use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecEvent};
+use eventring::schema::exec::{BlockEnd, BlockQc, BlockStart, BlockTag, Bytes32, ExecEvent};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -23,8 +23,8 @@ fn ended(recorder: &Recorder, tag: u64) {
 }
 
 /// Makes a ring that has ended. It holds, after many events without a block, the ends of the blocks 15,000,041 and
-/// 15,000,042, the start of block 15,000,043, its end, the end of a block that nobody knows, and an event that belongs
-/// to no block. Returns the seqno of the start.
+/// 15,000,042, the start of block 15,000,043, its end, the end of a block that nobody knows, and a certificate of block
+/// 15,000,042. Returns the seqno of the start.
 fn ring(path: &Path, has_table: bool) -> u64 {
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(path).compact(true).shifts(15, 21);
     let recorder = builder.block_table(has_table).keep(true).build().unwrap();
@@ -36,7 +36,10 @@ fn ring(path: &Path, has_table: bool) -> u64 {
     let tag = started(&recorder, 15_000_043);
     ended(&recorder, tag);
     ended(&recorder, 3);
-    recorder.record(ExecEvent::BlockQc.code(), [0; 4], &[0; 56]);
+    // Events of the consensus belong to no block; they name one.
+    let tag_of_consensus = BlockTag { block_number: 15_000_042, ..BlockTag::default() };
+    let certificate = BlockQc { block_tag: tag_of_consensus, ..BlockQc::default() };
+    certificate.with_bytes(|bytes| recorder.record(ExecEvent::BlockQc.code(), [0; 4], bytes));
     tag
 }
 
@@ -55,7 +58,7 @@ fn expected(of_late: [Value; 2]) -> Vec<(String, Value)> {
         ("BLOCK_START", third.clone()),
         ("BLOCK_END", third),
         ("BLOCK_END", Value::Null),
-        ("BLOCK_QC", Value::Null),
+        ("BLOCK_QC", json!(15_000_042)),
     ];
     events.map(|(name, number)| (name.to_owned(), number)).to_vec()
 }
@@ -95,7 +98,8 @@ fn people_see_numbers_of_known_blocks_and_seqnos_of_others() {
         watched.out.lines().filter_map(|line| line.split("BLOCK_END").nth(1)?.split_whitespace().next()).collect();
     assert_eq!(blocks, ["15000041", "15000042", "15000043", "#3"]);
     let only = run(&["watch", argument(&file), "--quiet", "--json", "--block-number", "15000042"]).json_lines();
-    assert_eq!(numbers(&only), [("BLOCK_END".to_owned(), json!(15_000_042))]);
+    let named = |name: &str| (name.to_owned(), json!(15_000_042));
+    assert_eq!(numbers(&only), [named("BLOCK_END"), named("BLOCK_QC")]);
 }
 
 #[test]

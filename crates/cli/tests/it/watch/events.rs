@@ -233,7 +233,10 @@ fn payloads_of_an_unknown_schema_are_hex_with_a_warning() {
     assert!(run.err.starts_with("warning: payloads are shown as hex: schema 0101"), "{}", run.err);
     let lines = run.json_lines();
     assert_eq!((&lines[0]["name"], &lines[0]["payload"]), (&json!(null), &json!("0x0102")));
-    assert_eq!((&lines[1]["name"], &lines[1]["payload"]["dropped_event_type"]), (&json!("RECORD_ERROR"), &json!(7)));
+    // The payload is that of a RECORD_ERROR, but nobody knows what event 7 is called, nor event 1.
+    let error = &lines[1]["payload"];
+    assert_eq!((&error["error_type"], &error["dropped_event_type"]), (&json!("MISSING_EVENT"), &json!(7)));
+    assert_eq!(lines[1]["name"], json!(null));
 }
 
 #[test]
