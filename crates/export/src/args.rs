@@ -76,12 +76,8 @@ impl Args {
             self.push("missing_fields", ArgValue::Uint(missing.into()));
         }
         if let Some(problem) = problem {
-            let text = match problem {
-                FieldsProblem::Expired => "overwritten before they were read",
-                _ => "damaged",
-            };
             self.push(FIELDS_LOST, ArgValue::Bool(true));
-            self.push("problem", ArgValue::Text(text.into()));
+            self.push("problem", ArgValue::Text(problem_text(problem).into()));
         }
     }
 
@@ -135,6 +131,14 @@ impl Args {
             object.insert(CUT.into(), cuts.into());
         }
         object
+    }
+}
+
+/// Returns the words for the problem of fields that are lost.
+pub fn problem_text(problem: FieldsProblem) -> &'static str {
+    match problem {
+        FieldsProblem::Expired => "overwritten before they were read",
+        _ => "damaged",
     }
 }
 

@@ -27,18 +27,18 @@ mod tag {
 /// The members of an event.
 #[derive(Default)]
 pub(super) struct Members {
-    /// The number of the event's name, and the types and names of its members.
+    /// The event's name, and the types and names of its members.
     pub(super) key: Vec<u8>,
     /// The values of the members, as they stand in a packet.
     pub(super) values: Vec<u8>,
 }
 
 impl Members {
-    /// Begins the members of an event. `name_number` is the first byte of the key.
-    pub(super) fn begin_event(&mut self, name_number: u8) {
+    pub(super) fn begin_event(&mut self, name: &str) {
         self.key.clear();
         self.values.clear();
-        self.key.push(name_number);
+        self.key.extend(name.as_bytes());
+        self.key.push(NAME_END);
     }
 
     pub(super) fn uint32(&mut self, name: &str, value: u32) {
@@ -125,7 +125,8 @@ pub(super) fn declarations(key: &[u8]) -> String {
     let mut text = String::new();
     let mut scopes = vec![Identifiers::default()];
     let mut names = Vec::new();
-    let mut rest = key.get(1..).unwrap_or_default();
+    let name_bytes = key.iter().position(|byte| *byte == NAME_END).unwrap_or(key.len());
+    let mut rest = key.get(name_bytes + 1..).unwrap_or_default();
     while let Some((tag, after)) = rest.split_first() {
         rest = after;
         if *tag == tag::END {
