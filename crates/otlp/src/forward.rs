@@ -1,7 +1,7 @@
 //! Reading rings, and filling batches.
 
 use super::endpoint::OtlpEndpoint;
-use super::error::{OtlpError, OtlpErrorKind};
+use super::error::OtlpError;
 use super::post::Post;
 use super::sender::{SendPatience, send_all};
 use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
@@ -114,9 +114,7 @@ pub fn forward_otlp(
         let (batches, to_send) = sync_channel(BATCHES);
         let thread = std::thread::Builder::new().name("eventring-otlp".to_owned());
         let sender = thread.spawn_scoped(scope, || send_all(&post, to_send, &patience, &summary));
-        let sender = sender.map_err(|error| {
-            OtlpError::new(OtlpErrorKind::NoThread, format!("cannot start the thread that sends: {error}"))
-        })?;
+        let sender = sender.map_err(|error| OtlpError(format!("cannot start the thread that sends: {error}")))?;
         let queue = Queue {
             batches,
             programs: Vec::new(),

@@ -9,14 +9,11 @@ use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder, UInt32Build
 use arrow_schema::{DataType, Field};
 use eventring::schema::perf::{Cut, FieldValue};
 use eventring::tracing::{Field as RecordedField, Fields, IdMap};
-use eventring_export::args::problem_text;
-use std::collections::HashSet;
+use eventring_export::args::{each_last, problem_text};
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 
-/// The number of fields up to which their names are compared with each other.
-const FIELDS_FEW: usize = 16;
 /// The largest number of names whose columns are remembered.
 const NAMES_MAX: usize = 4096;
 
@@ -73,21 +70,7 @@ impl FieldColumns {
     /// an estimate of the bytes that they take, with those of the columns of all other fields.
     pub(super) fn push(&mut self, fields: &Fields) -> io::Result<u64> {
         let mut bytes = self.row_bytes;
-        let values = &fields.values;
-        if values.len() <= FIELDS_FEW {
-            for (index, field) in values.iter().enumerate() {
-                if !values[index + 1..].iter().any(|later| later.name == field.name) {
-                    bytes += self.push_field(field);
-                }
-            }
-        } else {
-            let mut seen = HashSet::new();
-            let mut last: Vec<&RecordedField> = values.iter().rev().filter(|field| seen.insert(&field.name)).collect();
-            last.reverse();
-            for field in last {
-                bytes += self.push_field(field);
-            }
-        }
+        each_last(&fields.values, |field| &field.name, |field| bytes += self.push_field(field));
         self.all.append(true).map_err(io::Error::other)?;
         self.cut.append(true).map_err(io::Error::other)?;
         self.missing.append_value(fields.missing.into());

@@ -5,7 +5,7 @@
 
 use super::identifiers::Identifiers;
 use super::metadata::put_text;
-use crate::args::{Arg, ArgValue};
+use crate::args::{Arg, ArgValue, each_last};
 use eventring::schema::perf::CallSiteLevel;
 
 /// The byte that ends a name in a key. No text in UTF-8 has it.
@@ -85,7 +85,7 @@ impl Members {
     /// Adds a struct with these arguments. Of several with the same name, it has the last.
     pub(super) fn arguments(&mut self, name: &str, arguments: &[Arg]) {
         self.begin(name);
-        each_last(arguments, |argument| self.argument(&argument.name, &argument.value));
+        each_last(arguments, arg_name, |argument| self.argument(&argument.name, &argument.value));
         self.end();
     }
 
@@ -105,19 +105,8 @@ impl Members {
     }
 }
 
-/// Calls `take` with each argument, except those that are followed by another one of the same name.
-pub(super) fn each_last<'a>(arguments: &'a [Arg], mut take: impl FnMut(&'a Arg)) {
-    /// The number of arguments up to which their names are compared with each other.
-    const FEW: usize = 16;
-    if arguments.len() <= FEW {
-        let is_last = |index: usize| !arguments[index + 1..].iter().any(|later| *later.name == *arguments[index].name);
-        (0..arguments.len()).filter(|index| is_last(*index)).for_each(|index| take(&arguments[index]));
-        return;
-    }
-    let last: std::collections::HashMap<&str, usize> =
-        arguments.iter().enumerate().map(|(index, argument)| (&*argument.name, index)).collect();
-    let is_last = |(index, argument): &(usize, &Arg)| last.get(&*argument.name) == Some(index);
-    arguments.iter().enumerate().filter(is_last).for_each(|(_, argument)| take(argument));
+pub(super) fn arg_name(argument: &Arg) -> &str {
+    &argument.name
 }
 
 /// Returns the declarations of the members that a key describes.

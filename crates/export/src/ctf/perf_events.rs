@@ -1,8 +1,8 @@
 //! The events of perf rings: what happens to spans, log records, samples and marks.
 
-use super::members::{Members, declarations, each_last};
+use super::members::{Members, arg_name, declarations};
 use super::metadata::{Metadata, put_text};
-use crate::args::{ArgValue, Args};
+use crate::args::{ArgValue, Args, each_last};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{CallSite, Catalog, Fields, PerfContent, RawRecord, SpanId, is_log_record};
 use std::collections::HashMap;
@@ -161,10 +161,10 @@ impl PerfEvents {
         fields.values.into_iter().for_each(|field| values.push_field(field));
         self.members.arguments("fields", &values.0);
         let mut has_cuts = false;
-        each_last(&values.0, |value| has_cuts |= value.cut.is_some());
+        each_last(&values.0, arg_name, |value| has_cuts |= value.cut.is_some());
         if has_cuts {
             self.members.begin("cut");
-            each_last(&values.0, |value| {
+            each_last(&values.0, arg_name, |value| {
                 if let Some(cut) = &value.cut {
                     self.members.argument(&value.name, cut);
                 }
