@@ -135,6 +135,19 @@ impl Args {
     }
 }
 
+impl Arg {
+    /// Returns an estimate of the bytes that the value takes.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        let text = match &self.value {
+            ArgValue::Text(Cow::Owned(text)) => text.capacity(),
+            _ => 0,
+        };
+        let cut = self.cut.as_ref().map_or(0, |_| size_of::<ArgValue>());
+        // Lists of values have room for as many again.
+        2 * size_of::<Self>() as u64 + (text + cut) as u64
+    }
+}
+
 /// Calls `take` with each item, except those that are followed by another one of the same name.
 pub fn each_last<'a, T>(items: &'a [T], name: impl Fn(&'a T) -> &'a str, mut take: impl FnMut(&'a T)) {
     /// The number of items up to which their names are compared with each other.

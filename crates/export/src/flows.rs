@@ -108,6 +108,10 @@ impl FlowFinder {
     /// Notes a record and its effect on the replay of its process.
     pub(crate) fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
         let spans = (record.span(), record.related());
+        // The replay drops the links of a span that has very many.
+        if record.event == Some(PerfEvent::SpanFollowsFrom) && matches!(step, SpanStep::None) {
+            return;
+        }
         match (record.event, self.view, spans) {
             (Some(PerfEvent::SpanFollowsFrom), View::Span, (Some(later), Some(earlier))) => {
                 self.between_spans(earlier, later, replay);

@@ -2,7 +2,7 @@
 
 use super::ExportSummary;
 use super::json::{JsonText, SiteText};
-use super::line_slices::{LineSlices, SpanSlices};
+use super::line_slices::{LineSlice, LineSlices, SpanSlices};
 use super::ring_blocks::RingBlocks;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::decode_event;
@@ -105,10 +105,17 @@ impl ReplayConsumer for LineWriter<'_> {
         SpanParts { fields: true, remaining: true, ..SpanParts::default() }
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { recorder, record, catalog } => {
-                self.slices[entry.process_index].record(*recorder, record, catalog, step);
+                let replay = &state.replays[entry.process_index];
+                let mut slices = std::mem::take(&mut self.slices[entry.process_index]);
+                let written = match slices.record(*recorder, (record, catalog), step, replay) {
+                    Some((span, slice)) => self.slice_line(entry.process, span, &slice),
+                    None => Ok(()),
+                };
+                self.slices[entry.process_index] = slices;
+                written?;
                 self.record(entry.process, record, catalog)
             }
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
@@ -200,6 +207,12 @@ impl LineWriter<'_> {
         self.slices[process_index] = slices;
         written?;
         self.text.raw(b"]");
+        if of_span.written > 0 {
+            self.text.member("more_slices", &of_span.written)?;
+        }
+        if span.follows_from_dropped > 0 {
+            self.text.member("follows_from_dropped", &span.follows_from_dropped)?;
+        }
         self.text.fields(&span.fields)?;
         self.text.end();
         self.end_line()
@@ -207,23 +220,42 @@ impl LineWriter<'_> {
 
     /// Writes the slices of a span. If it was closed, they end with the close at the latest.
     fn slices(&mut self, slices: &LineSlices, of_span: &SpanSlices, closed_nanos: Option<u64>) -> io::Result<()> {
-        for slice in slices.iter(of_span) {
-            let end_nanos = match (slice.end_nanos, closed_nanos) {
+        for mut slice in slices.iter(of_span) {
+            let is_missing = slice.end_nanos.is_none() && closed_nanos.is_some() && !slice.is_end_lost;
+            slice.end_nanos = match (slice.end_nanos, closed_nanos) {
                 (Some(end), Some(closed)) => Some(end.min(closed)),
+                (end, _) if slice.is_end_lost => end,
                 (end, closed) => end.or(closed),
             };
             self.text.comma();
             self.text.begin();
-            self.thread(slice.thread)?;
-            self.text.member("start_ns", &slice.start_nanos)?;
-            self.text.member("end_ns", &end_nanos)?;
-            if slice.end_nanos.is_none() && closed_nanos.is_some() {
+            self.slice(&slice)?;
+            if slice.is_end_lost {
+                self.text.member("end_lost", &true)?;
+            } else if is_missing {
                 self.text.member("exit_missing", &true)?;
             }
             self.text.end();
             self.pass_on()?;
         }
         Ok(())
+    }
+
+    fn slice(&mut self, slice: &LineSlice<'_>) -> io::Result<()> {
+        self.thread(slice.thread)?;
+        self.text.member("start_ns", &slice.start_nanos)?;
+        self.text.member("end_ns", &slice.end_nanos)
+    }
+
+    /// Writes the line of a slice for which the line of its span has no room.
+    fn slice_line(&mut self, process: u32, span: SpanId, slice: &LineSlice<'_>) -> io::Result<()> {
+        self.text.begin();
+        self.text.member("type", "slice")?;
+        self.text.member("process", &process)?;
+        self.text.member("span", &span.get())?;
+        self.slice(slice)?;
+        self.text.end();
+        self.end_line()
     }
 
     /// Writes the members that describe a call site.

@@ -1,8 +1,8 @@
 //! The slices of the open spans of one process, for the lines of these spans. A task of an async program can have
-//! millions of slices, so most slices take 16 bytes.
+//! millions of slices. So most slices take 16 bytes, and those beyond a number get lines of their own when they end.
 
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanStep, Thread, ThreadKey};
+use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanReplay, SpanStep, Thread, ThreadKey};
 use std::sync::Arc;
 
 /// The slices of all spans that are not over.
@@ -15,10 +15,18 @@ pub(super) struct LineSlices {
     count: u64,
 }
 
+/// The largest number of slices in the line of a span.
+pub(super) const SLICES_MAX: usize = 4096;
+
 /// The slices of one span, in the order of entering.
 #[derive(Default)]
 pub(super) struct SpanSlices {
     slices: Vec<SmallSlice>,
+    /// Further slices without an exit: the id in the replay, and the slice.
+    beyond: Vec<(u64, SmallSlice)>,
+    /// The number of slices that have lines of their own.
+    pub(super) written: u64,
+    closed_nanos: Option<u64>,
     /// The slices without an exit: the id in the replay, and the index in `slices`.
     open: Vec<(u64, u32)>,
     /// The lengths in nanoseconds that do not fit into 32 bits, by the index in `slices`.
@@ -41,31 +49,49 @@ const OPEN: u32 = u32::MAX;
 const UNSEEN: u32 = u32::MAX - 1;
 /// The length is in `long`.
 const LONG: u32 = u32::MAX - 2;
+/// The exit may have been lost. The span was closed since.
+const LOST: u32 = u32::MAX - 3;
 
 /// A slice as its line shows it.
 pub(super) struct LineSlice<'t> {
     pub(super) thread: &'t Arc<Thread>,
     pub(super) start_nanos: Option<u64>,
     pub(super) end_nanos: Option<u64>,
+    /// True if the thread may have left the span at any time before the close.
+    pub(super) is_end_lost: bool,
 }
 
 impl LineSlices {
-    /// Notes a record and its effect on the replay of its process.
-    pub(super) fn record(&mut self, recorder: u32, record: &RawRecord<'_>, catalog: &Catalog, step: &SpanStep) {
+    /// Notes a record and its effect on the replay of its process. Returns a slice that has ended and needs a line of
+    /// its own, with its span.
+    pub(super) fn record(
+        &mut self,
+        recorder: u32,
+        (record, catalog): (&RawRecord<'_>, &Catalog),
+        step: &SpanStep,
+        replay: &SpanReplay,
+    ) -> Option<(SpanId, LineSlice<'_>)> {
         let nanos = record.epoch_nanos();
         match step {
             SpanStep::SliceBegun(slice) => {
                 let thread = self.thread(slice.thread, catalog);
                 let span = self.spans.entry(slice.span).or_default();
-                span.open.push((slice.id, span.slices.len() as u32));
-                span.slices.push(SmallSlice { nanos, length: OPEN, thread });
-                self.count += 1;
+                let begun = SmallSlice { nanos, length: OPEN, thread };
+                if span.slices.len() < SLICES_MAX {
+                    span.open.push((slice.id, span.slices.len() as u32));
+                    span.slices.push(begun);
+                    self.count += 1;
+                } else {
+                    span.beyond.push((slice.id, begun));
+                }
             }
             SpanStep::SliceEnded(taken) => {
-                if let Some(span) = self.spans.get_mut(&taken.slice.span)
-                    && let Some(at) = span.open.iter().rposition(|(id, _)| *id == taken.slice.id)
-                {
+                let span = self.spans.get_mut(&taken.slice.span)?;
+                if let Some(at) = span.open.iter().rposition(|(id, _)| *id == taken.slice.id) {
                     span.end(at, nanos);
+                } else if let Some(at) = span.beyond.iter().rposition(|(id, _)| *id == taken.slice.id) {
+                    let ended = span.end_beyond(at);
+                    return Some((taken.slice.span, self.line(ended, nanos)));
                 }
             }
             // The stack of the thread has no slice of this span. Perhaps the close of the span came first and ended the
@@ -74,16 +100,36 @@ impl LineSlices {
                 let thread = self.thread(ThreadKey { recorder, thread_id: record.ext.thread_id }, catalog);
                 let span = self.spans.entry(*id).or_default();
                 let is_of_thread = |(_, index): &(u64, u32)| span.slices[*index as usize].thread == thread;
-                match span.open.iter().rposition(is_of_thread) {
-                    Some(at) => span.end(at, nanos),
-                    None => {
-                        span.slices.push(SmallSlice { nanos, length: UNSEEN, thread });
-                        self.count += 1;
+                let unseen = SmallSlice { nanos, length: UNSEEN, thread };
+                if let Some(at) = span.beyond.iter().rposition(|(_, slice)| slice.thread == thread) {
+                    let nanos = span.closed_nanos.map_or(nanos, |closed| closed.min(nanos));
+                    let ended = span.end_beyond(at);
+                    return Some((*id, self.line(ended, nanos)));
+                } else if let Some(at) = span.open.iter().rposition(is_of_thread) {
+                    span.end(at, nanos);
+                } else if span.slices.len() < SLICES_MAX {
+                    span.slices.push(unseen);
+                    self.count += 1;
+                } else {
+                    span.written += 1;
+                    return Some((*id, self.line(unseen, nanos)));
+                }
+            }
+            SpanStep::Closed { span, cut } => {
+                let span = self.spans.get_mut(span)?;
+                span.closed_nanos.get_or_insert(nanos);
+                for taken in cut.iter().filter(|taken| replay.may_have_ended(&taken.slice, nanos)) {
+                    if let Some((_, index)) = span.open.iter().find(|(id, _)| *id == taken.slice.id) {
+                        span.slices[*index as usize].length = LOST;
+                    }
+                    if let Some((_, slice)) = span.beyond.iter_mut().find(|(id, _)| *id == taken.slice.id) {
+                        slice.length = LOST;
                     }
                 }
             }
             _ => {}
         }
+        None
     }
 
     /// Takes the slices of a span.
@@ -95,23 +141,25 @@ impl LineSlices {
 
     /// Returns the slices of a span that was taken.
     pub(super) fn iter<'s>(&'s self, span: &'s SpanSlices) -> impl Iterator<Item = LineSlice<'s>> {
-        span.slices.iter().zip(0..).map(|(slice, index)| {
-            let length = match slice.length {
-                OPEN | UNSEEN => None,
+        let slices = span.slices.iter().zip(0..).map(|(slice, index)| {
+            let nanos = match slice.length {
                 LONG => span.long.get(&index).copied(),
                 length => Some(length.into()),
             };
-            let is_unseen = slice.length == UNSEEN;
-            LineSlice {
-                thread: &self.threads[slice.thread as usize],
-                start_nanos: (!is_unseen).then_some(slice.nanos),
-                end_nanos: if is_unseen {
-                    Some(slice.nanos)
-                } else {
-                    length.map(|nanos| slice.nanos.wrapping_add(nanos))
-                },
-            }
-        })
+            self.line(*slice, slice.nanos.wrapping_add(nanos.unwrap_or(0)))
+        });
+        slices.chain(span.beyond.iter().map(|(_, slice)| self.line(*slice, 0)))
+    }
+
+    /// Returns a slice as its line shows it. `end_nanos` is its end, if it has one.
+    fn line(&self, slice: SmallSlice, end_nanos: u64) -> LineSlice<'_> {
+        let (start_nanos, end_nanos) = match slice.length {
+            OPEN | LOST => (Some(slice.nanos), None),
+            UNSEEN => (None, Some(slice.nanos)),
+            _ => (Some(slice.nanos), Some(end_nanos)),
+        };
+        let thread = &self.threads[slice.thread as usize];
+        LineSlice { thread, start_nanos, end_nanos, is_end_lost: slice.length == LOST }
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {
@@ -131,6 +179,13 @@ impl LineSlices {
 }
 
 impl SpanSlices {
+    /// Takes a slice of `beyond`, which has ended.
+    fn end_beyond(&mut self, at: usize) -> SmallSlice {
+        self.written += 1;
+        // Any length: the end is given by itself.
+        SmallSlice { length: 0, ..self.beyond.swap_remove(at).1 }
+    }
+
     /// Ends the open slice with this index in `open`.
     fn end(&mut self, at: usize, nanos: u64) {
         let (_, index) = self.open.remove(at);
@@ -138,7 +193,7 @@ impl SpanSlices {
         // A slice that seems to end before its begin comes from a damaged file, or from a clock that was set back.
         let length = nanos.wrapping_sub(slice.nanos);
         slice.length = match u32::try_from(length) {
-            Ok(length) if length < LONG => length,
+            Ok(length) if length < LOST => length,
             _ => {
                 self.long.insert(index, length);
                 LONG

@@ -4,7 +4,11 @@ use super::*;
 use crate::any_capture::everything;
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt};
+use eventring::tracing::SpanStep;
 use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
+use eventring_capture::recording::{
+    CaptureRecording, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture,
+};
 
 mod damaged;
 mod other_schemas;
@@ -288,6 +292,104 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
     let [lines, chrome] = [(Format::Jsonl, View::Thread), (Format::Chrome, View::Span)]
         .map(|(format, view)| exported(&capture, format, view));
     insta::assert_snapshot!(format!("{lines}{chrome}"));
+}
+
+#[test]
+fn a_slice_whose_exit_may_have_been_lost_has_no_end_in_any_format() {
+    let mut made = CaptureFixture::sharded();
+    made.in_shard(SHARD_1);
+    made.span_new(1000, 2, (1, 0), 0, &[]);
+    made.in_shard(0);
+    made.span(PerfEvent::SpanEnter, 1100, 1, 1, 0);
+    made.in_shard(SHARD_1);
+    made.span(PerfEvent::SpanClose, 3000, 2, 1, 0);
+    made.in_shard(0);
+    // The thread may have left the span in these 40 events.
+    made.gap(0, 40, GapCause::Overwritten);
+    made.perf(PerfEvent::Event, 5000, PerfExt { thread_id: 1, ..PerfExt::default() }, &[]);
+    let capture = made.open();
+    // It is drawn until the close.
+    assert_eq!(drawn(&capture, View::Thread), [(1, "X".to_owned(), Some(1.9), "lost".to_owned())]);
+    let thread = serde_json::json!({ "id": 1, "tid": null, "name": null });
+    let slice = serde_json::json!({ "thread": thread, "start_ns": 1100, "end_ns": null, "end_lost": true });
+    assert_eq!(span_line(&capture, 1)["slices"], serde_json::json!([slice]));
+}
+
+#[test]
+fn the_line_of_a_span_has_a_limit_and_further_slices_have_lines_of_their_own() {
+    const ENTERS: u64 = 10_000;
+    let mut made = CaptureFixture::new();
+    made.span_new(1000, 1, (1, 0), 0, &[]);
+    for number in 0..ENTERS {
+        made.span(PerfEvent::SpanEnter, 2000 + 10 * number, 1, 1, 0);
+        made.span(PerfEvent::SpanExit, 2005 + 10 * number, 1, 1, 0);
+        let record = PerfExt { span_id: 1, thread_id: 1, field_count: 1, ..PerfExt::default() };
+        made.perf(PerfEvent::SpanRecord, 2006 + 10 * number, record, &text(0, &"x".repeat(100)));
+        let link = PerfExt { span_id: 1, related: 2, thread_id: 1, ..PerfExt::default() };
+        made.perf(PerfEvent::SpanFollowsFrom, 2007 + 10 * number, link, &[]);
+    }
+    made.span(PerfEvent::SpanEnter, 200_000, 1, 1, 0);
+    made.span(PerfEvent::SpanEnter, 200_001, 2, 1, 0);
+    // The second thread never leaves the span.
+    made.span(PerfEvent::SpanExit, 200_010, 1, 1, 0);
+    made.span(PerfEvent::SpanClose, 200_020, 1, 1, 0);
+    let capture = made.open();
+    let lines = exported(&capture, Format::Jsonl, View::Thread);
+    assert!(lines.lines().all(|line| line.len() < 500_000));
+    let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_type = |what: &str| lines.iter().filter(|line| line["type"] == what).collect::<Vec<_>>();
+    let (spans, more) = (of_type("span"), of_type("slice"));
+    let [span] = &spans[..] else { panic!("{spans:?}") };
+    let slices = span["slices"].as_array().unwrap();
+    assert_eq!((slices.len() + more.len()) as u64, ENTERS + 2);
+    assert_eq!((&span["more_slices"], &span["follows_from_dropped"]), (&more.len().into(), &(ENTERS - 128).into()));
+    assert_eq!(
+        (&slices.last().unwrap()["exit_missing"], span["busy_ns"].as_u64()),
+        (&true.into(), Some(5 * ENTERS + 29))
+    );
+    let times = slices.iter().chain(more.iter().copied()).map(|slice| slice["start_ns"].as_u64().unwrap());
+    assert_eq!(times.collect::<std::collections::BTreeSet<_>>().len() as u64, ENTERS + 2);
+    assert!(more.iter().all(|slice| slice["span"] == 1 && slice["end_ns"].is_u64() && slice["thread"]["id"] == 1));
+    // A value again and again is one value, and the replay keeps no more than that.
+    let mut peak = KeptBytes(0);
+    replay_capture(&CaptureRecording::new(&capture).unwrap(), &mut peak).unwrap();
+    assert!((1..16 << 10).contains(&peak.0), "{} bytes", peak.0);
+}
+
+/// The most that a replay has kept.
+struct KeptBytes(u64);
+
+impl ReplayConsumer for KeptBytes {
+    fn parts(&self) -> SpanParts {
+        SpanParts { fields: true, ..SpanParts::default() }
+    }
+
+    fn entry(&mut self, _: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> std::io::Result<()> {
+        self.0 = self.0.max(state.replays[0].kept_bytes());
+        Ok(())
+    }
+}
+
+#[test]
+fn an_event_before_all_that_is_known_of_its_span_or_after_it_is_drawn_at_its_own_time() {
+    let mut made = CaptureFixture::sharded();
+    let event = |span_id| PerfExt { thread_id: 1, span_id, ..PerfExt::default() };
+    made.in_shard(SHARD_1);
+    made.span_new(1000, 2, (1, 0), 0, &[]);
+    made.span(PerfEvent::SpanClose, 1200, 2, 1, 0);
+    made.in_shard(0);
+    made.gap(0, 40, GapCause::Overwritten);
+    made.perf(PerfEvent::Event, 1700, event(1), &[]);
+    // The creation of this span was lost: it is known from its close on.
+    made.perf(PerfEvent::Event, 2000, event(2), &[]);
+    made.span(PerfEvent::SpanClose, 2500, 1, 2, 0);
+    let capture = made.open();
+    for view in [View::Thread, View::Span, View::Both] {
+        let events = chrome_events(&capture, view);
+        let instants = events.iter().filter(|event| event["ph"] == "i");
+        let micros: Vec<f64> = instants.map(|event| event["ts"].as_f64().unwrap()).collect();
+        assert_eq!(micros, [0.7, 1.0], "{view:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ use super::id_map::IdMap;
 use crate::reader::Reader;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A place in the program's source that makes spans, log records, counter samples or marks.
@@ -30,7 +32,8 @@ pub struct CallSite {
     pub file: Option<String>,
     /// The line in the source file, from 1, if it is known.
     pub line: Option<u32>,
-    /// The names of its fields, in the order of their indices.
+    /// The names of its fields, in the order of their indices. No two are equal: if the program gives two fields one
+    /// name, as `info!(message = raw, "text")` does, the second is called `message#2`.
     pub field_names: Vec<Arc<str>>,
 }
 
@@ -169,7 +172,7 @@ impl Catalog {
             module: text(&view.module),
             file: text(&view.file),
             line: (view.line != 0).then_some(view.line),
-            field_names: view.field_names.iter().map(|name| Arc::from(&**name)).collect(),
+            field_names: distinct(&view.field_names),
         };
         if let Some(room) = &mut self.room
             && !room.takes(&mut self.threads, self.call_sites.get(&id), &call_site)
@@ -297,6 +300,30 @@ impl CatalogLosses {
             spans: word(tables::LOST_SPANS_OFFSET),
         }
     }
+}
+
+/// Returns names of which no two are equal: the second `x` becomes `x#2`, or the next name that is not there.
+fn distinct(names: &[Cow<'_, str>]) -> Vec<Arc<str>> {
+    let mut taken: HashMap<Arc<str>, u32> = HashMap::with_capacity(names.len());
+    let is_taken = |name: &str, taken: &HashMap<_, _>| taken.contains_key(name) || names.iter().any(|it| it == name);
+    let mut distinct = Vec::with_capacity(names.len());
+    for name in names {
+        let mut name: Arc<str> = Arc::from(&**name);
+        if let Some(mut number) = taken.get(&name).copied() {
+            let other = loop {
+                number += 1;
+                let other: Arc<str> = format!("{name}#{number}").into();
+                if !is_taken(&other, &taken) {
+                    break other;
+                }
+            };
+            taken.insert(name, number);
+            name = other;
+        }
+        taken.insert(name.clone(), 1);
+        distinct.push(name);
+    }
+    distinct
 }
 
 impl CallSite {
@@ -428,6 +455,20 @@ mod tests {
             field_names: Vec::new(),
         };
         encode_entry(id, &view.encode()).unwrap()
+    }
+
+    #[test]
+    fn fields_of_one_name_get_names_of_their_own() {
+        let named = |names: &[&'static str]| {
+            let names: Vec<_> = names.iter().map(|name| Cow::from(*name)).collect();
+            distinct(&names).iter().map(|name| name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&["a", "b"]), ["a", "b"]);
+        assert_eq!(named(&["a", "b", "a", "a"]), ["a", "b", "a#2", "a#3"]);
+        assert_eq!(named(&["a", "a", "a#2", "a#2", "a"]), ["a", "a#3", "a#2", "a#2#2", "a#4"]);
+        // What was written by a reader is read as it is.
+        assert_eq!(named(&["a", "a#3", "a#2", "a#2#2"]), ["a", "a#3", "a#2", "a#2#2"]);
+        assert_eq!(named(&[""; 256]).last().unwrap(), "#256");
     }
 
     #[test]

@@ -32,8 +32,10 @@ pub struct Span {
     pub last_seen_epoch_nanos: u64,
     /// The slices of the span, in the order of entering.
     pub slices: Vec<SpanSlice>,
-    /// The spans from which this span follows.
+    /// The spans from which this span follows: the first 128.
     pub follows_from: Vec<SpanId>,
+    /// The number of further spans from which it follows.
+    pub follows_from_dropped: u64,
     /// The flags with which the span was created, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
     /// True if records of this span may be missing. There are three reasons: events were lost while the span was open,
@@ -151,6 +153,7 @@ impl Span {
             last_seen_epoch_nanos: epoch_nanos,
             slices: Vec::new(),
             follows_from: Vec::new(),
+            follows_from_dropped: 0,
             flags: 0,
             may_have_losses: true,
             is_end_lost: false,

@@ -110,7 +110,7 @@ fn of_good(path: &Path) -> (Vec<CapturedRecord>, RingStats) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { fork: false, ..ProptestConfig::with_cases(40) })]
+    #![proptest_config(ProptestConfig { ..ProptestConfig::with_cases(40) })]
 
     #[test]
     fn a_good_stream_is_received_as_if_hostile_batches_were_not_there(

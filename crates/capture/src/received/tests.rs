@@ -113,7 +113,7 @@ fn files_beside(path: &Path) -> Vec<PathBuf> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { fork: false, ..ProptestConfig::with_cases(60) })]
+    #![proptest_config(ProptestConfig { ..ProptestConfig::with_cases(60) })]
 
     /// Batches of two rows come in any order, into one file or several; the receiver is killed and leaves a torn end.
     #[test]

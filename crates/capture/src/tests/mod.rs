@@ -215,7 +215,7 @@ fn files_of_another_kind_or_version_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { fork: false, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { ..ProptestConfig::with_cases(200) })]
 
     #[test]
     fn damaged_bytes_never_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {

@@ -7,11 +7,13 @@ use eventring::tracing::{Fields, FieldsProblem, SpanId, ThreadKey};
 /// A span that is not over.
 #[derive(Default)]
 pub(super) struct DrawnSpan {
-    /// All fields that were recorded so far, in their order, and after them other facts that each slice shows. A field
-    /// that was recorded twice appears twice.
+    /// The last value of each field that was recorded so far, in the order in which the fields came, and after them
+    /// other facts that each slice shows.
     args: Args,
-    /// The number of fields in `args`.
-    fields: usize,
+    /// For each field in `args`, the number of the change that gave it its value.
+    changed_at: Vec<u64>,
+    /// The number of changes of fields.
+    changes: u64,
     missing: u16,
     problem: Option<FieldsProblem>,
     /// An estimate of the size of the fields.
@@ -58,46 +60,52 @@ pub(super) struct DrawnSlice {
     pub(super) bytes: u64,
 }
 
-/// The number of fields of its span that a slice shows already.
+/// The fields of its span that a slice shows already.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ShownFields {
-    fields: usize,
+    changes: u64,
     missing: u16,
     problem: Option<FieldsProblem>,
 }
 
 impl DrawnSpan {
-    /// Appends fields. Earlier fields keep their places, so a slice needs only the number of fields that it shows
-    /// already. Returns the bytes that they take.
-    pub(super) fn add_fields(&mut self, more: Fields) -> u64 {
-        let bytes = more.kept_bytes();
+    /// Takes fields that were recorded. A later value replaces an earlier one.
+    pub(super) fn add_fields(&mut self, more: Fields) {
         self.missing = self.missing.saturating_add(more.missing);
         self.problem = self.problem.or(more.problem);
-        self.args.0.truncate(self.fields);
-        self.shown_parent = None;
-        // The ids of the span and of its parent follow.
-        self.args.0.reserve_exact(more.values.len() + 2);
-        more.values.into_iter().for_each(|field| self.args.push_field(field));
-        self.fields = self.args.0.len();
-        self.field_bytes = self.field_bytes.saturating_add(bytes);
-        bytes
+        let mut args = Args::default();
+        more.values.into_iter().for_each(|field| args.push_field(field));
+        self.add_args(args);
     }
 
-    /// Adds a fact to the fields. Returns the bytes that it takes.
-    pub(super) fn add_fact(&mut self, name: &'static str, value: ArgValue) -> u64 {
-        const FACT_BYTES: u64 = 128;
-        self.args.0.truncate(self.fields);
+    /// Takes facts, as [`Self::add_fields`] takes fields.
+    pub(super) fn add_args(&mut self, more: Args) {
+        let count = self.changed_at.len();
+        self.args.0.truncate(count);
         self.shown_parent = None;
-        self.args.push(name, value);
-        self.fields = self.args.0.len();
-        self.field_bytes = self.field_bytes.saturating_add(FACT_BYTES);
-        FACT_BYTES
+        // The ids of the span and of its parent follow.
+        self.args.0.reserve_exact(more.0.len() + 2);
+        for arg in more.0 {
+            self.changes += 1;
+            self.field_bytes = self.field_bytes.saturating_add(arg.kept_bytes());
+            match self.args.0.iter().position(|known| *known.name == *arg.name) {
+                Some(at) => {
+                    self.field_bytes = self.field_bytes.saturating_sub(self.args.0[at].kept_bytes());
+                    self.args.0[at] = arg;
+                    self.changed_at[at] = self.changes;
+                }
+                None => {
+                    self.args.0.push(arg);
+                    self.changed_at.push(self.changes);
+                }
+            }
+        }
     }
 
     /// Returns the arguments for the beginning of a slice, with more of them at the end.
     pub(super) fn args(&mut self, id: SpanId, parent: Option<SpanId>, more: &mut Args) -> &Args {
         if self.shown_parent != Some(parent) || !more.0.is_empty() {
-            self.args.0.truncate(self.fields);
+            self.args.0.truncate(self.changed_at.len());
             self.args.push_problems(self.missing, self.problem);
             self.args.push("span_id", ArgValue::Uint(id.get()));
             if let Some(parent) = parent {
@@ -111,12 +119,13 @@ impl DrawnSpan {
     }
 
     pub(super) fn shown(&self) -> ShownFields {
-        ShownFields { fields: self.fields, missing: self.missing, problem: self.problem }
+        ShownFields { changes: self.changes, missing: self.missing, problem: self.problem }
     }
 
     /// Adds the fields that a slice does not show yet. They become arguments of the slice's end.
     pub(super) fn push_rest(&self, shown: ShownFields, args: &mut Args) {
-        args.0.extend_from_slice(self.args.0.get(shown.fields..self.fields).unwrap_or_default());
+        let fields = self.args.0.iter().zip(&self.changed_at);
+        args.0.extend(fields.filter(|(_, changed)| **changed > shown.changes).map(|(arg, _)| arg.clone()));
         if (shown.missing, shown.problem) != (self.missing, self.problem) {
             args.push_problems(self.missing, self.problem);
         }
@@ -128,7 +137,7 @@ impl DrawnSpan {
         if self.slices.iter().any(|slice| slice.end_nanos.is_none()) {
             return 0;
         }
-        (self.args, self.fields, self.shown_parent) = (Args::default(), 0, None);
+        (self.args, self.changed_at, self.shown_parent) = (Args::default(), Vec::new(), None);
         std::mem::take(&mut self.field_bytes)
     }
 
@@ -149,10 +158,13 @@ impl DrawnSpan {
 }
 
 impl WholeSlice {
-    /// Returns the time at which to draw an event of the span. It is before the span's end, because viewers do not
-    /// count the end of a slice as a part of it.
-    pub(super) fn drawn(&self, nanos: u64) -> u64 {
-        self.end_nanos.map_or(nanos, |end| nanos.min(end.saturating_sub(1))).max(self.start_nanos)
+    /// Returns the time at which to draw an event that names the span. It is before the span's end, because viewers do
+    /// not count the end of a slice as a part of it. `None` if the event happened at another time: after a loss, it may
+    /// come before all that is known of its span.
+    pub(super) fn drawn(&self, nanos: u64) -> Option<u64> {
+        let end_nanos = self.end_nanos.unwrap_or(u64::MAX);
+        let is_inside = (self.start_nanos..=end_nanos).contains(&nanos);
+        is_inside.then(|| nanos.min(end_nanos.saturating_sub(1)).max(self.start_nanos))
     }
 }
 
@@ -207,6 +219,33 @@ mod tests {
             shown: ShownFields::default(),
             bytes: 0,
         }
+    }
+
+    #[test]
+    fn a_field_that_is_recorded_again_and_again_takes_the_room_of_one_value() {
+        let mut span = DrawnSpan::default();
+        let recorded = |value: u64| {
+            let mut args = Args::default();
+            args.push("step", ArgValue::Uint(value));
+            args.push_named("text", ArgValue::Text(value.to_string().into()));
+            args
+        };
+        span.add_args(recorded(10_000));
+        let (before, first_shown) = (span.field_bytes, span.shown());
+        (10_001..99_999).for_each(|value| span.add_args(recorded(value)));
+        assert_eq!((span.args.0.len(), span.field_bytes), (2, before));
+        let last_shown = span.shown();
+        let mut other = Args::default();
+        other.push("other", ArgValue::Bool(true));
+        span.add_args(other);
+        let rest = |shown| {
+            let mut args = Args::default();
+            span.push_rest(shown, &mut args);
+            serde_json::Value::from(args.values())
+        };
+        assert_eq!(rest(first_shown), serde_json::json!({ "step": 99_998, "text": "99998", "other": true }));
+        assert_eq!(rest(last_shown), serde_json::json!({ "other": true }));
+        assert_eq!((span.forget_fields() > 0, span.field_bytes), (true, 0));
     }
 
     #[test]

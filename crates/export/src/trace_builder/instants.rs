@@ -115,7 +115,7 @@ impl TraceBuilder<'_> {
         let drawn = instant.span.and_then(|span| process.spans.get(&span)).and_then(|span| {
             // With both views, the instant is drawn once, in the thread that recorded it if that was in the span.
             let slice = span.slice_at(thread, instant.nanos).filter(|_| self.view.has_threads());
-            let whole = span.whole.as_ref().map(|whole| (whole.track, whole.drawn(instant.nanos)));
+            let whole = span.whole.as_ref().and_then(|whole| Some((whole.track, whole.drawn(instant.nanos)?)));
             slice.map(|slice| (slice.track, slice.drawn(instant.nanos))).or(whole)
         });
         let (track, nanos) = match (drawn, &instant.origin) {

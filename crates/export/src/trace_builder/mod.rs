@@ -189,26 +189,34 @@ impl TraceBuilder<'_> {
         catalog: &Catalog,
         replay: &SpanReplay,
     ) -> io::Result<()> {
-        let spans = &mut self.processes[process].spans;
         match record.event {
             Some(PerfEvent::SpanNew) => {
-                self.field_bytes += spans.entry(id).or_default().add_fields(record.named_fields(catalog));
+                self.change(process, id, |span| span.add_fields(record.named_fields(catalog)));
                 self.show_span(process, id, replay)
             }
             Some(PerfEvent::SpanRecord) => {
                 self.show_span(process, id, replay)?;
-                let span = self.processes[process].spans.entry(id).or_default();
-                self.field_bytes += span.add_fields(record.named_fields(catalog));
+                self.change(process, id, |span| span.add_fields(record.named_fields(catalog)));
                 Ok(())
             }
             Some(PerfEvent::SpanFollowsFrom) => {
-                if let (Some(span), Some(follows)) = (spans.get_mut(&id), record.related()) {
-                    self.field_bytes += span.add_fact("follows_from", ArgValue::Uint(follows.get()));
+                if let (true, Some(follows)) = (self.processes[process].spans.contains_key(&id), record.related()) {
+                    let mut args = Args::default();
+                    args.push("follows_from", ArgValue::Uint(follows.get()));
+                    self.change(process, id, |span| span.add_args(args));
                 }
                 Ok(())
             }
             _ => self.show_span(process, id, replay),
         }
+    }
+
+    /// Changes the fields of a span.
+    fn change(&mut self, process: usize, id: SpanId, change: impl FnOnce(&mut DrawnSpan)) {
+        let span = self.processes[process].spans.entry(id).or_default();
+        let before = span.field_bytes;
+        change(span);
+        self.field_bytes = self.field_bytes.saturating_sub(before).saturating_add(span.field_bytes);
     }
 
     /// Draws what is left at the end of the recording.

@@ -5,6 +5,9 @@ use eventring_export::args::{ArgValue, Args};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use std::collections::HashSet;
 
+/// The key of a field that has an empty name.
+const UNNAMED: &str = "unnamed";
+
 /// Attributes in order. No two of them have the same name.
 #[derive(Default)]
 pub(super) struct Attributes(pub(super) Vec<KeyValue>);
@@ -15,13 +18,16 @@ impl Attributes {
         let mut names = HashSet::new();
         let mut attributes = Vec::with_capacity(args.0.len() + 8);
         for arg in args.0.into_iter().rev() {
-            if !names.insert(arg.name.to_string()) {
+            // OTLP has no empty keys.
+            let name = if arg.name.is_empty() { UNNAMED.to_owned() } else { arg.name.to_string() };
+            if names.contains(&name) {
                 continue;
             }
             if let Some(cut) = arg.cut {
-                attributes.push(key_value(&format!("eventring.cut.{}", &*arg.name), value(*cut)));
+                attributes.push(key_value(&format!("eventring.cut.{name}"), value(*cut)));
             }
-            attributes.push(key_value(&arg.name, value(arg.value)));
+            attributes.push(key_value(&name, value(arg.value)));
+            names.insert(name);
         }
         attributes.reverse();
         Self(attributes)

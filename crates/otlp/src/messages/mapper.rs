@@ -5,13 +5,14 @@ use super::batch::{OtlpBatch, OtlpRequests};
 use super::happenings::Happening;
 use super::held::{HeldHappenings, Holding};
 use super::ids::{ClosedRoots, ProcessKey, span_id};
+use super::otel_fields;
 use eventring::reader::Gap;
 use eventring::tracing::{Span, SpanId};
 use eventring_capture::recording::RecordedRings;
 use eventring_export::args::Args;
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind};
-use opentelemetry_proto::tonic::trace::v1::{Span as OtlpSpan, Status, status::StatusCode};
+use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
+use opentelemetry_proto::tonic::trace::v1::span::Link;
 
 /// A process whose spans are sent.
 #[derive(Default)]
@@ -168,13 +169,9 @@ impl OtlpMapper {
             None => end_nanos,
         };
         let happened = self.held.take(process, span.id);
-        let kind = match attributes.text("otel.kind").map(str::to_ascii_lowercase).as_deref() {
-            Some("server") => SpanKind::Server,
-            Some("client") => SpanKind::Client,
-            Some("producer") => SpanKind::Producer,
-            Some("consumer") => SpanKind::Consumer,
-            _ => SpanKind::Internal,
-        };
+        let name = otel_fields::name(&attributes, span);
+        let kind = otel_fields::kind(&attributes);
+        let status = otel_fields::status(&attributes, happened.error);
         if let Some(call_site) = &span.call_site {
             attributes.push_call_site(call_site);
         }
@@ -197,12 +194,11 @@ impl OtlpMapper {
         }
         let link = |(id, root)| Link { trace_id: key.trace_id(root), span_id: span_id(id), ..Link::default() };
         let links = happened.links.into_iter().map(link).collect();
-        let status = happened.error.map(|message| Status { message, code: StatusCode::Error.into() });
         let message = OtlpSpan {
             trace_id,
             span_id: span_id(span.id),
             parent_span_id: span.parent.map(span_id).unwrap_or_default(),
-            name: span.name(),
+            name,
             kind: kind.into(),
             start_time_unix_nano: start,
             end_time_unix_nano: end.max(start),

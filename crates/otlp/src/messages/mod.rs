@@ -10,6 +10,7 @@
 //! | `held` | the happenings of open spans |
 //! | `batch` | messages that leave together |
 //! | `mapper` | messages, made of what is recorded |
+//! | `otel_fields` | the fields with which a program names and judges a span for OpenTelemetry |
 //! | `consumer` | the consumer of a recording that gives all of it to the mapper |
 //! | `lines` | the messages of a capture, as lines of JSON |
 
@@ -21,6 +22,7 @@ mod held;
 mod ids;
 mod lines;
 mod mapper;
+mod otel_fields;
 
 #[cfg(test)]
 mod tests;

@@ -90,6 +90,47 @@ proptest! {
 }
 
 #[test]
+fn a_program_names_and_judges_its_spans_as_with_tracing_opentelemetry() {
+    let fields = ["otel.name", "otel.kind", "otel.status_code", "otel.status_message", "otel.status_description", ""];
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "handle", &fields);
+    made.call_site(1000, 2, CallSiteKind::Event, "said", &["message"]);
+    let spans = [
+        (
+            vec![text(0, "GET /users"), text(1, "CLIENT"), text(2, "OK"), text(3, "fine"), int(5, 7)],
+            "GET /users",
+            (1, ""),
+        ),
+        (vec![text(2, "error"), text(4, "no such user")], "handle", (2, "no such user")),
+        (vec![text(2, "ERROR")], "handle", (2, "")),
+        (vec![text(3, "timed out")], "handle", (2, "timed out")),
+        (vec![text(0, ""), text(2, "unset")], "handle", (0, "")),
+    ];
+    for ((recorded, ..), id) in spans.iter().zip(1..) {
+        made.span_new(1000 + id, 1, (id, 0), 1, recorded);
+        made.span(PerfEvent::SpanClose, 2000 + id, 1, id, 1);
+    }
+    // What the program says counts for more than its log records of the level ERROR.
+    for (id, status) in [(6, Some("ok")), (7, None)] {
+        let recorded: Vec<_> = status.map(|status| text(2, status)).into_iter().collect();
+        made.span_new(3000 + id, 1, (id, 0), 1, &recorded);
+        made.call_site_of(3000 + id, 2, (CallSiteKind::Event, CallSiteLevel::Error), "said", &["message"]);
+        log_record(&mut made, 3010 + id, id, 2, "it failed");
+        made.span(PerfEvent::SpanClose, 3020 + id, 1, id, 1);
+    }
+    let (found, _) = exported(&made.open());
+    let status =
+        |id| span_of(&found, id).status.clone().map_or((0, String::new()), |status| (status.code, status.message));
+    for ((_, name, (code, message)), id) in spans.iter().zip(1..) {
+        assert_eq!((&*span_of(&found, id).name, status(id)), (*name, (*code, (*message).to_owned())), "span {id}");
+    }
+    assert_eq!((status(6), status(7)), ((1, String::new()), (2, "it failed".to_owned())));
+    let first = span_of(&found, 1);
+    assert_eq!((first.kind, value(&first.attributes, "unnamed")), (3, int_value(7)));
+    assert!(found.iter().flat_map(|span| &span.attributes).all(|attribute| !attribute.key.is_empty()));
+}
+
+#[test]
 fn a_tree_has_one_trace_although_its_middle_was_closed_first() {
     let mut made = CaptureFixture::new();
     made.call_site(1000, 1, CallSiteKind::Span, "s", &[]);

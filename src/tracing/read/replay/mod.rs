@@ -35,7 +35,7 @@ use super::raw::RawRecord;
 use super::record::{PerfRecord, SpanId};
 use super::span::{Moment, Span, SpanSlice};
 use crate::schema::perf::PerfEvent;
-use memory::{LINK_BYTES, SLICE_BYTES};
+use memory::{FOLLOWS_FROM_MAX, LINK_BYTES, SLICE_BYTES};
 use span_record::NamedRecord;
 use span_record::SpanRecord;
 use stacks::SpanStacks;
@@ -191,11 +191,11 @@ impl SpanReplay {
                 let drops_fields = drops_fields || self.live.is_some();
                 let span = self.span(id, nanos, || record.known_call_site());
                 if !drops_fields {
-                    let fields = record.fields();
-                    let bytes = fields.kept_bytes();
-                    span.fields.update(fields);
-                    span.more_bytes += bytes;
-                    self.more_bytes += bytes;
+                    let before = span.fields.kept_bytes();
+                    span.fields.update(record.fields());
+                    let after = span.fields.kept_bytes();
+                    span.more_bytes = span.more_bytes.saturating_sub(before) + after;
+                    self.more_bytes = self.more_bytes.saturating_sub(before) + after;
                 }
                 self.keep_raw_fields(id, record, false);
                 SpanStep::Updated(id)
@@ -205,6 +205,10 @@ impl SpanReplay {
             (PerfEvent::SpanClose, Some(id)) => self.close(id, recorder, record),
             (PerfEvent::SpanFollowsFrom, Some(id)) => {
                 let span = self.span(id, nanos, || None);
+                if span.follows_from.len() >= FOLLOWS_FROM_MAX {
+                    span.follows_from_dropped += 1;
+                    return SpanStep::None;
+                }
                 span.follows_from.extend(record.related());
                 span.more_bytes += LINK_BYTES;
                 self.more_bytes += LINK_BYTES;

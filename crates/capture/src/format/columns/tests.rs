@@ -87,7 +87,7 @@ fn any_records() -> impl Strategy<Value = BlockRecords> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { fork: false, ..ProptestConfig::with_cases(60) })]
+    #![proptest_config(ProptestConfig { ..ProptestConfig::with_cases(60) })]
 
     #[test]
     fn any_records_come_back_in_any_layout_at_any_level(records in any_records(), at: prop::sample::Index) {

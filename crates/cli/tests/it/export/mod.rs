@@ -1,5 +1,6 @@
 mod agrees;
 mod ctf_babeltrace;
+mod fields_of_one_name;
 mod open_after_a_switch;
 mod parquet_queries;
 mod parquet_rows;

@@ -24,6 +24,17 @@ fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
     }
 }
 
+/// A capture of an older version is refused at its head, and tries nothing of the rest.
+#[cfg(not(eventring_mutants))]
+#[test]
+fn the_whole_captures_among_the_kept_inputs_have_the_present_version() {
+    let captures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/capture");
+    for name in ["both", "quick0", "typed0"] {
+        let capture = eventring_capture::CaptureFile::open(&captures.join(name)).unwrap();
+        assert!(!capture.rings().is_empty(), "{name}");
+    }
+}
+
 #[test]
 fn random_bytes_are_an_error_or_a_counted_loss() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
