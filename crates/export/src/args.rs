@@ -5,7 +5,6 @@ use eventring::schema::perf::{Cut, FieldValue};
 use eventring::tracing::{Field, FieldsProblem, SpanInstructions};
 use serde_json::{Map, Number, json};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -61,13 +60,7 @@ impl Args {
     }
 
     pub fn push_field(&mut self, field: Field) {
-        let cut = field.cut.map(|cut| match cut {
-            Cut::Limit { original_bytes: Some(bytes) } => ArgValue::Uint(bytes.into()),
-            Cut::Failed => ArgValue::Text("failed".into()),
-            Cut::Panicked => ArgValue::Text("panicked".into()),
-            _ => ArgValue::Unknown,
-        });
-        let cut = cut.map(Box::new);
+        let cut = field.cut.map(|cut| Box::new(cut_value(cut)));
         self.0.push(Arg { name: ArgName::Shared(field.name), value: ArgValue::from(field.value), cut });
     }
 
@@ -148,18 +141,14 @@ impl Arg {
     }
 }
 
-/// Calls `take` with each item, except those that are followed by another one of the same name.
-pub fn each_last<'a, T>(items: &'a [T], name: impl Fn(&'a T) -> &'a str, mut take: impl FnMut(&'a T)) {
-    /// The number of items up to which their names are compared with each other.
-    const FEW: usize = 16;
-    if items.len() <= FEW {
-        let is_last = |index: usize| !items[index + 1..].iter().any(|later| name(later) == name(&items[index]));
-        (0..items.len()).filter(|index| is_last(*index)).for_each(|index| take(&items[index]));
-        return;
+/// Returns the reason why a value is not whole, as [`Arg::cut`] has it.
+pub(super) fn cut_value(cut: Cut) -> ArgValue {
+    match cut {
+        Cut::Limit { original_bytes: Some(bytes) } => ArgValue::Uint(bytes.into()),
+        Cut::Failed => ArgValue::Text("failed".into()),
+        Cut::Panicked => ArgValue::Text("panicked".into()),
+        _ => ArgValue::Unknown,
     }
-    let last: HashMap<&str, usize> = items.iter().enumerate().map(|(index, item)| (name(item), index)).collect();
-    let is_last = |(index, item): &(usize, &'a T)| last.get(name(item)) == Some(index);
-    items.iter().enumerate().filter(is_last).for_each(|(_, item)| take(item));
 }
 
 /// Returns the words for the problem of fields that are lost.

@@ -9,7 +9,7 @@ use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder, UInt32Build
 use arrow_schema::{DataType, Field};
 use eventring::schema::perf::{Cut, FieldValue};
 use eventring::tracing::{Field as RecordedField, Fields, IdMap};
-use eventring_export::args::{each_last, problem_text};
+use eventring_export::args::problem_text;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
@@ -66,11 +66,11 @@ impl FieldColumns {
         ]
     }
 
-    /// Appends the fields of a span or log record. If several fields have the same name, the last one counts. Returns
-    /// an estimate of the bytes that they take, with those of the columns of all other fields.
+    /// Appends the fields of a span or log record. Returns an estimate of the bytes that they take, with those of the
+    /// columns of all other fields.
     pub(super) fn push(&mut self, fields: &Fields) -> io::Result<u64> {
         let mut bytes = self.row_bytes;
-        each_last(&fields.values, |field| &field.name, |field| bytes += self.push_field(field));
+        bytes += fields.values.iter().map(|field| self.push_field(field)).sum::<u64>();
         self.all.append(true).map_err(io::Error::other)?;
         self.cut.append(true).map_err(io::Error::other)?;
         self.missing.append_value(fields.missing.into());
@@ -161,6 +161,10 @@ pub(super) fn append_text(texts: &mut StringBuilder, value: &FieldValue) {
 
 /// Appends the value of a row. Rows between the last value and this row have none.
 fn push_value(column: &mut ValueColumn, row: usize, value: &FieldValue) {
+    // In a damaged capture, two fields may have one name.
+    if column.builder().len() > row {
+        return;
+    }
     column.pad(row);
     match (column, value) {
         (ValueColumn::Text(column), value) => append_text(column, value),

@@ -80,7 +80,8 @@ fn rows_are_in_the_order_of_time_and_fields_of_mixed_types_keep_their_values() {
     let mut made = CaptureFixture::new();
     made.call_site(1000, 1, CallSiteKind::Span, "query", &["n", "user"]);
     // The later span is closed first, so its row comes first from the replay.
-    made.span_new(2000, 1, (1, 0), 1, &[int(0, -5), text(1, "a")]);
+    // A field that a record has twice has the last value.
+    made.span_new(2000, 1, (1, 0), 1, &[int(0, 9), int(0, -5), text(1, "a")]);
     made.span_new(3000, 1, (2, 0), 1, &[int(0, 7), int(1, 9)]);
     made.span(PerfEvent::SpanClose, 4000, 1, 2, 1);
     made.span(PerfEvent::SpanClose, 60_000_000, 1, 1, 1);

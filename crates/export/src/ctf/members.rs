@@ -5,7 +5,7 @@
 
 use super::identifiers::Identifiers;
 use super::metadata::put_text;
-use crate::args::{Arg, ArgValue, each_last};
+use crate::args::ArgValue;
 use eventring::schema::perf::CallSiteLevel;
 
 /// The byte that ends a name in a key. No text in UTF-8 has it.
@@ -82,13 +82,6 @@ impl Members {
         }
     }
 
-    /// Adds a struct with these arguments. Of several with the same name, it has the last.
-    pub(super) fn arguments(&mut self, name: &str, arguments: &[Arg]) {
-        self.begin(name);
-        each_last(arguments, arg_name, |argument| self.argument(&argument.name, &argument.value));
-        self.end();
-    }
-
     /// Begins a struct. The members up to its end are in it.
     pub(super) fn begin(&mut self, name: &str) {
         self.declare(tag::BEGIN, name);
@@ -103,10 +96,6 @@ impl Members {
         self.key.extend(name.as_bytes());
         self.key.push(NAME_END);
     }
-}
-
-pub(super) fn arg_name(argument: &Arg) -> &str {
-    &argument.name
 }
 
 /// Returns the declarations of the members that a key describes.

@@ -1,8 +1,8 @@
 //! The events of perf rings: what happens to spans, log records, samples and marks.
 
-use super::members::{Members, arg_name, declarations};
+use super::members::{Members, declarations};
 use super::metadata::{Metadata, put_text};
-use crate::args::{ArgValue, Args, each_last};
+use crate::args::{ArgValue, Args};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{CallSite, Catalog, Fields, PerfContent, RawRecord, SpanId, is_log_record};
 use std::collections::HashMap;
@@ -159,16 +159,13 @@ impl PerfEvents {
     fn put_fields(&mut self, fields: Fields) {
         let mut values = Args::default();
         fields.values.into_iter().for_each(|field| values.push_field(field));
-        self.members.arguments("fields", &values.0);
-        let mut has_cuts = false;
-        each_last(&values.0, arg_name, |value| has_cuts |= value.cut.is_some());
-        if has_cuts {
+        self.members.begin("fields");
+        values.0.iter().for_each(|value| self.members.argument(&value.name, &value.value));
+        self.members.end();
+        if values.0.iter().any(|value| value.cut.is_some()) {
             self.members.begin("cut");
-            each_last(&values.0, arg_name, |value| {
-                if let Some(cut) = &value.cut {
-                    self.members.argument(&value.name, cut);
-                }
-            });
+            let cuts = values.0.iter().filter_map(|value| Some((&value.name, value.cut.as_ref()?)));
+            cuts.for_each(|(name, cut)| self.members.argument(name, cut));
             self.members.end();
         }
         let mut problems = Args::default();
