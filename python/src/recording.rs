@@ -95,15 +95,6 @@ impl ReadTables {
     }
 }
 
-impl Recording {
-    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Py<Table>> {
-        let index = self.names.iter().position(|known| known == name);
-        let index =
-            index.ok_or_else(|| PyKeyError::new_err(format!("there is no table {name:?}: {:?}", self.names)))?;
-        Ok(self.tables[index].clone_ref(py))
-    }
-}
-
 #[pymethods]
 impl Recording {
     /// The names of the tables.
@@ -112,7 +103,10 @@ impl Recording {
     }
 
     fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Py<Table>> {
-        self.table(py, name)
+        let index = self.names.iter().position(|known| known == name);
+        let index =
+            index.ok_or_else(|| PyKeyError::new_err(format!("there is no table {name:?}: {:?}", self.names)))?;
+        Ok(self.tables[index].clone_ref(py))
     }
 
     fn __contains__(&self, name: &str) -> bool {
@@ -130,25 +124,25 @@ impl Recording {
     /// A row for each span.
     #[getter]
     fn spans(&self, py: Python<'_>) -> PyResult<Py<Table>> {
-        self.table(py, "spans")
+        self.__getitem__(py, "spans")
     }
 
     /// A row for each log record.
     #[getter]
     fn logs(&self, py: Python<'_>) -> PyResult<Py<Table>> {
-        self.table(py, "logs")
+        self.__getitem__(py, "logs")
     }
 
     /// A row for each loss: the ring, the first seqno, how many, and why.
     #[getter]
     fn losses(&self, py: Python<'_>) -> PyResult<Py<Table>> {
-        self.table(py, "losses")
+        self.__getitem__(py, "losses")
     }
 
     /// A row for each ring.
     #[getter]
     fn rings(&self, py: Python<'_>) -> PyResult<Py<Table>> {
-        self.table(py, "rings")
+        self.__getitem__(py, "rings")
     }
 
     /// The counts: ``read``, ``lost``, ``given_up``, ``filtered``, ``damaged`` and ``lost_payloads``, and the same for

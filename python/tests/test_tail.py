@@ -9,18 +9,12 @@ import time
 import eventring
 import pyarrow
 import pytest
-from conftest import EVENTRING, SERVICE, assert_each_seqno_is_counted_once, running
+from conftest import SERVICE, assert_each_seqno_is_counted_once, run, running
 
 
 def rows(tables, name):
     """Returns the rows of a table in all batches."""
     return [row for batch in tables for row in pyarrow.table(batch[name]).to_pylist()]
-
-
-def account_of_watch(ring, **options):
-    """Returns how many events `watch --json` shows from the oldest on, and how many it says are missing."""
-    watch = [EVENTRING, "watch", ring, "--from", "oldest", "--json", "--quiet"]
-    return subprocess.Popen(watch, stdout=subprocess.PIPE, **options)
 
 
 def counts(lines):
@@ -145,32 +139,13 @@ def test_only_one_thread_at_a_time_takes_a_batch_and_the_account_does_not_wait_f
         assert len(refused) == 1
 
 
-def test_the_account_of_a_live_tail_is_that_of_watch(tmp_path):
-    """Both read the same ring from its first event to its last, and each seqno is in one of their counts."""
-    ring = tmp_path / "shop"
-    service = subprocess.Popen([SERVICE, "--requests", "6000", "--ring", f"{ring}", "--keep"], stdout=subprocess.DEVNULL)
-    while not ring.exists():
-        time.sleep(0.01)
-    tail = eventring.open(ring).tail(every=0.1)
-    watch = account_of_watch(ring)
-    batches = list(tail)
-    assert service.wait() == 0 and batches
-    of_watch = counts(watch.communicate()[0])
-    account = tail.account
-    assert_each_seqno_is_counted_once(account)
-    all_seqnos = account["read"] + account["lost"] + account["given_up"]
-    assert all_seqnos == sum(of_watch), (account, of_watch)
-    if of_watch[1] == 0:
-        assert account["lost"] == 0
-
-
 def test_losses_before_the_start_are_counted_as_watch_counts_them(tmp_path):
     """A dead ring has lost the same for everybody."""
     ring = tmp_path / "orders"
     subprocess.run([SERVICE, "--requests", "30000", "--ring", ring, "--keep"], check=True, capture_output=True)
     tail = eventring.open(ring).tail()
     batches = list(tail)
-    of_watch = counts(account_of_watch(ring).communicate()[0])
+    of_watch = counts(run("watch", ring, "--from", "oldest", "--json", "--quiet"))
     account = tail.account
     assert batches and account["lost"] > 0
     assert (account["read"], account["lost"], account["given_up"]) == of_watch

@@ -3,7 +3,7 @@
 
 use crate::Medians;
 use crate::interleave::{Cases, insert};
-use crate::recording::{warm_recorder, warm_reference};
+use crate::recording::{LARGE, warm_recorder, warm_reference};
 use crate::spans::perf_recorder;
 use crate::threads::{run_together, stay_on_processor};
 use eventring::reader::{Follower, Reader, WaitStrategy};
@@ -21,8 +21,8 @@ const EVENTS: u64 = 400_000;
 
 pub fn measure(rounds: usize) -> Medians {
     let rounds = rounds.min(41);
-    let recorder = warm_recorder();
-    let reference = warm_reference();
+    let recorder = warm_recorder(LARGE);
+    let reference = warm_reference(LARGE);
     // Log records through the perf recorder. It gives each of the two threads a ring of its own.
     let perf = Dispatch::new(RecorderSubscriber::new(perf_recorder()));
     let log = |operations: u64| {

@@ -15,12 +15,9 @@ pub trait Work: Send + Sync + 'static {
     /// Does the work for one call about a span. `what` names the call: the creation without fields, an enter, an exit,
     /// or the close.
     fn span(&self, what: u16, id: u64);
-    /// Does the work for a new span with fields. The fields have been visited already, and `seen` was computed from
-    /// their values.
-    fn span_with_fields(&self, seen: u64);
-    /// Does the work for a log record. Its fields have been visited already, and `seen` was computed from their
-    /// values.
-    fn event(&self, seen: u64);
+    /// Does the work for a log record, or for a new span with fields. `what` names the call. The fields have been visited
+    /// already, and `seen` was computed from their values.
+    fn fields(&self, what: u16, seen: u64);
 
     /// Does the work of a new span, with or without fields.
     fn new_span(&self, attributes: &Attributes<'_>, id: u64) {
@@ -29,7 +26,14 @@ pub trait Work: Send + Sync + 'static {
         }
         let mut seen = Seen::default();
         attributes.record(&mut seen);
-        self.span_with_fields(seen.0);
+        self.fields(5, seen.0);
+    }
+
+    /// Does the work of a log record.
+    fn log(&self, event: &Event<'_>) {
+        let mut seen = Seen::default();
+        event.record(&mut seen);
+        self.fields(9, seen.0);
     }
 }
 
@@ -38,8 +42,7 @@ pub struct Nothing;
 
 impl Work for Nothing {
     fn span(&self, _: u16, _: u64) {}
-    fn span_with_fields(&self, _: u64) {}
-    fn event(&self, _: u64) {}
+    fn fields(&self, _: u16, _: u64) {}
 }
 
 /// Reads of the tick counter: the cost of time stamps.
@@ -50,23 +53,19 @@ impl Work for Stamps {
         black_box(ticks());
     }
 
-    fn span_with_fields(&self, _: u64) {
-        black_box(ticks());
-    }
-
-    fn event(&self, _: u64) {
+    fn fields(&self, _: u16, _: u64) {
         black_box(ticks());
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn ticks() -> u64 {
+pub fn ticks() -> u64 {
     // SAFETY: every x86-64 processor has the instruction.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn ticks() -> u64 {
+pub fn ticks() -> u64 {
     eventring::recorder::Clock::global().now_epoch_nanos()
 }
 
@@ -79,12 +78,8 @@ impl Work for Records {
         self.0.record(what, [id, 2, 3, 4], &[]);
     }
 
-    fn span_with_fields(&self, seen: u64) {
-        self.0.record(5, [1, 2, 3, seen], black_box(&[7; 29]));
-    }
-
-    fn event(&self, seen: u64) {
-        self.0.record(9, [1, 2, 3, seen], black_box(&[7; 29]));
+    fn fields(&self, what: u16, seen: u64) {
+        self.0.record(what, [1, 2, 3, seen], black_box(&[7; 29]));
     }
 }
 
@@ -98,12 +93,8 @@ impl Work for Unclaimed {
         self.0.record_at(ticks(), what, [id, 2, 3, 4], &[]);
     }
 
-    fn span_with_fields(&self, seen: u64) {
-        self.0.record_at(ticks(), 5, [1, 2, 3, seen], black_box(&[7; 29]));
-    }
-
-    fn event(&self, seen: u64) {
-        self.0.record_at(ticks(), 9, [1, 2, 3, seen], black_box(&[7; 29]));
+    fn fields(&self, what: u16, seen: u64) {
+        self.0.record_at(ticks(), what, [1, 2, 3, seen], black_box(&[7; 29]));
     }
 }
 
@@ -116,9 +107,7 @@ impl<W: Work, S: Subscriber> Layer<S> for Floor<W> {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut seen = Seen::default();
-        event.record(&mut seen);
-        self.0.event(seen.0);
+        self.0.log(event);
     }
 
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {
@@ -153,9 +142,7 @@ impl<W: Work> Subscriber for Floor<W> {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut seen = Seen::default();
-        event.record(&mut seen);
-        self.0.event(seen.0);
+        self.0.log(event);
     }
 
     fn enter(&self, id: &Id) {

@@ -3,8 +3,8 @@
 
 use crate::Medians;
 use crate::reference::{ReferenceRing, realtime_nanos};
-use eventring::recorder::Clock;
 use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::Clock;
 use eventring::recorder::{ContentDescription, Recorder};
 use std::fs::File;
 use std::io::{Read, Write};

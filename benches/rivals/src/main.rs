@@ -10,13 +10,13 @@
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
+mod clock;
 mod cross_core;
 mod domains;
 mod floors;
 mod interleave;
 mod ipc;
 mod recording;
-#[path = "../../reference/mod.rs"]
 mod reference;
 mod scan_floors;
 mod scanning;
@@ -62,6 +62,7 @@ type Measure = fn(usize) -> Medians;
 /// The parts that can be chosen on the command line, without `ipc`, which runs before these parts.
 const PARTS: &[(&str, Measure)] = &[
     ("recording", recording::measure),
+    ("clock", clock::measure),
     ("domains", domains::measure),
     ("scanning", scanning::measure),
     ("cross_core", cross_core::measure),

@@ -28,10 +28,10 @@ enum OrderEvent {
 static OFF: GlobalRecorder = GlobalRecorder::new("off");
 
 /// The shifts of the ring whose results are in the documentation: 2^20 events and 2^29 bytes (512 MiB) of payloads.
-const LARGE: (u32, u32) = (20, 29);
+pub const LARGE: (u32, u32) = (20, 29);
 
 /// The default shifts of a shard.
-const SHARD: (u32, u32) = (17, 23);
+pub const SHARD: (u32, u32) = (17, 23);
 
 /// Makes a recorder that has recorded nothing yet.
 fn fresh((descriptor_shift, payload_shift): (u32, u32)) -> Recorder {
@@ -46,7 +46,8 @@ fn go_round((descriptor_shift, payload_shift): (u32, u32), record: impl Fn(&[u8]
     (0..1u64 << descriptor_shift).for_each(|_| record(&payload));
 }
 
-fn recorder_of(shifts: (u32, u32)) -> Recorder {
+/// Makes a recorder with one ring of this size. Every page of the ring has been used once.
+pub fn warm_recorder(shifts: (u32, u32)) -> Recorder {
     let recorder = fresh(shifts);
     go_round(shifts, |payload| {
         recorder.record(2, EXT, payload);
@@ -54,7 +55,8 @@ fn recorder_of(shifts: (u32, u32)) -> Recorder {
     recorder
 }
 
-fn reference_of(shifts: (u32, u32)) -> ReferenceRing {
+/// Makes a ring of this size that uses the algorithm of the original C implementation. Every page has been used once.
+pub fn warm_reference(shifts: (u32, u32)) -> ReferenceRing {
     let reference = ReferenceRing::new(shifts.0, shifts.1);
     go_round(shifts, |payload| {
         reference.record(2, EXT, payload);
@@ -62,32 +64,10 @@ fn reference_of(shifts: (u32, u32)) -> ReferenceRing {
     reference
 }
 
-/// Makes a recorder of the size for which the documentation has results. Every page of its ring has been used once.
-pub fn warm_recorder() -> Recorder {
-    recorder_of(LARGE)
-}
-
-/// Makes a ring that uses the algorithm of the original C implementation and is as large as that of [`warm_recorder`].
-/// Every page has been used once.
-pub fn warm_reference() -> ReferenceRing {
-    reference_of(LARGE)
-}
-
-/// Makes a recorder with one ring as large as a shard. Every page of the ring has been used once.
-pub fn warm_shard() -> Recorder {
-    recorder_of(SHARD)
-}
-
-/// Makes a ring that uses the algorithm of the original C implementation and is as large as a shard. Every page has
-/// been used once.
-pub fn warm_reference_shard() -> ReferenceRing {
-    reference_of(SHARD)
-}
-
 pub fn measure(rounds: usize) -> Medians {
     assert!(OrderEvent::global_recorder().active().is_none());
-    let recorder = warm_recorder();
-    let reference = warm_reference();
+    let recorder = warm_recorder(LARGE);
+    let reference = warm_reference(LARGE);
     let payload = [7u8; 4096];
     let chase = Chase::new();
     let at = std::cell::Cell::new(0);

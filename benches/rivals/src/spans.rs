@@ -3,7 +3,7 @@
 use crate::Medians;
 use crate::floors::{Floor, Nothing, Records, Stamps, Unclaimed};
 use crate::interleave::{Cases, fastest};
-use crate::recording::{warm_reference_shard, warm_shard};
+use crate::recording::{SHARD, warm_recorder, warm_reference};
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -65,8 +65,8 @@ pub fn measure(rounds: usize) -> Medians {
     // These cases are floors. Each shows the least cost of one part of a recorder's work.
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
     add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
-    add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_shard()))));
-    add(&mut cases, "floor_unclaimed", 4_000, Dispatch::new(Floor(Unclaimed(warm_reference_shard()))));
+    add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_recorder(SHARD)))));
+    add(&mut cases, "floor_unclaimed", 4_000, Dispatch::new(Floor(Unclaimed(warm_reference(SHARD)))));
     // These cases are the same floors, through a layer.
     add(&mut cases, "layer_floor_nothing", 4_000, Dispatch::new(Registry::default().with(Floor(Nothing))));
     add(&mut cases, "layer_floor_stamps", 4_000, Dispatch::new(Registry::default().with(Floor(Stamps))));
@@ -74,7 +74,7 @@ pub fn measure(rounds: usize) -> Medians {
         &mut cases,
         "layer_floor_unclaimed",
         4_000,
-        Dispatch::new(Registry::default().with(Floor(Unclaimed(warm_reference_shard())))),
+        Dispatch::new(Registry::default().with(Floor(Unclaimed(warm_reference(SHARD))))),
     );
     crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);

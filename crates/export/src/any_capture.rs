@@ -1,58 +1,32 @@
-//! Captures with any content, and files in memory, for tests of formats of several files.
+//! Captures with any content, for tests of all formats.
 
-use super::files::ExportFiles;
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
 
-type Contents = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
-
-/// Files in memory.
-#[derive(Default)]
-pub struct FilesInMemory(Contents);
-
-/// A file in memory that is being written.
-struct FileInMemory(Contents, String);
-
-impl FilesInMemory {
-    /// Takes the contents out, by name.
-    pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
-        std::mem::take(&mut *self.0.lock().unwrap())
-    }
-}
-
-impl ExportFiles for FilesInMemory {
-    fn create(&mut self, name: &str) -> io::Result<Box<dyn Write + Send>> {
-        assert!(self.0.lock().unwrap().insert(name.into(), Vec::new()).is_none(), "{name} is there already");
-        Ok(Box::new(FileInMemory(self.0.clone(), name.into())))
-    }
-}
-
-impl Write for FileInMemory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().get_mut(&self.1).unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Returns the files of a directory by their names.
+pub fn files_of(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap());
+    files.map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap())).collect()
 }
 
 /// An element of a capture with any content.
 #[derive(Clone, Debug)]
 pub enum Element {
-    CallSite { id: u32, name: String, fields: Vec<String> },
-    Thread { id: u32, name: String },
-    SpanNew { id: u64, call_site: u32, text: String, number: i64 },
-    Perf { code: u16, nanos: u64, words: PerfExt, payload: Vec<u8> },
-    Exec { code: u16, nanos: u64, words: [u64; 4], payload: Vec<u8> },
-    Gap { ring: usize, count: u64 },
+    /// The id, the name and the fields.
+    CallSite(u32, String, Vec<String>),
+    /// The id and the name.
+    Thread(u32, String),
+    /// The id, the call site, and the values of fields.
+    SpanNew(u64, u32, String, i64),
+    /// An event of a ring: the code, the time, the extension words, and the payload.
+    Event(usize, u16, u64, [u64; 4], Vec<u8>),
+    /// The ring, and the number of events.
+    Gap(usize, u64),
 }
 
 /// Makes an element of a capture.
@@ -71,32 +45,21 @@ pub fn any_element() -> impl Strategy<Value = Element> {
             ..PerfExt::default()
         },
     );
+    let call_site = (0..9_u32, text(), prop::collection::vec(text(), 0..5));
     prop_oneof![
-        (0..9_u32, text(), prop::collection::vec(text(), 0..5)).prop_map(|(id, name, fields)| Element::CallSite {
-            id,
-            name,
-            fields
-        }),
-        (0..9_u32, text()).prop_map(|(id, name)| Element::Thread { id, name }),
-        (1..5_u64, 0..9_u32, text(), any::<i64>()).prop_map(|(id, call_site, text, number)| Element::SpanNew {
-            id,
-            call_site,
-            text,
-            number
-        }),
-        (0..16_u16, nanos(), words, payload()).prop_map(|(code, nanos, words, payload)| Element::Perf {
+        call_site.prop_map(|(id, name, fields)| Element::CallSite(id, name, fields)),
+        (0..9_u32, text()).prop_map(|(id, name)| Element::Thread(id, name)),
+        (1..5_u64, 0..9_u32, text(), any::<i64>()).prop_map(|(id, site, text, n)| Element::SpanNew(id, site, text, n)),
+        (0..16_u16, nanos(), words, payload()).prop_map(|(code, nanos, words, payload)| Element::Event(
+            0,
             code,
             nanos,
-            words,
+            words.to_words(),
             payload
-        }),
-        (0..32_u16, nanos(), any::<[u64; 4]>(), payload()).prop_map(|(code, nanos, words, payload)| Element::Exec {
-            code,
-            nanos,
-            words,
-            payload
-        }),
-        (0..2_usize, 1..1_u64 << 40).prop_map(|(ring, count)| Element::Gap { ring, count }),
+        )),
+        (0..32_u16, nanos(), any::<[u64; 4]>(), payload())
+            .prop_map(|(code, nanos, words, payload)| Element::Event(1, code, nanos, words, payload)),
+        (0..2_usize, 1..1_u64 << 40).prop_map(|(ring, count)| Element::Gap(ring, count)),
     ]
 }
 
@@ -105,18 +68,17 @@ pub fn capture_of(elements: &[Element]) -> CaptureFile {
     let mut made = CaptureFixture::new();
     for (element, nanos) in elements.iter().zip(1000..) {
         match element {
-            Element::CallSite { id, name, fields } => {
+            Element::CallSite(id, name, fields) => {
                 let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
                 made.call_site(nanos, *id, CallSiteKind::Span, name, &fields);
             }
-            Element::Thread { id, name } => made.thread(nanos, *id, name),
-            Element::SpanNew { id, call_site, text: value, number } => {
+            Element::Thread(id, name) => made.thread(nanos, *id, name),
+            Element::SpanNew(id, call_site, value, number) => {
                 let bytes = [&[2, ValueType::F64 as u8, 8, 0][..], &number.to_le_bytes()].concat();
                 made.span_new(nanos, 1, (*id, 0), *call_site, &[text(0, value), int(1, *number), bytes]);
             }
-            Element::Perf { code, nanos, words, payload } => made.event(0, *code, *nanos, words.to_words(), payload),
-            Element::Exec { code, nanos, words, payload } => made.event(1, *code, *nanos, *words, payload),
-            Element::Gap { ring, count } => made.gap(*ring, *count, GapCause::Overwritten),
+            Element::Event(ring, code, nanos, words, payload) => made.event(*ring, *code, *nanos, *words, payload),
+            Element::Gap(ring, count) => made.gap(*ring, *count, GapCause::Overwritten),
         }
     }
     made.open()

@@ -60,13 +60,7 @@ impl Args {
     }
 
     pub fn push_field(&mut self, field: Field) {
-        let cut = field.cut.map(|cut| match cut {
-            Cut::Limit { original_bytes: Some(bytes) } => ArgValue::Uint(bytes.into()),
-            Cut::Failed => ArgValue::Text("failed".into()),
-            Cut::Panicked => ArgValue::Text("panicked".into()),
-            _ => ArgValue::Unknown,
-        });
-        let cut = cut.map(Box::new);
+        let cut = field.cut.map(|cut| Box::new(cut_value(cut)));
         self.0.push(Arg { name: ArgName::Shared(field.name), value: ArgValue::from(field.value), cut });
     }
 
@@ -76,12 +70,8 @@ impl Args {
             self.push("missing_fields", ArgValue::Uint(missing.into()));
         }
         if let Some(problem) = problem {
-            let text = match problem {
-                FieldsProblem::Expired => "overwritten before they were read",
-                _ => "damaged",
-            };
             self.push(FIELDS_LOST, ArgValue::Bool(true));
-            self.push("problem", ArgValue::Text(text.into()));
+            self.push("problem", ArgValue::Text(problem_text(problem).into()));
         }
     }
 
@@ -148,6 +138,24 @@ impl Arg {
         let cut = self.cut.as_ref().map_or(0, |_| size_of::<ArgValue>());
         // Lists of values have room for as many again.
         2 * size_of::<Self>() as u64 + (text + cut) as u64
+    }
+}
+
+/// Returns the reason why a value is not whole, as [`Arg::cut`] has it.
+pub(super) fn cut_value(cut: Cut) -> ArgValue {
+    match cut {
+        Cut::Limit { original_bytes: Some(bytes) } => ArgValue::Uint(bytes.into()),
+        Cut::Failed => ArgValue::Text("failed".into()),
+        Cut::Panicked => ArgValue::Text("panicked".into()),
+        _ => ArgValue::Unknown,
+    }
+}
+
+/// Returns the words for the problem of fields that are lost.
+pub fn problem_text(problem: FieldsProblem) -> &'static str {
+    match problem {
+        FieldsProblem::Expired => "overwritten before they were read",
+        _ => "damaged",
     }
 }
 

@@ -1,6 +1,6 @@
 //! JSON text, written into a buffer member by member.
 
-use super::args::{ArgValue, Args, CUT};
+use super::args::{ArgValue, Args, CUT, cut_value};
 use eventring::schema::perf::{RawField, RawFields, ValueType};
 use eventring::tracing::{CallSite, Fields, RawRecord, Thread, is_log_record};
 use serde::{Serialize, Serializer};
@@ -75,26 +75,22 @@ impl JsonText {
     /// Writes the values of the fields under `fields`, and the problems of incomplete values under `cut`. `eventring
     /// watch` uses the same form.
     pub(super) fn fields(&mut self, fields: &Fields) -> io::Result<()> {
-        let values = &fields.values;
-        let is_new = |index: usize| !values[..index].iter().any(|earlier| earlier.name == values[index].name);
-        let is_plain = values.len() <= FIELDS_FEW
-            && values.iter().enumerate().all(|(index, field)| field.cut.is_none() && is_new(index));
-        if is_plain {
-            self.key("fields");
+        self.key("fields");
+        self.begin();
+        for field in &fields.values {
+            self.any_key(&field.name)?;
+            self.value(&field.value)?;
+        }
+        self.end();
+        let mut cuts = fields.values.iter().filter_map(|field| Some((&field.name, field.cut?))).peekable();
+        if cuts.peek().is_some() {
+            self.key(CUT);
             self.begin();
-            for field in values {
-                self.any_key(&field.name)?;
-                self.value(&field.value)?;
+            for (name, cut) in cuts {
+                self.any_key(name)?;
+                self.value(&cut_value(cut).to_json())?;
             }
             self.end();
-        } else {
-            let mut args = Args::default();
-            values.iter().for_each(|field| args.push_field(field.clone()));
-            self.member("fields", &args.values())?;
-            let cuts = args.cuts();
-            if !cuts.is_empty() {
-                self.member(CUT, &cuts)?;
-            }
         }
         let mut problems = Args::default();
         problems.push_problems(fields.missing, fields.problem);
@@ -186,8 +182,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 pub(super) struct SiteText {
     /// The members `name`, `target`, `level`, `file` and `line`.
     pub(super) members: Vec<u8>,
-    /// The name of each field, with the colon. There are none if two fields have the same name, or if the records of
-    /// the call site are normalized.
+    /// The name of each field, with the colon. There are none if the records of the call site are normalized.
     keys: Vec<Vec<u8>>,
 }
 
@@ -201,9 +196,8 @@ impl SiteText {
         text.member("line", &call_site.line)?;
         let members = std::mem::take(&mut text.0);
         let names = &call_site.field_names;
-        let is_new = |(index, name)| !names[..index].contains(name);
         let mut keys = Vec::new();
-        if !is_log_record(call_site) && names.iter().enumerate().all(is_new) {
+        if !is_log_record(call_site) {
             for name in names {
                 text.any_key(name)?;
                 keys.push(std::mem::take(&mut text.0));

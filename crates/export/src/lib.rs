@@ -292,7 +292,7 @@ fn write_trace(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let outline = Outline::read(recording, options.view)?;
-    let (capture, first_nanos) = (recording.capture, outline.first_nanos);
+    let (capture, first_nanos) = (recording.capture, outline.counts.first_nanos);
     match format {
         Format::Chrome => draw(recording, &outline, options, &mut chrome::ChromeWriter::new(out, first_nanos))?,
         _ => draw(recording, &outline, options, &mut perfetto::PerfettoWriter::new(out, capture, first_nanos))?,

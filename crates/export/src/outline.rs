@@ -24,9 +24,6 @@ pub struct Outline {
     pub(super) processes: Vec<ProcessOutline>,
     pub losses: Vec<Loss>,
     pub counts: ExportSummary,
-    /// The times of the first and of the last event.
-    pub first_nanos: u64,
-    pub last_nanos: u64,
     /// The last time at which each process is known to have lived.
     pub(super) end_nanos: Vec<u64>,
 }
@@ -101,7 +98,6 @@ impl OutlinePass {
     }
 
     pub fn finish(mut self, recording: &CaptureRecording<'_>, counts: ExportSummary) -> Outline {
-        let ExportSummary { first_nanos, last_nanos, .. } = counts;
         for (process, spans) in self.processes.iter_mut().zip(&self.remaining) {
             process.end_spans(spans, self.view);
         }
@@ -112,8 +108,8 @@ impl OutlinePass {
             finished
         };
         let processes = self.processes.into_iter().map(finished).collect();
-        let losses = self.losses.finish(recording, first_nanos, last_nanos);
-        Outline { processes, losses, counts, first_nanos, last_nanos, end_nanos: self.end_nanos }
+        let losses = self.losses.finish(recording, counts.first_nanos, counts.last_nanos);
+        Outline { processes, losses, counts, end_nanos: self.end_nanos }
     }
 }
 

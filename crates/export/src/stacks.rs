@@ -76,7 +76,7 @@ impl Stacks {
     /// Returns the stack of a span in another stack, or of an outermost span of the process.
     pub(super) fn stack_of(&mut self, process_index: usize, outer: Option<StackId>, span: &Span) -> StackId {
         let name = self.name_of(span);
-        let outer = outer.map(|outer| self.shortened(process_index, outer));
+        let outer = outer.map(|outer| self.shortened(outer));
         self.inside(outer.map_or(Outer::Process(process_index), Outer::Stack), name)
     }
 
@@ -106,8 +106,9 @@ impl Stacks {
     /// the processes.
     pub(super) fn lines(&self, programs: &[&str], weight: Weight) -> BTreeMap<String, u64> {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-        for stack in self.stacks.iter().filter(|stack| stack.sums.get(weight) > 0) {
-            let (process, names) = self.names(stack);
+        for (stack, id) in self.stacks.iter().zip(0..).filter(|(stack, _)| stack.sums.get(weight) > 0) {
+            let (process, names) = self.names(StackId(id));
+            let names: Vec<&str> = names.iter().map(|name| self.names[name.0 as usize].as_str()).collect();
             let program = frame(programs.get(process).copied().unwrap_or_default());
             let sum = lines.entry(format!("{program};{}", names.join(";"))).or_default();
             *sum = sum.saturating_add(stack.sums.get(weight));
@@ -116,15 +117,16 @@ impl Stacks {
     }
 
     /// Returns the index of the process and the innermost names of a stack, the innermost one last.
-    fn names<'s>(&'s self, stack: &'s Stack) -> (usize, Vec<&'s str>) {
-        let (mut names, mut at) = (vec![self.names[stack.name.0 as usize].as_str()], stack);
+    fn names(&self, stack: StackId) -> (usize, Vec<NameId>) {
+        let (mut names, mut at) = (Vec::new(), stack);
         let process = loop {
-            match at.outer {
-                Outer::Process(process) => break process,
-                Outer::Stack(outer) => at = &self.stacks[outer.0 as usize],
-            }
+            let Stack { outer, name, .. } = self.stacks[at.0 as usize];
             if names.len() < DEPTH_MAX as usize {
-                names.push(&self.names[at.name.0 as usize]);
+                names.push(name);
+            }
+            match outer {
+                Outer::Process(process) => break process,
+                Outer::Stack(outer) => at = outer,
             }
         };
         names.reverse();
@@ -145,22 +147,14 @@ impl Stacks {
 
     /// Returns the stack, or a stack that has only its innermost names. A stack that becomes twice as deep as it is
     /// written is shortened. So spans that lie in one another without end need only so many stacks.
-    fn shortened(&mut self, process_index: usize, stack: StackId) -> StackId {
+    fn shortened(&mut self, stack: StackId) -> StackId {
         if self.stacks[stack.0 as usize].depth < 2 * DEPTH_MAX {
             return stack;
         }
-        let (mut names, mut at) = (Vec::new(), stack);
-        while names.len() < DEPTH_MAX as usize {
-            let Stack { outer, name, .. } = self.stacks[at.0 as usize];
-            names.push(name);
-            match outer {
-                Outer::Stack(outer) => at = outer,
-                Outer::Process(_) => break,
-            }
-        }
-        let mut outer = Outer::Process(process_index);
+        let (process, names) = self.names(stack);
+        let mut outer = Outer::Process(process);
         let mut inner = stack;
-        for name in names.into_iter().rev() {
+        for name in names {
             inner = self.inside(outer, name);
             outer = Outer::Stack(inner);
         }
@@ -211,7 +205,7 @@ mod tests {
         for depth in 0..100_000_u64 {
             let name = stacks.name(format!("span {}", depth % 3));
             let stack = stacks.inside(outer, name);
-            outer = Outer::Stack(stacks.shortened(0, stack));
+            outer = Outer::Stack(stacks.shortened(stack));
             if depth == 99_999 {
                 stacks.add(stack, StackSums { nanos: 7, instructions: 0 });
             }

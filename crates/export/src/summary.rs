@@ -165,11 +165,21 @@ impl SpanSummary {
     }
 }
 
-/// Counts spans.
+/// Counts spans by name and target.
 #[derive(Default)]
 pub struct SpanCounter {
-    groups: SpanGroups,
+    groups: Vec<SpanGroup>,
+    by_name: BTreeMap<(String, String), usize>,
+    /// The group of each known call site.
+    by_call_site: PerDescription<CallSite, usize>,
+    /// An estimate of the bytes that all groups take.
+    kept_bytes: u64,
 }
+
+/// The estimated size of a group in bytes, beside its name and its durations.
+const GROUP_BYTES: u64 = 768;
+/// The number of blocks whose medians a summary has.
+const BLOCKS: usize = 20;
 
 impl ReplayConsumer for SpanCounter {
     fn parts(&self) -> SpanParts {
@@ -181,7 +191,7 @@ impl ReplayConsumer for SpanCounter {
             && is_error(record, catalog)
             && let Some(span) = record.span().and_then(|span| state.span(entry.process_index, span))
         {
-            self.groups.group_of(span).0.summary.errors += 1;
+            self.group_of(span).0.summary.errors += 1;
         }
         Ok(())
     }
@@ -193,7 +203,7 @@ impl ReplayConsumer for SpanCounter {
         _: ReplayState<'_>,
     ) -> io::Result<()> {
         let busy_nanos = span.counted_busy_nanos();
-        let (group, kept_bytes) = self.groups.group_of(span);
+        let (group, kept_bytes) = self.group_of(span);
         match (span.wall_nanos(), span.is_open()) {
             (Some(wall), _) => {
                 *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos);
@@ -209,7 +219,7 @@ impl ReplayConsumer for SpanCounter {
     }
 
     fn kept_bytes(&self) -> u64 {
-        self.groups.kept_bytes
+        self.kept_bytes
     }
 }
 
@@ -226,7 +236,9 @@ impl SpanCounter {
         counts: &ExportSummary,
         durations_max: usize,
     ) -> (Summary, Vec<WallTimes>) {
-        let mut spans = self.groups.finish();
+        let mut groups = self.groups;
+        let finished = |((name, target), index)| std::mem::take::<SpanGroup>(&mut groups[index]).finish(name, target);
+        let mut spans: Vec<(SpanSummary, WallTimes)> = self.by_name.into_iter().map(finished).collect();
         spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
         let (spans, mut wall_times): (Vec<SpanSummary>, Vec<WallTimes>) = spans.into_iter().unzip();
         wall_times.truncate(durations_max);
@@ -235,25 +247,7 @@ impl SpanCounter {
         let payload_losses = counts.payload_losses.clone();
         (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, wall_times)
     }
-}
 
-/// The spans by name and target.
-#[derive(Default)]
-struct SpanGroups {
-    groups: Vec<SpanGroup>,
-    by_name: BTreeMap<(String, String), usize>,
-    /// The group of each known call site.
-    by_call_site: PerDescription<CallSite, usize>,
-    /// An estimate of the bytes that all groups take.
-    kept_bytes: u64,
-}
-
-/// The estimated size of a group in bytes, beside its name and its durations.
-const GROUP_BYTES: u64 = 768;
-/// The number of blocks whose medians a summary has.
-const BLOCKS: usize = 20;
-
-impl SpanGroups {
     /// Returns the group of the span, and the counter of bytes.
     fn group_of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
         let call_site = span.call_site.as_ref().filter(|call_site| call_site.is_known);
@@ -277,12 +271,6 @@ impl SpanGroups {
             self.by_call_site.insert(call_site, index);
         }
         index
-    }
-
-    fn finish(mut self) -> Vec<(SpanSummary, WallTimes)> {
-        let groups = &mut self.groups;
-        let finished = |((name, target), index)| std::mem::take::<SpanGroup>(&mut groups[index]).finish(name, target);
-        self.by_name.into_iter().map(finished).collect()
     }
 }
 

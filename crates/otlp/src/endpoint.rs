@@ -1,6 +1,6 @@
 //! Where to send.
 
-use super::error::{OtlpError, OtlpErrorKind};
+use super::error::OtlpError;
 use super::tls::OtlpTls;
 use eventring_capture::secret::SecretAddress;
 use std::fmt;
@@ -56,14 +56,14 @@ impl OtlpEndpoint {
         let bad = |what: &str| {
             // A value may be a secret, so it is not repeated.
             let message = format!("the {what} of the header `{name}` has a character that headers cannot have");
-            OtlpError::new(OtlpErrorKind::BadHeader, message)
+            OtlpError(message)
         };
         let header = HeaderName::from_str(name).map_err(|_| bad("name"))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad("value"))?;
         value.set_sensitive(true);
         if OWN_HEADERS.contains(&header) {
             let message = format!("the header `{header}` is set by the forwarding itself; leave it out");
-            return Err(OtlpError::new(OtlpErrorKind::BadHeader, message));
+            return Err(OtlpError(message));
         }
         self.headers.retain(|(known, _)| *known != header);
         self.headers.push((header, value));
@@ -125,7 +125,7 @@ impl FromStr for OtlpEndpoint {
             let message = format!(
                 "`{shown}` is no address of a collector: {problem}, expected otlp://HOST[:PORT][/PATH], or otlps://… for TLS"
             );
-            OtlpError::new(OtlpErrorKind::BadEndpoint, message)
+            OtlpError(message)
         };
         let (scheme, rest) = text.split_once("://").ok_or_else(|| bad("it has no scheme"))?;
         let (scheme, port) = match scheme {

@@ -2,42 +2,13 @@
 
 use std::fmt;
 
-/// The kind of an [`OtlpError`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum OtlpErrorKind {
-    /// The address of the collector is malformed.
-    BadEndpoint,
-    /// A header is malformed, or is one that the forwarding sets.
-    BadHeader,
-    /// A certificate or a key cannot be used.
-    BadCertificate,
-    /// The system gave no thread.
-    NoThread,
-}
-
 /// The error that spans cannot be forwarded.
 #[derive(Clone, PartialEq, Eq)]
-pub struct OtlpError {
-    kind: OtlpErrorKind,
-    message: String,
-}
-
-impl OtlpError {
-    pub(super) fn new(kind: OtlpErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
-    }
-
-    /// Returns the kind.
-    #[must_use]
-    pub fn kind(&self) -> OtlpErrorKind {
-        self.kind
-    }
-}
+pub struct OtlpError(pub(super) String);
 
 impl fmt::Display for OtlpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0)
     }
 }
 

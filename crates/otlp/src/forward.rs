@@ -1,10 +1,10 @@
 //! Reading rings, and filling batches.
 
 use super::endpoint::OtlpEndpoint;
-use super::error::{OtlpError, OtlpErrorKind};
+use super::error::OtlpError;
 use super::post::Post;
-use super::sender::{PresentProblem, SendPatience, send_all};
-use crate::messages::{BATCH_BYTES, NotInSpans, OtlpConsumer, OtlpMapper, OtlpRequests};
+use super::sender::{SendPatience, send_all};
+use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
 use eventring::reader::{Reader, RingSet, RingState, SetRing};
 use eventring::recorder::Clock;
 use eventring_capture::NextRing;
@@ -108,26 +108,23 @@ pub fn forward_otlp(
     mut stops: impl FnMut(Option<&str>) -> bool,
 ) -> Result<OtlpSummary, OtlpError> {
     let (patience, summary) = (SendPatience::new(options.patience), Mutex::new(OtlpSummary::default()));
-    let problem = PresentProblem::default();
-    let mut stops = || stops(problem.get().as_deref());
+    let mut stops = || stops(patience.problem().as_deref());
     let post = Post::new(options.endpoint.clone());
     std::thread::scope(|scope| {
         let (batches, to_send) = sync_channel(BATCHES);
         let thread = std::thread::Builder::new().name("eventring-otlp".to_owned());
-        let sender = thread.spawn_scoped(scope, || send_all(&post, to_send, (&patience, &problem), &summary));
-        let sender = sender.map_err(|error| {
-            OtlpError::new(OtlpErrorKind::NoThread, format!("cannot start the thread that sends: {error}"))
-        })?;
+        let sender = thread.spawn_scoped(scope, || send_all(&post, to_send, &patience, &summary));
+        let sender = sender.map_err(|error| OtlpError(format!("cannot start the thread that sends: {error}")))?;
         let queue = Queue {
             batches,
             programs: Vec::new(),
             may_come_more: true,
             patience: &patience,
-            problem: &problem,
+            summary: &summary,
             stops: &mut stops,
             stopped_nanos: None,
         };
-        let (read, was_stopped) = read_all(&mut next_ring, options.host.clone(), queue);
+        let was_stopped = read_all(&mut next_ring, options.host.clone(), queue);
         while !sender.is_finished() {
             // Who asks for an end twice, or after the end of the programs, does not want to wait.
             if stops() && !was_stopped {
@@ -135,11 +132,6 @@ pub fn forward_otlp(
             }
             std::thread::sleep(LOOK_PAUSE / 10);
         }
-        let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
-        summary.lost = read.lost;
-        summary.unreadable = read.unreadable;
-        (summary.open_spans, summary.not_tracked) = (read.open_spans, read.not_tracked);
-        (summary.dropped_links, summary.apart) = (read.not_in_spans.dropped_links, read.not_in_spans.apart);
         Ok(())
     })?;
     Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -152,7 +144,7 @@ struct Queue<'q> {
     programs: Vec<Reader>,
     may_come_more: bool,
     patience: &'q SendPatience,
-    problem: &'q PresentProblem,
+    summary: &'q Mutex<OtlpSummary>,
     stops: &'q mut dyn FnMut() -> bool,
     /// The time since which the user wants an end, in nanoseconds since the epoch.
     stopped_nanos: Option<u64>,
@@ -178,7 +170,7 @@ impl Queue<'_> {
         if (self.stops)() {
             self.stopped_nanos.get_or_insert_with(|| Clock::global().now_epoch_nanos());
             // Nothing more is recorded, and the collector does not take what was.
-            if have_ended() && self.problem.get().is_some() {
+            if have_ended() && self.patience.problem().is_some() {
                 self.patience.end();
             }
         }
@@ -202,21 +194,11 @@ impl Queue<'_> {
     }
 }
 
-/// The counts of the reading.
-#[derive(Default)]
-struct ReadCounts {
-    lost: u64,
-    open_spans: u64,
-    not_tracked: u64,
-    not_in_spans: NotInSpans,
-    unreadable: Option<String>,
-}
-
-/// Reads the rings. Returns the counts, and whether the user has ended it.
-fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut queue: Queue<'_>) -> (ReadCounts, bool) {
+/// Reads the rings, and puts its counts into the summary. Returns whether the user has ended it.
+fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut queue: Queue<'_>) -> bool {
     let no_rings = RingSet::options().from_readers(Vec::new());
     let mut live = Live::new(no_rings, &LiveOptions::new().without_self_times());
-    let (mut mapper, mut counts) = (OtlpMapper::new(BATCH_BYTES).host(host), ReadCounts::default());
+    let mut mapper = OtlpMapper::new(BATCH_BYTES).host(host);
     let mut has_left = Instant::now();
     loop {
         let stopped_nanos = queue.stopped_nanos;
@@ -252,18 +234,19 @@ fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut q
             has_left = Instant::now();
         }
     }
-    // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
-    counts.open_spans = mapper.open_spans;
     if !mapper.is_empty() {
         queue.leave(mapper.take());
     }
     queue.patience.begin();
-    counts.lost = mapper.lost();
-    counts.not_tracked = live.state().spans_without_room();
-    counts.not_in_spans = mapper.counts;
-    counts.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
+    let mut summary = queue.summary.lock().unwrap_or_else(PoisonError::into_inner);
+    // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
+    summary.open_spans = mapper.open_spans;
+    summary.lost = mapper.lost();
+    summary.not_tracked = live.state().spans_without_room();
+    (summary.dropped_links, summary.apart) = (mapper.counts.dropped_links, mapper.counts.apart);
+    summary.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {
         let lost = ring.lost_pages()?;
         Some(format!("{}: {}", ring.name().unwrap_or("ring".as_ref()).display(), lost.advice()))
     });
-    (counts, queue.stopped_nanos.is_some())
+    queue.stopped_nanos.is_some()
 }

@@ -31,5 +31,5 @@ mod tests;
 mod tls;
 
 pub use endpoint::OtlpEndpoint;
-pub use error::{OtlpError, OtlpErrorKind};
+pub use error::OtlpError;
 pub use forward::{OtlpOptions, OtlpSummary, forward_otlp};

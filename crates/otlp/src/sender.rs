@@ -29,6 +29,8 @@ struct PatienceState {
     /// The time since which the patience is running out. There is none while programs record.
     since: Option<Instant>,
     is_over: bool,
+    /// The problem with the collector at this moment, if there is one.
+    problem: Option<String>,
 }
 
 impl SendPatience {
@@ -48,10 +50,15 @@ impl SendPatience {
         self.changed.notify_all();
     }
 
-    /// Takes the fact that the collector has answered.
-    fn renew(&self) {
+    /// Takes the fact that the collector has answered, with a problem or without one.
+    fn renew(&self, problem: Option<&str>) {
         let mut state = self.lock();
         state.since = state.since.map(|_| Instant::now());
+        state.problem = problem.map(str::to_owned);
+    }
+
+    pub(super) fn problem(&self) -> Option<String> {
+        self.lock().problem.clone()
     }
 
     fn is_over(&self) -> bool {
@@ -86,28 +93,14 @@ impl SendPatience {
     }
 }
 
-/// The problem with the collector at this moment, if there is one.
-#[derive(Default)]
-pub(super) struct PresentProblem(Mutex<Option<String>>);
-
-impl PresentProblem {
-    pub(super) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, problem: Option<&str>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = problem.map(str::to_owned);
-    }
-}
-
 /// Sends batches until there are no more. Counts in `summary`.
 pub(super) fn send_all(
     post: &Post,
     batches: Receiver<OtlpRequests>,
-    (patience, problem): (&SendPatience, &PresentProblem),
+    patience: &SendPatience,
     summary: &Mutex<OtlpSummary>,
 ) {
-    let sender = Sender { post, patience, problem, summary };
+    let sender = Sender { post, patience, summary };
     for OtlpRequests { traces, logs, spans, log_records } in batches {
         if let Some(traces) = traces {
             let taken = sender.deliver(&post.endpoint().traces(), &traces, spans, |answer| {
@@ -140,7 +133,6 @@ pub(super) fn varied(pause: Duration, asked: Option<Duration>) -> Duration {
 struct Sender<'s> {
     post: &'s Post,
     patience: &'s SendPatience,
-    problem: &'s PresentProblem,
     summary: &'s Mutex<OtlpSummary>,
 }
 
@@ -172,8 +164,7 @@ impl Sender<'_> {
             });
             match answer {
                 CollectorAnswer::Taken(answer) => {
-                    self.patience.renew();
-                    self.problem.set(None);
+                    self.patience.renew(None);
                     let (count, why) = match rejected(&answer) {
                         Ok(partial) => partial.unwrap_or_default(),
                         // Something else than a collector says that all is well.
@@ -189,8 +180,7 @@ impl Sender<'_> {
                     return messages - count;
                 }
                 CollectorAnswer::Never(why) => {
-                    self.patience.renew();
-                    self.problem.set(Some(&why));
+                    self.patience.renew(Some(&why));
                     self.count(|summary| {
                         summary.rejected += messages;
                         summary.last_error = Some(why);
@@ -198,7 +188,7 @@ impl Sender<'_> {
                     return 0;
                 }
                 CollectorAnswer::Later(asked, why) => {
-                    self.problem.set(Some(&why));
+                    self.patience.lock().problem = Some(why.clone());
                     self.count(|summary| summary.last_error = Some(why));
                     if !self.patience.pause(varied(pause, asked)) {
                         self.count(|summary| summary.unsent += messages);

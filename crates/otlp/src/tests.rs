@@ -18,7 +18,6 @@ fn addresses_that_are_no_addresses_say_what_was_expected() {
         ("otlp://host:43l8", "port"),
     ] {
         let error = text.parse::<OtlpEndpoint>().unwrap_err();
-        assert_eq!(error.kind(), OtlpErrorKind::BadEndpoint);
         let message = error.to_string();
         assert!(message.contains(problem) && message.contains("expected otlp://HOST"), "{message}");
         assert!(!message.contains("secret"), "{message}");
@@ -39,7 +38,6 @@ fn addresses_that_are_no_addresses_say_what_was_expected() {
 fn a_bad_header_is_named_and_its_value_is_not() {
     let endpoint: OtlpEndpoint = "otlp://host".parse().unwrap();
     let error = endpoint.clone().header("key", "secret\n").unwrap_err();
-    assert_eq!(error.kind(), OtlpErrorKind::BadHeader);
     assert!(error.to_string().contains("`key`") && !error.to_string().contains("secret"), "{error}");
     assert!(endpoint.header("a b", "c").is_err());
 }
@@ -49,7 +47,6 @@ fn a_header_replaces_an_earlier_one_and_those_of_the_forwarding_itself_are_refus
     let endpoint: OtlpEndpoint = "otlp://host".parse().unwrap();
     for name in ["Content-Type", "content-encoding", "CONTENT-LENGTH", "host", "transfer-encoding", "connection"] {
         let error = endpoint.clone().header(name, "x").unwrap_err();
-        assert_eq!(error.kind(), OtlpErrorKind::BadHeader);
         assert!(error.to_string().contains("set by the forwarding itself"), "{error}");
     }
     let endpoint =

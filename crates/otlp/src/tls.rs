@@ -1,6 +1,6 @@
 //! Certificates: those that are trusted, and the one that the collector is shown.
 
-use super::error::{OtlpError, OtlpErrorKind};
+use super::error::OtlpError;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -65,7 +65,7 @@ fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
 }
 
 fn bad(message: &str) -> OtlpError {
-    OtlpError::new(OtlpErrorKind::BadCertificate, message)
+    OtlpError(message.to_owned())
 }
 
 /// The key is secret, so nothing is shown but what is there.

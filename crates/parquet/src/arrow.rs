@@ -2,7 +2,7 @@
 
 use super::field_types::FieldTypes;
 use super::seqno_counts::SeqnoCounts;
-use super::table_sink::{RowGroup, TableIndex, TableSink};
+use super::table_sink::{RowGroup, TableSink};
 use super::tables::ParquetTables;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -40,7 +40,7 @@ pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Res
     let recording = CaptureRecording::new(capture)?;
     let types = FieldTypes::read(&recording)?;
     let mut out = NumberedTables { sink, count: 0 };
-    let mut tables = ParquetTables::new(&recording, &types, &mut out).map_err(write_error)?;
+    let mut tables = ParquetTables::new(&recording, &types, None, &mut out).map_err(write_error)?;
     tables.seqno_counts = SeqnoCounts::of_rings(&recording);
     let counts = replay_capture(&recording, &mut tables)?;
     let rings = std::mem::take(&mut tables.seqno_counts);
@@ -56,13 +56,13 @@ pub(super) struct NumberedTables<'s> {
 }
 
 impl TableSink for NumberedTables<'_> {
-    fn create(&mut self, name: &str, schema: SchemaRef, _: usize) -> io::Result<TableIndex> {
+    fn create(&mut self, name: &str, schema: SchemaRef, _: usize) -> io::Result<usize> {
         self.sink.table(name, schema);
         self.count += 1;
-        Ok(TableIndex(self.count - 1))
+        Ok(self.count - 1)
     }
 
-    fn send_rows(&mut self, table: TableIndex, rows: RowGroup) -> io::Result<()> {
-        self.sink.rows(table.0, rows.sorted()?)
+    fn send_rows(&mut self, table: usize, rows: RowGroup) -> io::Result<()> {
+        self.sink.rows(table, rows.sorted()?)
     }
 }

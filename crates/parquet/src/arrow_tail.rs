@@ -48,7 +48,7 @@ impl ArrowTail {
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
         let state = std::mem::take(&mut self.tables);
-        let mut tables = ParquetTables::of_batch(&recording, &types, state, &mut out).map_err(write_error)?;
+        let mut tables = ParquetTables::new(&recording, &types, Some(state), &mut out).map_err(write_error)?;
         tables.seqno_counts = SeqnoCounts::of_rings(&recording);
         let mut entries = recording.entries();
         self.replay.grow(entries.tables());
@@ -84,7 +84,7 @@ impl ArrowTail {
         let recording = CaptureRecording::new(last)?;
         let types = FieldTypes::default();
         let mut out = NumberedTables { sink, count: 0 };
-        let tables = ParquetTables::of_batch(&recording, &types, self.tables, &mut out);
+        let tables = ParquetTables::new(&recording, &types, Some(self.tables), &mut out);
         let mut tables = tables.map_err(write_error)?;
         let last_event_nanos = self.progress.last_event_nanos();
         // The spans of programs that have ended grow no older.

@@ -31,21 +31,3 @@ impl ColumnNames {
         unique
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_differ_by_more_than_case_and_have_no_control_characters() {
-        let mut names = ColumnNames::default();
-        let mut unique = |name: &str| names.unique(name, "field.");
-        assert_eq!(unique("field.user"), "field.user");
-        assert_eq!(unique("field.User"), "field.field.User");
-        assert_eq!(unique("field.USER"), "field.field.USER_2");
-        assert_eq!(unique("field.a\0\n"), "field.a__");
-        assert_eq!(unique("field.a__"), "field.field.a__");
-        assert_eq!(unique("field.É"), "field.É");
-        assert_eq!(unique("field.é"), "field.field.é");
-    }
-}

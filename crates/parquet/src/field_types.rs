@@ -1,5 +1,6 @@
 //! The first pass: the names of the fields in a capture, and the types of their values.
 
+use arrow_schema::DataType;
 use eventring::schema::perf::{PerfEvent, RawField, RawFields, ValueType};
 use eventring::tracing::{Catalog, IdMap, RawRecord};
 use eventring_capture::CaptureError;
@@ -20,23 +21,11 @@ pub(super) struct FieldTypes {
 }
 
 /// A field that gets a column of its own.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone)]
 pub(super) struct TypedField {
     pub(super) name: Arc<str>,
-    pub(super) kind: ColumnKind,
-}
-
-/// The type of a column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ColumnKind {
-    /// Integers. Each fits 64 bits with a sign.
-    Int,
-    /// Integers without a sign.
-    Uint,
-    Float,
-    Bool,
-    /// The texts of values, whatever types they have.
-    Text,
+    /// The type of the column. A column of texts takes values of any types.
+    pub(super) ty: DataType,
 }
 
 /// The bit of all types that this program does not know, in a set of types.
@@ -139,38 +128,38 @@ impl TypeSets {
 
     /// Returns the columns in the order in which their fields were first seen.
     fn columns(self, is_wanted: impl Fn(&str) -> bool) -> Vec<TypedField> {
-        let kind = |name: &Arc<str>| ColumnKind::for_types(self.sets.get(name).copied().unwrap_or_default());
+        let ty = |name: &Arc<str>| column_type(self.sets.get(name).copied().unwrap_or_default());
         let wanted = self.names.iter().filter(|name| is_wanted(name));
-        wanted.map(|name| TypedField { name: name.clone(), kind: kind(name) }).collect()
+        wanted.map(|name| TypedField { name: name.clone(), ty: ty(name) }).collect()
     }
 }
 
-impl ColumnKind {
-    /// Returns the type that takes values of all types in the set.
-    fn for_types(set: u32) -> Self {
-        let (set, has_large) = (set & !LARGE, set & LARGE != 0);
-        let is_within = |types: &[ValueType]| set & !types.iter().fold(0, |bits, ty| bits | 1 << (*ty as u32)) == 0;
-        use ValueType::{Bool, F64, I64, U64};
-        if is_within(&[U64]) {
-            Self::Uint
-        } else if is_within(&[I64, U64]) && !has_large {
-            Self::Int
-        } else if is_within(&[I64, U64, F64]) && set & 1 << F64 as u32 != 0 {
-            Self::Float
-        } else if is_within(&[Bool]) {
-            Self::Bool
-        } else {
-            Self::Text
-        }
+/// Returns the type that takes values of all types in the set.
+fn column_type(set: u32) -> DataType {
+    let (set, has_large) = (set & !LARGE, set & LARGE != 0);
+    let is_within = |types: &[ValueType]| set & !types.iter().fold(0, |bits, ty| bits | 1 << (*ty as u32)) == 0;
+    use ValueType::{Bool, F64, I64, U64};
+    if is_within(&[U64]) {
+        DataType::UInt64
+    } else if is_within(&[I64, U64]) && !has_large {
+        DataType::Int64
+    } else if is_within(&[I64, U64, F64]) && set & 1 << F64 as u32 != 0 {
+        DataType::Float64
+    } else if is_within(&[Bool]) {
+        DataType::Boolean
+    } else {
+        DataType::Utf8
     }
+}
 
-    /// Returns the number of bits that a row takes in a column of this type, without the bytes of texts.
-    pub(super) fn row_bits(self) -> u64 {
+impl TypedField {
+    /// Returns the number of bits that a row takes in the column, without the bytes of texts.
+    pub(super) fn row_bits(&self) -> u64 {
         // A bit says whether there is a value.
-        1 + match self {
-            Self::Int | Self::Uint | Self::Float => 64,
-            Self::Bool => 1,
-            Self::Text => 32,
+        1 + match self.ty {
+            DataType::Boolean => 1,
+            DataType::Utf8 => 32,
+            _ => 64,
         }
     }
 }

@@ -1,24 +1,19 @@
 //! Columns of fields: a map with the texts of all fields, and a typed column for each field.
 
 use super::column_names::ColumnNames;
-use super::field_types::{ColumnKind, MESSAGE, TypedField};
-use super::numbers::{numbers, texts};
-use super::sites::{Words, words};
+use super::columns::{Column, ValueColumn};
+use super::field_types::{MESSAGE, TypedField};
+use super::sites::Words;
 use arrow_array::ArrayRef;
-use arrow_array::builder::{
-    ArrayBuilder as _, BooleanBuilder, Float64Builder, Int64Builder, MapBuilder, MapFieldNames, StringBuilder,
-    UInt32Builder, UInt64Builder,
-};
-use arrow_schema::{DataType, Field, Fields as ArrowFields};
+use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder, UInt32Builder};
+use arrow_schema::{DataType, Field};
 use eventring::schema::perf::{Cut, FieldValue};
-use eventring::tracing::{Field as RecordedField, Fields, FieldsProblem, IdMap};
-use std::collections::HashSet;
+use eventring::tracing::{Field as RecordedField, Fields, IdMap};
+use eventring_export::args::problem_text;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 
-/// The number of fields up to which their names are compared with each other.
-const FIELDS_FEW: usize = 16;
 /// The largest number of names whose columns are remembered.
 const NAMES_MAX: usize = 4096;
 
@@ -33,7 +28,7 @@ pub(super) struct FieldColumns {
     cut: MapBuilder<StringBuilder, StringBuilder>,
     missing: UInt32Builder,
     problem: Words,
-    typed: Vec<TypedColumn>,
+    typed: Vec<ValueColumn>,
     types: Vec<TypedField>,
     /// The typed columns of names, by the addresses of the names.
     by_name: IdMap<usize, (Arc<str>, Option<usize>)>,
@@ -42,22 +37,9 @@ pub(super) struct FieldColumns {
     row_bytes: u64,
 }
 
-enum TypedColumn {
-    Int(Int64Builder),
-    Uint(UInt64Builder),
-    Float(Float64Builder),
-    Bool(BooleanBuilder),
-    Text(StringBuilder),
-}
-
 fn map_builder() -> MapBuilder<StringBuilder, StringBuilder> {
     let names = MapFieldNames { entry: "key_value".into(), key: "key".into(), value: "value".into() };
     MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new())
-}
-
-fn map(name: &str) -> Field {
-    let entry = ArrowFields::from(vec![Field::new("key", DataType::Utf8, false), texts("value")]);
-    Field::new(name, DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(entry), false)), false), true)
 }
 
 impl FieldColumns {
@@ -67,57 +49,32 @@ impl FieldColumns {
             cut: map_builder(),
             missing: UInt32Builder::new(),
             problem: Words::default(),
-            typed: types.iter().map(|field| TypedColumn::new(field.kind)).collect(),
+            typed: types.iter().map(|field| ValueColumn::new(&field.ty)).collect(),
             types: types.to_vec(),
             by_name: IdMap::default(),
             rows: 0,
-            row_bytes: ROW_BYTES + types.iter().map(|field| field.kind.row_bits()).sum::<u64>() / 8,
+            row_bytes: ROW_BYTES + types.iter().map(|field| field.row_bits()).sum::<u64>() / 8,
         }
     }
 
-    pub(super) fn fields(&self) -> Vec<Field> {
-        let fixed = [map("fields"), map("fields_cut"), numbers("missing_fields"), words("fields_problem")];
-        let mut names = ColumnNames::default();
-        let typed = self.types.iter().map(|field| {
-            let ty = match field.kind {
-                ColumnKind::Int => DataType::Int64,
-                ColumnKind::Uint => DataType::UInt64,
-                ColumnKind::Float => DataType::Float64,
-                ColumnKind::Bool => DataType::Boolean,
-                ColumnKind::Text => DataType::Utf8,
-            };
-            Field::new(names.unique(&format!("field.{}", field.name), "field."), ty, true)
-        });
-        fixed.into_iter().chain(typed).collect()
+    fn fixed(&mut self) -> [(&str, &mut dyn Column); 4] {
+        [
+            ("fields", &mut self.all),
+            ("fields_cut", &mut self.cut),
+            ("missing_fields", &mut self.missing),
+            ("fields_problem", &mut self.problem),
+        ]
     }
 
-    /// Appends the fields of a span or log record. If several fields have the same name, the last one counts. Returns
-    /// an estimate of the bytes that they take, with those of the columns of all other fields.
+    /// Appends the fields of a span or log record. Returns an estimate of the bytes that they take, with those of the
+    /// columns of all other fields.
     pub(super) fn push(&mut self, fields: &Fields) -> io::Result<u64> {
         let mut bytes = self.row_bytes;
-        let values = &fields.values;
-        if values.len() <= FIELDS_FEW {
-            for (index, field) in values.iter().enumerate() {
-                if !values[index + 1..].iter().any(|later| later.name == field.name) {
-                    bytes += self.push_field(field);
-                }
-            }
-        } else {
-            let mut seen = HashSet::new();
-            let mut last: Vec<&RecordedField> = values.iter().rev().filter(|field| seen.insert(&field.name)).collect();
-            last.reverse();
-            for field in last {
-                bytes += self.push_field(field);
-            }
-        }
+        bytes += fields.values.iter().map(|field| self.push_field(field)).sum::<u64>();
         self.all.append(true).map_err(io::Error::other)?;
         self.cut.append(true).map_err(io::Error::other)?;
         self.missing.append_value(fields.missing.into());
-        match fields.problem {
-            None => self.problem.push_null(),
-            Some(FieldsProblem::Expired) => self.problem.push("overwritten before they were read"),
-            Some(_) => self.problem.push("damaged"),
-        }
+        self.problem.push(fields.problem.map(problem_text));
         self.rows += 1;
         Ok(bytes)
     }
@@ -143,9 +100,9 @@ impl FieldColumns {
             }
         }
         if let Some(index) = self.column_of(&field.name) {
-            self.typed[index].push(self.rows, &field.value);
+            push_value(&mut self.typed[index], self.rows, &field.value);
             // The row has the bytes of a number in any case.
-            bytes += if self.types[index].kind == ColumnKind::Text { of_value } else { 0 };
+            bytes += if self.types[index].ty == DataType::Utf8 { of_value } else { 0 };
         }
         bytes
     }
@@ -162,17 +119,28 @@ impl FieldColumns {
         self.by_name.insert(address, (name.clone(), index));
         index
     }
+}
 
-    pub(super) fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
+impl Column for FieldColumns {
+    fn fields(&mut self, _: &str) -> Vec<Field> {
+        let mut fields: Vec<Field> = self.fixed().into_iter().flat_map(|(name, column)| column.fields(name)).collect();
+        let mut names = ColumnNames::default();
+        fields.extend(self.types.iter().map(|field| {
+            let name = names.unique(&format!("field.{}", field.name), "field.");
+            Field::new(name, field.ty.clone(), true)
+        }));
+        fields
+    }
+
+    fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
         let rows = std::mem::take(&mut self.rows);
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.all.finish()),
-            Arc::new(self.cut.finish()),
-            Arc::new(self.missing.finish()),
-            self.problem.finish()?,
-        ];
-        columns.extend(self.typed.iter_mut().map(|column| column.finish(rows)));
-        Ok(columns)
+        let fixed: io::Result<Vec<_>> = self.fixed().into_iter().map(|(_, column)| column.take()).collect();
+        let mut arrays = fixed?.concat();
+        arrays.extend(self.typed.iter_mut().map(|column| {
+            column.pad(rows);
+            column.builder().finish()
+        }));
+        Ok(arrays)
     }
 }
 
@@ -191,58 +159,20 @@ pub(super) fn append_text(texts: &mut StringBuilder, value: &FieldValue) {
     texts.append_value("");
 }
 
-impl TypedColumn {
-    fn new(kind: ColumnKind) -> Self {
-        match kind {
-            ColumnKind::Int => Self::Int(Int64Builder::new()),
-            ColumnKind::Uint => Self::Uint(UInt64Builder::new()),
-            ColumnKind::Float => Self::Float(Float64Builder::new()),
-            ColumnKind::Bool => Self::Bool(BooleanBuilder::new()),
-            ColumnKind::Text => Self::Text(StringBuilder::new()),
-        }
+/// Appends the value of a row. Rows between the last value and this row have none.
+fn push_value(column: &mut ValueColumn, row: usize, value: &FieldValue) {
+    // In a damaged capture, two fields may have one name.
+    if column.builder().len() > row {
+        return;
     }
-
-    /// Appends the value of a row. Rows between the last value and this row have none.
-    fn push(&mut self, row: usize, value: &FieldValue) {
-        self.pad(row);
-        match self {
-            Self::Int(column) => column.append_option(match value {
-                FieldValue::I64(value) => Some(*value),
-                FieldValue::U64(value) => i64::try_from(*value).ok(),
-                _ => None,
-            }),
-            Self::Uint(column) => column.append_option(match value {
-                FieldValue::U64(value) => Some(*value),
-                _ => None,
-            }),
-            Self::Float(column) => column.append_option(value.as_f64()),
-            Self::Bool(column) => column.append_option(match value {
-                FieldValue::Bool(value) => Some(*value),
-                _ => None,
-            }),
-            Self::Text(column) => append_text(column, value),
-        }
-    }
-
-    /// Appends nulls until there are this many rows.
-    fn pad(&mut self, rows: usize) {
-        match self {
-            Self::Int(column) => column.append_nulls(rows - column.len()),
-            Self::Uint(column) => column.append_nulls(rows - column.len()),
-            Self::Float(column) => column.append_nulls(rows - column.len()),
-            Self::Bool(column) => column.append_nulls(rows - column.len()),
-            Self::Text(column) => column.append_nulls(rows - column.len()),
-        }
-    }
-
-    fn finish(&mut self, rows: usize) -> ArrayRef {
-        self.pad(rows);
-        match self {
-            Self::Int(column) => Arc::new(column.finish()),
-            Self::Uint(column) => Arc::new(column.finish()),
-            Self::Float(column) => Arc::new(column.finish()),
-            Self::Bool(column) => Arc::new(column.finish()),
-            Self::Text(column) => Arc::new(column.finish()),
-        }
+    column.pad(row);
+    match (column, value) {
+        (ValueColumn::Text(column), value) => append_text(column, value),
+        (ValueColumn::Int(column), FieldValue::I64(value)) => column.append_value(*value),
+        (ValueColumn::Int(column), FieldValue::U64(value)) => column.append_option(i64::try_from(*value).ok()),
+        (ValueColumn::Uint(column), FieldValue::U64(value)) => column.append_value(*value),
+        (ValueColumn::F64(column), value) => column.append_option(value.as_f64()),
+        (ValueColumn::Bool(column), FieldValue::Bool(value)) => column.append_value(*value),
+        (column, _) => column.pad(row + 1),
     }
 }

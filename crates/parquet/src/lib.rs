@@ -17,11 +17,11 @@
 //! | `table` | rows that wait to be a row group |
 //! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
 //! | `sites` | columns of call sites and of threads |
+//! | `columns` | columns with the rows that wait |
 //! | `column_names` | names of columns that every reader takes |
 //! | `field_types` | the first pass: names and types of fields |
 //! | `fields` | columns of fields |
 //! | `payload` | columns of a payload, by its schema |
-//! | `numbers` | columns of numbers |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
@@ -29,11 +29,11 @@
 mod arrow;
 mod arrow_tail;
 mod column_names;
+mod columns;
 mod field_types;
 mod fields;
 mod logs;
 mod losses;
-mod numbers;
 mod payload;
 mod rings;
 mod row_groups;
@@ -100,7 +100,7 @@ fn write_rows(
     types: &FieldTypes,
     out: &mut dyn TableSink,
 ) -> Result<ExportSummary, CaptureError> {
-    let mut tables = ParquetTables::new(recording, types, out).map_err(write_error)?;
+    let mut tables = ParquetTables::new(recording, types, None, out).map_err(write_error)?;
     let counts = replay_capture(recording, &mut tables)?;
     tables.finish().map(|()| counts).map_err(write_error)
 }

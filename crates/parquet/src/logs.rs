@@ -1,13 +1,12 @@
 //! The table `logs`: a row for each log record.
 
+use super::columns::{Column, amount};
 use super::field_types::TypedField;
 use super::fields::{FieldColumns, append_text, message_of};
-use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::sites::{SiteColumns, ThreadColumns};
 use super::table::RowColumns;
-use arrow_array::ArrayRef;
-use arrow_array::builder::StringBuilder;
-use arrow_schema::Field;
+use super::tables::TIME;
+use arrow_array::builder::{Int64Builder, StringBuilder, UInt32Builder, UInt64Builder};
 use eventring::tracing::{CallSite, Fields, RawRecord, SpanId, Thread};
 use std::io;
 use std::sync::Arc;
@@ -16,26 +15,26 @@ use std::sync::Arc;
 const RECORD_BYTES: u64 = 84;
 
 pub(super) struct LogColumns {
-    process: Numbers,
-    time: Amounts,
+    process: UInt32Builder,
+    time: Int64Builder,
     thread: ThreadColumns,
-    span: Ids,
+    span: UInt64Builder,
     site: SiteColumns,
     message: StringBuilder,
-    instructions: Amounts,
+    instructions: Int64Builder,
     fields: FieldColumns,
 }
 
 impl LogColumns {
     pub(super) fn new(types: &[TypedField]) -> Self {
         Self {
-            process: Numbers::default(),
-            time: Amounts::default(),
+            process: UInt32Builder::default(),
+            time: Int64Builder::default(),
             thread: ThreadColumns::default(),
-            span: Ids::default(),
+            span: UInt64Builder::default(),
             site: SiteColumns::default(),
             message: StringBuilder::new(),
-            instructions: Amounts::default(),
+            instructions: Int64Builder::default(),
             fields: FieldColumns::new(types),
         }
     }
@@ -48,10 +47,10 @@ impl LogColumns {
         thread: &Arc<Thread>,
         (site, fields): (&Arc<CallSite>, &Fields),
     ) -> io::Result<u64> {
-        self.process.push(Some(process));
-        self.time.push(Some(record.epoch_nanos()));
+        self.process.append_value(process);
+        self.time.append_value(amount(record.epoch_nanos()));
         let mut bytes = RECORD_BYTES + self.thread.push(Some(thread));
-        self.span.push(record.span().map(SpanId::get));
+        self.span.append_option(record.span().map(SpanId::get));
         bytes += self.site.push(Some(site));
         let before = self.message.values_slice().len();
         match message_of(fields) {
@@ -59,30 +58,22 @@ impl LogColumns {
             None => self.message.append_null(),
         }
         bytes += (self.message.values_slice().len() - before) as u64;
-        self.instructions.push(record.instructions());
+        self.instructions.append_option(record.instructions().map(amount));
         Ok(bytes + self.fields.push(fields)?)
     }
 }
 
 impl RowColumns for LogColumns {
-    fn fields(&self) -> Vec<Field> {
-        let mut fields = vec![numbers("process"), amounts("time_ns")];
-        fields.extend(ThreadColumns::fields());
-        fields.push(ids("span"));
-        fields.extend(SiteColumns::fields());
-        fields.extend([texts("message"), amounts("instructions")]);
-        fields.extend(self.fields.fields());
-        fields
-    }
-
-    fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
-        let mut columns = vec![self.process.finish(), self.time.finish()];
-        columns.extend(self.thread.finish()?);
-        columns.push(self.span.finish());
-        columns.extend(self.site.finish()?);
-        columns.push(Arc::new(self.message.finish()));
-        columns.push(self.instructions.finish());
-        columns.extend(self.fields.finish()?);
-        Ok(columns)
+    fn columns(&mut self) -> Vec<(&str, &mut dyn Column)> {
+        vec![
+            ("process", &mut self.process),
+            (TIME, &mut self.time),
+            ("", &mut self.thread),
+            ("span", &mut self.span),
+            ("", &mut self.site),
+            ("message", &mut self.message),
+            ("instructions", &mut self.instructions),
+            ("", &mut self.fields),
+        ]
     }
 }

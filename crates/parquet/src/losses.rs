@@ -1,12 +1,10 @@
 //! The table `losses`: a row for each row of events that were lost.
 
-use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers};
-use super::sites::{RingNames, Words, words};
+use super::columns::{Column, amount};
+use super::sites::Words;
 use super::table::RowColumns;
-use arrow_array::ArrayRef;
-use arrow_schema::Field;
+use arrow_array::builder::{Int64Builder, UInt32Builder, UInt64Builder};
 use eventring::reader::Gap;
-use std::io;
 
 /// An estimate of the bytes that a loss takes without the name of its ring.
 const LOSS_BYTES: u64 = 64;
@@ -15,47 +13,43 @@ pub(super) const TIME: &str = "seen_ns";
 
 #[derive(Default)]
 pub(super) struct LossColumns {
-    process: Numbers,
-    ring: RingNames,
-    first_seqno: Ids,
-    count: Ids,
+    process: UInt32Builder,
+    ring: Words,
+    first_seqno: UInt64Builder,
+    count: UInt64Builder,
     cause: Words,
-    seen: Amounts,
+    seen: Int64Builder,
 }
 
 impl LossColumns {
-    /// Appends a loss. `ring` is the index and the name of its ring. `seen_nanos` is the time of the last event before
-    /// it, in any ring, if there is one. Returns an estimate of the bytes that the loss takes.
+    /// Appends a loss. `seen_nanos` is the time of the last event before it, in any ring, if there is one. Returns an
+    /// estimate of the bytes that the loss takes.
     pub(super) fn push(
         &mut self,
         process: u32,
-        ring: (u32, &str),
+        ring_name: &str,
         Gap { first_seqno, count, cause }: Gap,
         seen_nanos: Option<u64>,
     ) -> u64 {
-        self.process.push(Some(process));
-        let of_name = self.ring.push(ring);
-        self.first_seqno.push(Some(first_seqno));
-        self.count.push(Some(count));
-        self.cause.push(cause.name());
-        self.seen.push(seen_nanos);
+        self.process.append_value(process);
+        let of_name = self.ring.push(Some(ring_name));
+        self.first_seqno.append_value(first_seqno);
+        self.count.append_value(count);
+        self.cause.push(Some(cause.name()));
+        self.seen.append_option(seen_nanos.map(amount));
         LOSS_BYTES + of_name
     }
 }
 
 impl RowColumns for LossColumns {
-    fn fields(&self) -> Vec<Field> {
-        vec![numbers("process"), words("ring"), ids("first_seqno"), ids("count"), words("cause"), amounts(TIME)]
-    }
-
-    fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
-        Ok(vec![
-            self.process.finish(),
-            self.ring.finish()?,
-            self.first_seqno.finish(),
-            self.count.finish(),
-            self.cause.finish()?,
-            self.seen.finish(),
-        ])
+    fn columns(&mut self) -> Vec<(&str, &mut dyn Column)> {
+        vec![
+            ("process", &mut self.process),
+            ("ring", &mut self.ring),
+            ("first_seqno", &mut self.first_seqno),
+            ("count", &mut self.count),
+            ("cause", &mut self.cause),
+            (TIME, &mut self.seen),
+        ]
     }
 }

@@ -1,8 +1,7 @@
 //! Columns of a payload, by its schema: numbers, texts, lists, structs.
 
-use arrow_array::builder::{
-    BooleanBuilder, Float32Builder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder,
-};
+use super::columns::{Column, ValueColumn};
+use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, ListArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
@@ -16,13 +15,8 @@ const NUMBER_BYTES: u64 = 8;
 
 /// A column of decoded values.
 pub(super) enum PayloadColumn {
-    Int(Int64Builder),
-    Uint(UInt64Builder),
-    F32(Float32Builder),
-    F64(Float64Builder),
-    Bool(BooleanBuilder),
-    /// Texts, and everything else that is written as a text: byte strings, enums, integers of more than 64 bits.
-    Text(StringBuilder),
+    /// A value by itself. Texts stand also for byte strings, enums and integers of more than 64 bits.
+    Value(ValueColumn),
     List(Box<ListColumn>),
     Struct(StructColumn),
 }
@@ -47,46 +41,29 @@ impl PayloadColumn {
     /// Makes a column for values of this structure.
     pub(super) fn new(shape: &Shape<'_>) -> Self {
         match shape {
-            Shape::Scalar(scalar) => Self::scalar(*scalar),
+            Shape::Scalar(scalar) => Self::Value(ValueColumn::new(&scalar_type(*scalar))),
             Shape::Array(_, element) | Shape::List(element) => {
-                let values = Self::new(element);
+                let mut values = Self::new(element);
                 let item = Arc::new(Field::new("item", values.data_type(), true));
                 let list = ListColumn { item, values, offsets: vec![0], valid: NullBufferBuilder::new(0) };
                 Self::List(Box::new(list))
             }
             Shape::Struct(shapes) if !shapes.is_empty() => {
-                let columns: Vec<Self> = shapes.iter().map(|(_, shape)| Self::new(shape)).collect();
-                let fields = shapes.iter().zip(&columns);
+                let mut columns: Vec<Self> = shapes.iter().map(|(_, shape)| Self::new(shape)).collect();
+                let fields = shapes.iter().zip(&mut columns);
                 let fields = fields.map(|((name, _), column)| Field::new(*name, column.data_type(), true)).collect();
                 Self::Struct(StructColumn { fields, columns, valid: NullBufferBuilder::new(0) })
             }
             // No file has a struct without fields.
             Shape::Text | Shape::Bytes | Shape::Enum(..) | Shape::Redacted | Shape::Struct(_) => {
-                Self::Text(StringBuilder::new())
+                Self::Value(ValueColumn::new(&DataType::Utf8))
             }
         }
     }
 
-    fn scalar(scalar: Scalar) -> Self {
-        match scalar {
-            Scalar::U8 | Scalar::U16 | Scalar::U32 => Self::Int(Int64Builder::new()),
-            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Self::Int(Int64Builder::new()),
-            Scalar::U64 => Self::Uint(UInt64Builder::new()),
-            Scalar::F32 => Self::F32(Float32Builder::new()),
-            Scalar::F64 => Self::F64(Float64Builder::new()),
-            Scalar::Bool => Self::Bool(BooleanBuilder::new()),
-            _ => Self::Text(StringBuilder::new()),
-        }
-    }
-
-    pub(super) fn data_type(&self) -> DataType {
+    pub(super) fn data_type(&mut self) -> DataType {
         match self {
-            Self::Int(_) => DataType::Int64,
-            Self::Uint(_) => DataType::UInt64,
-            Self::F32(_) => DataType::Float32,
-            Self::F64(_) => DataType::Float64,
-            Self::Bool(_) => DataType::Boolean,
-            Self::Text(_) => DataType::Utf8,
+            Self::Value(column) => column.builder().finish_cloned().data_type().clone(),
             Self::List(list) => DataType::List(list.item.clone()),
             Self::Struct(of) => DataType::Struct(of.fields.clone()),
         }
@@ -96,49 +73,63 @@ impl PayloadColumn {
     /// the bytes that it takes.
     pub(super) fn push(&mut self, value: Option<&Value<'_>>) -> u64 {
         match self {
-            Self::Int(column) => column.append_option(match value {
-                Some(Value::Int(number)) => Some(*number),
-                Some(Value::Uint(number)) => i64::try_from(*number).ok(),
-                _ => None,
-            }),
-            Self::Uint(column) => column.append_option(match value {
-                Some(Value::Uint(number)) => Some(*number),
-                // The numbers of a RECORD_ERROR have names, whatever its schema says.
-                Some(Value::Enum { number, .. }) => u64::try_from(*number).ok(),
-                _ => None,
-            }),
-            Self::F32(column) => column.append_option(match value {
-                Some(Value::F32(number)) => Some(*number),
-                _ => None,
-            }),
-            Self::F64(column) => column.append_option(match value {
-                Some(Value::F64(number)) => Some(*number),
-                _ => None,
-            }),
-            Self::Bool(column) => column.append_option(match value {
-                Some(Value::Bool(is_true)) => Some(*is_true),
-                _ => None,
-            }),
-            Self::Text(column) => return push_text(column, value),
-            Self::List(list) => return list.push(value),
-            Self::Struct(of) => return of.push(value),
+            Self::Value(column) => push_value(column, value),
+            Self::List(list) => list.push(value),
+            Self::Struct(of) => of.push(value),
         }
-        NUMBER_BYTES
     }
 
-    /// Takes the values out.
-    pub(super) fn finish(&mut self) -> io::Result<ArrayRef> {
+    fn array(&mut self) -> io::Result<ArrayRef> {
         Ok(match self {
-            Self::Int(column) => Arc::new(column.finish()),
-            Self::Uint(column) => Arc::new(column.finish()),
-            Self::F32(column) => Arc::new(column.finish()),
-            Self::F64(column) => Arc::new(column.finish()),
-            Self::Bool(column) => Arc::new(column.finish()),
-            Self::Text(column) => Arc::new(column.finish()),
+            Self::Value(column) => column.builder().finish(),
             Self::List(list) => Arc::new(list.finish()?),
             Self::Struct(of) => Arc::new(of.finish()?),
         })
     }
+}
+
+impl Column for PayloadColumn {
+    fn fields(&mut self, name: &str) -> Vec<Field> {
+        vec![Field::new(name, self.data_type(), true)]
+    }
+
+    fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
+        Ok(vec![self.array()?])
+    }
+}
+
+/// Returns the type of a column of scalars.
+fn scalar_type(scalar: Scalar) -> DataType {
+    match scalar {
+        Scalar::U8 | Scalar::U16 | Scalar::U32 => DataType::Int64,
+        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => DataType::Int64,
+        Scalar::U64 => DataType::UInt64,
+        Scalar::F32 => DataType::Float32,
+        Scalar::F64 => DataType::Float64,
+        Scalar::Bool => DataType::Boolean,
+        _ => DataType::Utf8,
+    }
+}
+
+fn push_value(column: &mut ValueColumn, value: Option<&Value<'_>>) -> u64 {
+    match (column, value) {
+        (ValueColumn::Text(column), value) => return push_text(column, value),
+        (ValueColumn::Int(column), Some(Value::Int(number))) => column.append_value(*number),
+        (ValueColumn::Int(column), Some(Value::Uint(number))) => column.append_option(i64::try_from(*number).ok()),
+        (ValueColumn::Uint(column), Some(Value::Uint(number))) => column.append_value(*number),
+        // The numbers of a RECORD_ERROR have names, whatever its schema says.
+        (ValueColumn::Uint(column), Some(Value::Enum { number, .. })) => {
+            column.append_option(u64::try_from(*number).ok());
+        }
+        (ValueColumn::F32(column), Some(Value::F32(number))) => column.append_value(*number),
+        (ValueColumn::F64(column), Some(Value::F64(number))) => column.append_value(*number),
+        (ValueColumn::Bool(column), Some(Value::Bool(is_true))) => column.append_value(*is_true),
+        (column, _) => {
+            let rows = column.builder().len();
+            column.pad(rows + 1);
+        }
+    }
+    NUMBER_BYTES
 }
 
 fn push_text(column: &mut StringBuilder, value: Option<&Value<'_>>) -> u64 {
@@ -178,7 +169,7 @@ impl ListColumn {
     fn finish(&mut self) -> io::Result<ListArray> {
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-        let (values, valid) = (self.values.finish()?, self.valid.finish());
+        let (values, valid) = (self.values.array()?, self.valid.finish());
         ListArray::try_new(self.item.clone(), offsets, values, valid).map_err(io::Error::other)
     }
 }
@@ -198,7 +189,7 @@ impl StructColumn {
     }
 
     fn finish(&mut self) -> io::Result<StructArray> {
-        let columns = self.columns.iter_mut().map(PayloadColumn::finish).collect::<io::Result<_>>()?;
+        let columns = self.columns.iter_mut().map(PayloadColumn::array).collect::<io::Result<_>>()?;
         StructArray::try_new(self.fields.clone(), columns, self.valid.finish()).map_err(io::Error::other)
     }
 }

@@ -1,6 +1,6 @@
 //! The thread that writes row groups, and the files to which it writes them.
 
-use super::table_sink::{RowGroup, TableIndex, TableSink};
+use super::table_sink::{RowGroup, TableSink};
 use arrow_schema::SchemaRef;
 use eventring_export::files::ExportFiles;
 use parquet::arrow::ArrowWriter;
@@ -33,7 +33,7 @@ pub(super) enum RowMessage {
     /// A file that is to get rows. It has the next index.
     File(Box<FileWriter>),
     /// The rows of a row group.
-    Rows(TableIndex, RowGroup),
+    Rows(usize, RowGroup),
 }
 
 impl<'f> RowGroups<'f> {
@@ -50,7 +50,7 @@ impl<'f> RowGroups<'f> {
 }
 
 impl TableSink for RowGroups<'_> {
-    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> io::Result<TableIndex> {
+    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> io::Result<usize> {
         let sorting = SortingColumn { column_idx: time_column as i32, descending: false, nulls_first: true };
         let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(to_io)?;
         let properties = WriterProperties::builder()
@@ -64,10 +64,10 @@ impl TableSink for RowGroups<'_> {
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).map_err(to_io)?;
         self.send(RowMessage::File(Box::new(writer)))?;
         self.count += 1;
-        Ok(TableIndex(self.count - 1))
+        Ok(self.count - 1)
     }
 
-    fn send_rows(&mut self, table: TableIndex, rows: RowGroup) -> io::Result<()> {
+    fn send_rows(&mut self, table: usize, rows: RowGroup) -> io::Result<()> {
         self.send(RowMessage::Rows(table, rows))
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn write(messages: Receiver<RowMessage>) -> io::Result<()> {
     for message in messages {
         match message {
             RowMessage::File(writer) => files.push(*writer),
-            RowMessage::Rows(TableIndex(index), rows) => {
+            RowMessage::Rows(index, rows) => {
                 let file = &mut files[index];
                 file.write(&rows.sorted()?).map_err(to_io)?;
                 file.flush().map_err(to_io)?;

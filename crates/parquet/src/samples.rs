@@ -1,15 +1,13 @@
 //! The tables `counters`, `markers`, `not_recorded` and `unknown`: a row for each other record of a perf ring. They
 //! have the same columns.
 
+use super::columns::{Column, amount};
 use super::fields::append_text;
-use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
 use super::sites::ThreadColumns;
 use super::table::RowColumns;
-use arrow_array::ArrayRef;
-use arrow_array::builder::{Float64Builder, StringBuilder};
-use arrow_schema::{DataType, Field};
+use super::tables::TIME;
+use arrow_array::builder::{Float64Builder, Int64Builder, StringBuilder, UInt32Builder, UInt64Builder};
 use eventring::tracing::{PerfContent, RawRecord, SpanId, Thread};
-use std::io;
 use std::sync::Arc;
 
 /// An estimate of the bytes that a record takes without its text.
@@ -17,10 +15,10 @@ const RECORD_BYTES: u64 = 64;
 
 #[derive(Default)]
 pub(super) struct SampleColumns {
-    process: Numbers,
-    time: Amounts,
+    process: UInt32Builder,
+    time: Int64Builder,
     thread: ThreadColumns,
-    span: Ids,
+    span: UInt64Builder,
     name: StringBuilder,
     value: Float64Builder,
     text: StringBuilder,
@@ -35,10 +33,10 @@ impl SampleColumns {
         thread: &Arc<Thread>,
         content: &PerfContent,
     ) -> u64 {
-        self.process.push(Some(process));
-        self.time.push(Some(record.epoch_nanos()));
+        self.process.append_value(process);
+        self.time.append_value(amount(record.epoch_nanos()));
         let described = self.thread.push(Some(thread));
-        self.span.push(content.span().map(SpanId::get));
+        self.span.append_option(content.span().map(SpanId::get));
         let before = self.text.values_slice().len() + self.name.values_slice().len();
         match content {
             PerfContent::Counter { call_site, value, .. } => {
@@ -67,20 +65,15 @@ impl SampleColumns {
 }
 
 impl RowColumns for SampleColumns {
-    fn fields(&self) -> Vec<Field> {
-        let mut fields = vec![numbers("process"), amounts("time_ns")];
-        fields.extend(ThreadColumns::fields());
-        fields.extend([ids("span"), texts("name"), Field::new("value", DataType::Float64, true), texts("text")]);
-        fields
-    }
-
-    fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
-        let mut columns = vec![self.process.finish(), self.time.finish()];
-        columns.extend(self.thread.finish()?);
-        columns.push(self.span.finish());
-        columns.push(Arc::new(self.name.finish()));
-        columns.push(Arc::new(self.value.finish()));
-        columns.push(Arc::new(self.text.finish()));
-        Ok(columns)
+    fn columns(&mut self) -> Vec<(&str, &mut dyn Column)> {
+        vec![
+            ("process", &mut self.process),
+            (TIME, &mut self.time),
+            ("", &mut self.thread),
+            ("span", &mut self.span),
+            ("name", &mut self.name),
+            ("value", &mut self.value),
+            ("text", &mut self.text),
+        ]
     }
 }

@@ -1,6 +1,6 @@
 //! Columns of call sites and of threads. Most rows share few of them, so each row has an index into a dictionary.
 
-use super::numbers::numbers;
+use super::columns::Column;
 use arrow_array::builder::Int32Builder;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, UInt32Array};
@@ -29,14 +29,8 @@ pub(super) struct ThreadColumns(Shared<Thread>);
 pub(super) struct Words {
     keys: Int32Builder,
     words: Vec<Arc<str>>,
-}
-
-/// A column of the names of rings.
-#[derive(Default)]
-pub(super) struct RingNames {
-    names: Words,
-    /// The places of the names, by the index of the ring.
-    places: IdMap<u32, usize>,
+    /// The places of the words.
+    places: IdMap<Arc<str>, i32>,
 }
 
 /// Rows that refer to descriptions.
@@ -98,8 +92,12 @@ impl<D: Hash + Eq> Shared<D> {
     }
 }
 
-pub(super) fn words(name: &str) -> Field {
+fn words(name: &str) -> Field {
     Field::new(name, DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)), true)
+}
+
+fn numbers(name: &str) -> Field {
+    Field::new(name, DataType::UInt32, true)
 }
 
 /// Makes a column of texts. `texts` has one for each key. In the dictionary, each text is there once, and none is null:
@@ -124,10 +122,6 @@ fn picked(keys: &Int32Array, values: impl Iterator<Item = Option<u32>>) -> io::R
 }
 
 impl SiteColumns {
-    pub(super) fn fields() -> Vec<Field> {
-        ["name", "target", "level", "file"].map(words).into_iter().chain([numbers("line")]).collect()
-    }
-
     /// Appends a row. Without a call site, all columns are null. Returns an estimate of the bytes that a new call site
     /// takes in the dictionaries.
     pub(super) fn push(&mut self, site: Option<&Arc<CallSite>>) -> u64 {
@@ -135,8 +129,14 @@ impl SiteColumns {
         let texts = |site: &CallSite| site.name.len() + site.target.len() + site.file.as_ref().map_or(0, String::len);
         site.filter(|_| is_new).map_or(0, |site| DESCRIPTION_BYTES + texts(site) as u64)
     }
+}
 
-    pub(super) fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
+impl Column for SiteColumns {
+    fn fields(&mut self, _: &str) -> Vec<Field> {
+        ["name", "target", "level", "file"].map(words).into_iter().chain([numbers("line")]).collect()
+    }
+
+    fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
         let (keys, sites) = self.0.take();
         let text = |of: fn(&CallSite) -> Option<&str>| dictionary(&keys, sites.iter().map(|site| of(site)));
         Ok(vec![
@@ -150,10 +150,6 @@ impl SiteColumns {
 }
 
 impl ThreadColumns {
-    pub(super) fn fields() -> Vec<Field> {
-        vec![words("thread"), numbers("thread_id"), numbers("tid")]
-    }
-
     /// Appends a row. Without a thread, all columns are null. Returns an estimate of the bytes that a new thread takes
     /// in the dictionaries.
     pub(super) fn push(&mut self, thread: Option<&Arc<Thread>>) -> u64 {
@@ -161,8 +157,14 @@ impl ThreadColumns {
         let text = |thread: &Thread| thread.name.as_ref().map_or(0, String::len) as u64;
         thread.filter(|_| is_new).map_or(0, |thread| DESCRIPTION_BYTES + text(thread))
     }
+}
 
-    pub(super) fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
+impl Column for ThreadColumns {
+    fn fields(&mut self, _: &str) -> Vec<Field> {
+        vec![words("thread"), numbers("thread_id"), numbers("tid")]
+    }
+
+    fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
         let (keys, threads) = self.0.take();
         Ok(vec![
             dictionary(&keys, threads.iter().map(|thread| thread.name.as_deref()))?,
@@ -173,44 +175,34 @@ impl ThreadColumns {
 }
 
 impl Words {
-    /// Appends a row. There are few words, so they are compared one after the other.
-    pub(super) fn push(&mut self, word: &str) {
-        let known = self.words.iter().position(|known| **known == *word);
-        let place = known.unwrap_or_else(|| self.add(word));
-        self.keys.append_value(place as i32);
-    }
-
-    /// Adds a word and returns its place.
-    fn add(&mut self, word: &str) -> usize {
-        self.words.push(word.into());
-        self.words.len() - 1
-    }
-
-    pub(super) fn push_null(&mut self) {
-        self.keys.append_null();
-    }
-
-    pub(super) fn finish(&mut self) -> io::Result<ArrayRef> {
-        let words = std::mem::take(&mut self.words);
-        dictionary(&self.keys.finish(), words.iter().map(|word| Some(&**word)))
+    /// Appends a row. Returns an estimate of the bytes that a new word takes.
+    pub(super) fn push(&mut self, word: Option<&str>) -> u64 {
+        let Some(word) = word else {
+            self.keys.append_null();
+            return 0;
+        };
+        if let Some(place) = self.places.get(word) {
+            self.keys.append_value(*place);
+            return 0;
+        }
+        let (word, place) = (Arc::<str>::from(word), self.words.len() as i32);
+        self.keys.append_value(place);
+        self.words.push(word.clone());
+        let bytes = DESCRIPTION_BYTES + word.len() as u64;
+        self.places.insert(word, place);
+        bytes
     }
 }
 
-impl RingNames {
-    /// Appends a row with the name of the ring with this index. Returns an estimate of the bytes that a new name takes.
-    pub(super) fn push(&mut self, (ring, name): (u32, &str)) -> u64 {
-        let mut bytes = 0;
-        let place = *self.places.entry(ring).or_insert_with(|| {
-            bytes = DESCRIPTION_BYTES + name.len() as u64;
-            self.names.add(name)
-        });
-        self.names.keys.append_value(place as i32);
-        bytes
+impl Column for Words {
+    fn fields(&mut self, name: &str) -> Vec<Field> {
+        vec![words(name)]
     }
 
-    pub(super) fn finish(&mut self) -> io::Result<ArrayRef> {
+    fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
         self.places.clear();
-        self.names.finish()
+        let words = std::mem::take(&mut self.words);
+        Ok(vec![dictionary(&self.keys.finish(), words.iter().map(|word| Some(&**word)))?])
     }
 }
 
@@ -234,17 +226,7 @@ mod tests {
         assert_eq!((threads.0.descriptions.len(), threads.0.by_content.len()), (2, 2));
         assert!(threads.0.indices.get(&kept).is_some());
         assert_eq!(threads.push(Some(&thread("made anew"))), 0);
-        let names = &threads.finish().unwrap()[0];
+        let names = &threads.take().unwrap()[0];
         assert_eq!((names.len(), names.as_any_dictionary().values().len()), (2001, 2));
-    }
-
-    #[test]
-    fn rings_of_one_name_and_of_several_are_told_apart_by_their_index() {
-        let mut names = RingNames::default();
-        let bytes: Vec<u64> = [(3, "a"), (9, "b"), (3, "a"), (4, "a")].map(|ring| names.push(ring)).into();
-        assert!(bytes[0] > 0 && bytes[2] == 0, "{bytes:?}");
-        let column = names.finish().unwrap();
-        let column = column.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
-        assert_eq!(column.into_iter().collect::<Vec<_>>(), ["a", "b", "a", "a"].map(Some));
     }
 }

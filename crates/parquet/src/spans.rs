@@ -1,16 +1,13 @@
 //! The table `spans`: a row for each span.
 
+use super::columns::{Column, amount};
 use super::field_types::TypedField;
 use super::fields::FieldColumns;
-use super::numbers::{Amounts, Flags, Ids, Numbers, amounts, flags, ids, numbers};
 use super::sites::{SiteColumns, ThreadColumns};
 use super::table::RowColumns;
-use arrow_array::ArrayRef;
-use arrow_array::builder::{ListBuilder, UInt64Builder};
-use arrow_schema::{DataType, Field};
+use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, UInt32Builder, UInt64Builder};
 use eventring::tracing::{Span, SpanId};
 use std::io;
-use std::sync::Arc;
 
 /// The column with the time by which spans are sorted.
 pub(super) const TIME: &str = "start_ns";
@@ -18,21 +15,21 @@ pub(super) const TIME: &str = "start_ns";
 const SPAN_BYTES: u64 = 128;
 
 pub(super) struct SpanColumns {
-    process: Numbers,
-    id: Ids,
-    parent: Ids,
+    process: UInt32Builder,
+    id: UInt64Builder,
+    parent: UInt64Builder,
     site: SiteColumns,
     thread: ThreadColumns,
-    start: Amounts,
-    end: Amounts,
-    duration: Amounts,
-    busy: Amounts,
-    instructions: Amounts,
-    self_instructions: Amounts,
-    open: Flags,
-    end_lost: Flags,
-    last_seen: Amounts,
-    may_have_losses: Flags,
+    start: Int64Builder,
+    end: Int64Builder,
+    duration: Int64Builder,
+    busy: Int64Builder,
+    instructions: Int64Builder,
+    self_instructions: Int64Builder,
+    open: BooleanBuilder,
+    end_lost: BooleanBuilder,
+    last_seen: Int64Builder,
+    may_have_losses: BooleanBuilder,
     follows_from: ListBuilder<UInt64Builder>,
     fields: FieldColumns,
 }
@@ -40,21 +37,21 @@ pub(super) struct SpanColumns {
 impl SpanColumns {
     pub(super) fn new(types: &[TypedField]) -> Self {
         Self {
-            process: Numbers::default(),
-            id: Ids::default(),
-            parent: Ids::default(),
+            process: UInt32Builder::default(),
+            id: UInt64Builder::default(),
+            parent: UInt64Builder::default(),
             site: SiteColumns::default(),
             thread: ThreadColumns::default(),
-            start: Amounts::default(),
-            end: Amounts::default(),
-            duration: Amounts::default(),
-            busy: Amounts::default(),
-            instructions: Amounts::default(),
-            self_instructions: Amounts::default(),
-            open: Flags::default(),
-            end_lost: Flags::default(),
-            last_seen: Amounts::default(),
-            may_have_losses: Flags::default(),
+            start: Int64Builder::default(),
+            end: Int64Builder::default(),
+            duration: Int64Builder::default(),
+            busy: Int64Builder::default(),
+            instructions: Int64Builder::default(),
+            self_instructions: Int64Builder::default(),
+            open: BooleanBuilder::default(),
+            end_lost: BooleanBuilder::default(),
+            last_seen: Int64Builder::default(),
+            may_have_losses: BooleanBuilder::default(),
             follows_from: ListBuilder::new(UInt64Builder::new()),
             fields: FieldColumns::new(types),
         }
@@ -63,21 +60,21 @@ impl SpanColumns {
     /// Appends a span. Returns an estimate of the bytes that it takes.
     pub(super) fn push(&mut self, process: u32, span: &Span) -> io::Result<u64> {
         let busy = span.known_busy_nanos();
-        self.process.push(Some(process));
-        self.id.push(Some(span.id.get()));
-        self.parent.push(span.parent.map(SpanId::get));
+        self.process.append_value(process);
+        self.id.append_value(span.id.get());
+        self.parent.append_option(span.parent.map(SpanId::get));
         let described = self.site.push(span.call_site.as_ref())
             + self.thread.push(span.created.as_ref().map(|created| &created.thread));
-        self.start.push(span.created.as_ref().map(|created| created.epoch_nanos));
-        self.end.push(span.closed.as_ref().map(|closed| closed.epoch_nanos));
-        self.duration.push(span.wall_nanos());
-        self.busy.push(busy);
-        self.instructions.push(span.instructions.map(|counts| counts.all));
-        self.self_instructions.push(span.instructions.map(|counts| counts.own));
-        self.open.push(span.is_open() && !span.is_end_lost);
-        self.end_lost.push(span.is_end_lost);
-        self.last_seen.push(span.is_end_lost.then_some(span.last_seen_epoch_nanos));
-        self.may_have_losses.push(span.may_have_losses || busy.is_none());
+        self.start.append_option(span.created.as_ref().map(|created| amount(created.epoch_nanos)));
+        self.end.append_option(span.closed.as_ref().map(|closed| amount(closed.epoch_nanos)));
+        self.duration.append_option(span.wall_nanos().map(amount));
+        self.busy.append_option(busy.map(amount));
+        self.instructions.append_option(span.instructions.map(|counts| amount(counts.all)));
+        self.self_instructions.append_option(span.instructions.map(|counts| amount(counts.own)));
+        self.open.append_value(span.is_open() && !span.is_end_lost);
+        self.end_lost.append_value(span.is_end_lost);
+        self.last_seen.append_option(span.is_end_lost.then_some(amount(span.last_seen_epoch_nanos)));
+        self.may_have_losses.append_value(span.may_have_losses || busy.is_none());
         self.follows_from.append_value(span.follows_from.iter().map(|id| Some(id.get())));
         let more = 8 * span.follows_from.len() as u64;
         Ok(SPAN_BYTES + described + more + self.fields.push(&span.fields)?)
@@ -85,29 +82,25 @@ impl SpanColumns {
 }
 
 impl RowColumns for SpanColumns {
-    fn fields(&self) -> Vec<Field> {
-        let mut fields = vec![numbers("process"), ids("id"), ids("parent")];
-        fields.extend(SiteColumns::fields());
-        fields.extend(ThreadColumns::fields());
-        fields
-            .extend(["start_ns", "end_ns", "duration_ns", "busy_ns", "instructions", "self_instructions"].map(amounts));
-        fields.extend([flags("open"), flags("end_lost"), amounts("last_seen_ns"), flags("may_have_losses")]);
-        fields.push(Field::new("follows_from", DataType::List(Arc::new(ids("item"))), true));
-        fields.extend(self.fields.fields());
-        fields
-    }
-
-    fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
-        let mut columns = vec![self.process.finish(), self.id.finish(), self.parent.finish()];
-        columns.extend(self.site.finish()?);
-        columns.extend(self.thread.finish()?);
-        let times = [&mut self.start, &mut self.end, &mut self.duration, &mut self.busy];
-        columns.extend(times.map(Amounts::finish));
-        columns.extend([&mut self.instructions, &mut self.self_instructions].map(Amounts::finish));
-        columns.extend([self.open.finish(), self.end_lost.finish(), self.last_seen.finish()]);
-        columns.push(self.may_have_losses.finish());
-        columns.push(Arc::new(self.follows_from.finish()));
-        columns.extend(self.fields.finish()?);
-        Ok(columns)
+    fn columns(&mut self) -> Vec<(&str, &mut dyn Column)> {
+        vec![
+            ("process", &mut self.process),
+            ("id", &mut self.id),
+            ("parent", &mut self.parent),
+            ("", &mut self.site),
+            ("", &mut self.thread),
+            (TIME, &mut self.start),
+            ("end_ns", &mut self.end),
+            ("duration_ns", &mut self.duration),
+            ("busy_ns", &mut self.busy),
+            ("instructions", &mut self.instructions),
+            ("self_instructions", &mut self.self_instructions),
+            ("open", &mut self.open),
+            ("end_lost", &mut self.end_lost),
+            ("last_seen_ns", &mut self.last_seen),
+            ("may_have_losses", &mut self.may_have_losses),
+            ("follows_from", &mut self.follows_from),
+            ("", &mut self.fields),
+        ]
     }
 }

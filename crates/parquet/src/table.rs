@@ -1,6 +1,7 @@
 //! Rows that wait to be a row group.
 
-use super::table_sink::{RowGroup, TableIndex, TableSink};
+use super::columns::Column;
+use super::table_sink::{RowGroup, TableSink};
 use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema, SchemaRef};
 use std::io;
@@ -19,18 +20,25 @@ const DESCRIPTION_BYTES: u64 = 2048;
 
 /// The columns of a table, with the rows that wait.
 pub(super) trait RowColumns {
-    /// Returns the names and types of the columns.
-    fn fields(&self) -> Vec<Field>;
+    /// Returns the columns in their order, each with its name. Those that are filled together have names of their own.
+    fn columns(&mut self) -> Vec<(&str, &mut dyn Column)>;
 
-    /// Takes the rows out as arrays, one for each column.
-    fn finish(&mut self) -> io::Result<Vec<ArrayRef>>;
+    fn fields(&mut self) -> Vec<Field> {
+        self.columns().into_iter().flat_map(|(name, column)| column.fields(name)).collect()
+    }
+
+    /// Takes the rows out as arrays.
+    fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
+        let arrays: io::Result<Vec<_>> = self.columns().into_iter().map(|(_, column)| column.take()).collect();
+        Ok(arrays?.concat())
+    }
 }
 
 /// A table, and its number in the output.
 pub(super) struct ParquetTable<C> {
     pub(super) columns: C,
     schema: SchemaRef,
-    index: TableIndex,
+    index: usize,
     /// The time of each waiting row.
     nanos: Vec<u64>,
     bytes: u64,
@@ -42,7 +50,7 @@ pub(super) struct ParquetTable<C> {
 
 impl<C: RowColumns> ParquetTable<C> {
     /// Makes the table. `time_column` is the name of the column with the times of the rows.
-    pub(super) fn create(columns: C, name: &str, time_column: &str, out: &mut dyn TableSink) -> io::Result<Self> {
+    pub(super) fn create(mut columns: C, name: &str, time_column: &str, out: &mut dyn TableSink) -> io::Result<Self> {
         let schema = Arc::new(Schema::new(columns.fields()));
         let index = create_empty(name, &schema, time_column, out)?;
         let column_count = schema.flattened_fields().len();
@@ -87,7 +95,7 @@ impl<C: RowColumns> ParquetTable<C> {
         }
         self.bytes = 0;
         self.row_groups += 1;
-        let rows = RowGroup::new(self.schema.clone(), self.columns.finish()?, std::mem::take(&mut self.nanos))?;
+        let rows = RowGroup::new(self.schema.clone(), self.columns.take()?, std::mem::take(&mut self.nanos))?;
         out.send_rows(self.index, rows)
     }
 }
@@ -98,7 +106,7 @@ pub(super) fn create_empty(
     schema: &SchemaRef,
     time_column: &str,
     out: &mut dyn TableSink,
-) -> io::Result<TableIndex> {
+) -> io::Result<usize> {
     let time_index = schema.index_of(time_column).map_err(io::Error::other)?;
     out.create(name, schema.clone(), time_index)
 }

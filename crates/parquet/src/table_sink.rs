@@ -8,16 +8,13 @@ use std::io;
 
 /// A consumer of tables.
 pub(super) trait TableSink {
-    /// Begins a table. `time_column` is the index of the column by which rows are sorted.
-    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> io::Result<TableIndex>;
+    /// Begins a table. `time_column` is the index of the column by which rows are sorted. Returns the number of the
+    /// table, from 0.
+    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> io::Result<usize>;
 
     /// Takes rows of a table.
-    fn send_rows(&mut self, table: TableIndex, rows: RowGroup) -> io::Result<()>;
+    fn send_rows(&mut self, table: usize, rows: RowGroup) -> io::Result<()>;
 }
-
-/// A table among those of an export, by the order in which they were begun.
-#[derive(Clone, Copy)]
-pub(super) struct TableIndex(pub(super) usize);
 
 /// The rows of a row group.
 pub(super) struct RowGroup {

@@ -61,30 +61,16 @@ pub(super) const SPAN_PARTS: SpanParts = SpanParts { fields: true, self_times: f
 const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
 
 impl<'o, 'f> ParquetTables<'o, 'f> {
+    /// Makes the tables of a capture, or of the next batch of a recording with the state that the batch before has left.
+    /// Each table has the same name in all batches.
     pub(super) fn new(
         recording: &'o CaptureRecording<'o>,
         types: &FieldTypes,
+        batch: Option<TailState>,
         out: &'f mut dyn TableSink,
     ) -> io::Result<Self> {
-        Self::with(recording, types, (TailState::default(), false), out)
-    }
-
-    /// Makes the tables of the next batch of a recording. Each table has the same name in all batches.
-    pub(super) fn of_batch(
-        recording: &'o CaptureRecording<'o>,
-        types: &FieldTypes,
-        state: TailState,
-        out: &'f mut dyn TableSink,
-    ) -> io::Result<Self> {
-        Self::with(recording, types, (state, true), out)
-    }
-
-    fn with(
-        recording: &'o CaptureRecording<'o>,
-        types: &FieldTypes,
-        (state, is_tail): (TailState, bool),
-        out: &'f mut dyn TableSink,
-    ) -> io::Result<Self> {
+        let is_tail = batch.is_some();
+        let state = batch.unwrap_or_default();
         let mut rings = ParquetTable::create(RingColumns::default(), "rings", rings::TIME, out)?;
         for ring in recording.capture.rings() {
             rings.columns.push(ring);
@@ -228,8 +214,8 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
                 self.typed_event(entry, descriptor, *payload)
             }
             EntryContent::Gap(gap) => {
-                let ring = (entry.ring, self.recording.ring(entry.ring).name.as_str());
-                let bytes = self.losses.columns.push(entry.process, ring, *gap, self.last_nanos);
+                let ring_name = &self.recording.ring(entry.ring).name;
+                let bytes = self.losses.columns.push(entry.process, ring_name, *gap, self.last_nanos);
                 // A loss before the first event has no time, and comes first.
                 self.losses.end_row(self.last_nanos.unwrap_or_default(), bytes, self.out)?;
                 self.limit(bytes)

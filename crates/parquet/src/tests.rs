@@ -5,7 +5,7 @@ use super::field_types::FieldTypes;
 use super::losses::LossColumns;
 use super::may_have_file;
 use super::table::ParquetTable;
-use super::table_sink::{RowGroup, TableIndex, TableSink};
+use super::table_sink::{RowGroup, TableSink};
 use super::tables::{ParquetTables, TailState};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
@@ -17,7 +17,7 @@ use eventring::schema::perf::{CallSiteKind, PerfEvent, ValueType};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, ReplayConsumer as _};
-use eventring_export::any_capture::{FilesInMemory, any_element, capture_of};
+use eventring_export::any_capture::{any_element, capture_of, files_of};
 use eventring_export::{Format, View, export};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
@@ -27,14 +27,12 @@ use std::fs::File;
 
 /// Exports a capture. Returns the row groups of each file.
 fn exported(capture: &CaptureFile) -> BTreeMap<String, Vec<RecordBatch>> {
-    let mut files = FilesInMemory::default();
-    super::write(capture, &mut files).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let contents = files.contents().into_iter().map(|(name, bytes)| {
+    super::write(capture, &mut directory.path().to_path_buf()).unwrap();
+    let contents = files_of(directory.path()).into_keys().map(|name| {
         assert!(may_have_file(&name), "{name}");
-        let path = directory.path().join("file");
-        std::fs::write(&path, bytes).unwrap();
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        let file = File::open(directory.path().join(&name)).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
         (name, reader.with_batch_size(1 << 20).build().unwrap().collect::<Result<_, _>>().unwrap())
     });
     contents.collect()
@@ -82,7 +80,8 @@ fn rows_are_in_the_order_of_time_and_fields_of_mixed_types_keep_their_values() {
     let mut made = CaptureFixture::new();
     made.call_site(1000, 1, CallSiteKind::Span, "query", &["n", "user"]);
     // The later span is closed first, so its row comes first from the replay.
-    made.span_new(2000, 1, (1, 0), 1, &[int(0, -5), text(1, "a")]);
+    // A field that a record has twice has the last value.
+    made.span_new(2000, 1, (1, 0), 1, &[int(0, 9), int(0, -5), text(1, "a")]);
     made.span_new(3000, 1, (2, 0), 1, &[int(0, 7), int(1, 9)]);
     made.span(PerfEvent::SpanClose, 4000, 1, 2, 1);
     made.span(PerfEvent::SpanClose, 60_000_000, 1, 1, 1);
@@ -126,11 +125,12 @@ fn integers_that_fit_no_common_type_are_text() {
 #[test]
 fn columns_of_fields_differ_by_more_than_case_and_have_no_zero_bytes() {
     let mut made = CaptureFixture::new();
-    made.call_site(1000, 1, CallSiteKind::Span, "query", &["user", "User", "a\0b"]);
-    made.span_new(2000, 1, (1, 0), 1, &[int(0, 1), int(1, 2), int(2, 3)]);
+    made.call_site(1000, 1, CallSiteKind::Span, "query", &["user", "User", "USER", "a\0b", "É", "é"]);
+    made.span_new(2000, 1, (1, 0), 1, &[0, 1, 2, 3, 4, 5].map(|index| int(index, index.into())));
     let files = exported(&made.open());
     let spans = only(&files, "spans.parquet");
-    for (name, value) in [("field.user", 1), ("field.field.User", 2), ("field.a_b", 3)] {
+    let names = ["field.user", "field.field.User", "field.field.USER_2", "field.a_b", "field.É", "field.field.é"];
+    for (name, value) in names.into_iter().zip(0..) {
         assert_eq!(column(spans, name).as_primitive::<Int64Type>().values(), &[value], "{name}");
     }
 }
@@ -151,14 +151,14 @@ fn a_loss_before_the_first_event_has_no_time() {
 struct KeptTables(Vec<(String, SchemaRef, Vec<RecordBatch>)>);
 
 impl TableSink for KeptTables {
-    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> std::io::Result<TableIndex> {
+    fn create(&mut self, name: &str, schema: SchemaRef, time_column: usize) -> std::io::Result<usize> {
         assert!(time_column < schema.fields().len());
         self.0.push((name.to_owned(), schema, Vec::new()));
-        Ok(TableIndex(self.0.len() - 1))
+        Ok(self.0.len() - 1)
     }
 
-    fn send_rows(&mut self, table: TableIndex, rows: RowGroup) -> std::io::Result<()> {
-        self.0[table.0].2.push(rows.sorted()?);
+    fn send_rows(&mut self, table: usize, rows: RowGroup) -> std::io::Result<()> {
+        self.0[table].2.push(rows.sorted()?);
         Ok(())
     }
 }
@@ -181,7 +181,7 @@ fn each_batch_of_a_tail_has_the_same_tables_and_goes_on_with_the_time() {
     for capture in &batches {
         let recording = CaptureRecording::new(capture).unwrap();
         let (types, mut sink) = (FieldTypes::default(), KeptTables::default());
-        let mut tables = ParquetTables::of_batch(&recording, &types, state, &mut sink).unwrap();
+        let mut tables = ParquetTables::new(&recording, &types, Some(state), &mut sink).unwrap();
         let mut replay = RecordingReplay::new(tables.parts(), ReplayBounds::Refuse);
         replay.drive(&mut recording.entries(), &mut tables).unwrap();
         state = tables.finish_batch().unwrap();
@@ -225,12 +225,8 @@ fn row_groups_that_were_passed_on_count_as_memory() {
     let mut sink = KeptTables::default();
     let mut table = ParquetTable::create(LossColumns::default(), "losses", "seen_ns", &mut sink).unwrap();
     for number in 1..=3 {
-        let bytes = table.columns.push(
-            0,
-            (0, "shop"),
-            Gap { first_seqno: number, count: 1, cause: GapCause::Overwritten },
-            None,
-        );
+        let gap = Gap { first_seqno: number, count: 1, cause: GapCause::Overwritten };
+        let bytes = table.columns.push(0, "shop", gap, None);
         table.end_row(0, bytes, &mut sink).unwrap();
         assert!(table.waiting_bytes() > 0);
         table.flush(&mut sink).unwrap();

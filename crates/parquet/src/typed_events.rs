@@ -1,20 +1,18 @@
 //! The tables of typed events: one for each event type, with a column for each field of its payload.
 
 use super::column_names::ColumnNames;
-use super::numbers::{Amounts, Ids, Numbers, amounts, ids, numbers, texts};
+use super::columns::{Column, amount};
 use super::payload::PayloadColumn;
-use super::sites::{RingNames, words};
+use super::sites::Words;
 use super::table::RowColumns;
-use arrow_array::ArrayRef;
-use arrow_array::builder::StringBuilder;
-use arrow_schema::Field;
+use super::tables::TIME;
+use arrow_array::builder::{Int64Builder, StringBuilder, UInt32Builder, UInt64Builder};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::{Shape, Value, decode_event};
 use eventring::tracing::SpanId;
 use eventring_capture::recording::CaptureRecording;
 use eventring_capture::recording::RecordingEntry;
 use std::io;
-use std::sync::Arc;
 
 /// An estimate of the bytes that an event takes without its payload.
 const EVENT_BYTES: u64 = 96;
@@ -23,18 +21,18 @@ const PAYLOAD_COLUMNS_MAX: usize = 512;
 
 pub(super) struct TypedColumns<'r> {
     recording: &'r CaptureRecording<'r>,
-    /// A ring with events of this schema.
-    ring: u32,
-    process: Numbers,
-    ring_name: RingNames,
-    seqno: Ids,
-    time: Amounts,
-    /// The names of events, if events of several types are in the table.
+    process: UInt32Builder,
+    ring_name: Words,
+    seqno: UInt64Builder,
+    time: Int64Builder,
+    /// The names of events, if events of several types and schemas are in the table. Then extension words have no names.
     name: Option<StringBuilder>,
-    code: Numbers,
-    span: Ids,
-    words: [Ids; 4],
-    block_number: Ids,
+    code: UInt32Builder,
+    span: UInt64Builder,
+    /// The extension words that have columns: the index, and the name of the column.
+    words: Vec<(usize, String, UInt64Builder)>,
+    /// Only execution events have blocks.
+    block_number: Option<UInt64Builder>,
     problem: StringBuilder,
     payload: PayloadColumns,
 }
@@ -53,25 +51,29 @@ impl<'r> TypedColumns<'r> {
     pub(super) fn new(recording: &'r CaptureRecording<'r>, ring: u32, code: Option<u16>) -> Self {
         let mut columns = Self {
             recording,
-            ring,
-            process: Numbers::default(),
-            ring_name: RingNames::default(),
-            seqno: Ids::default(),
-            time: Amounts::default(),
+            process: UInt32Builder::new(),
+            ring_name: Words::default(),
+            seqno: UInt64Builder::new(),
+            time: Int64Builder::new(),
             name: code.is_none().then(StringBuilder::new),
-            code: Numbers::default(),
-            span: Ids::default(),
-            words: Default::default(),
-            block_number: Ids::default(),
+            code: UInt32Builder::new(),
+            span: UInt64Builder::new(),
+            words: Vec::new(),
+            block_number: recording.ring(ring).is_exec().then(UInt64Builder::new),
             problem: StringBuilder::new(),
             payload: PayloadColumns::Fields(Vec::new()),
         };
+        let mut names = ColumnNames::of(&columns.fields());
+        let words = word_names(recording, ring, code.is_none()).into_iter().enumerate();
+        let word = |(index, name): (usize, Option<String>)| {
+            Some((index, names.unique(&name?, "content_ext."), UInt64Builder::new()))
+        };
+        columns.words = words.filter_map(word).collect();
         let shape = code.and_then(|code| recording.rings().model(ring)?.payload_shape(code));
         columns.payload = match shape {
             Some(Shape::Struct(shapes))
                 if shapes.iter().map(|(_, shape)| leaves(shape)).sum::<usize>() <= PAYLOAD_COLUMNS_MAX =>
             {
-                let mut names = ColumnNames::of(&columns.fixed());
                 let column =
                     |(name, shape): &(&str, Shape<'_>)| (names.unique(name, "payload."), PayloadColumn::new(shape));
                 PayloadColumns::Fields(shapes.iter().map(column).collect())
@@ -90,22 +92,24 @@ impl<'r> TypedColumns<'r> {
         block_number: Option<u64>,
     ) -> io::Result<u64> {
         let (rings, ring, code) = (self.recording.rings(), entry.ring, descriptor.event_type);
-        self.process.push(Some(entry.process));
-        let of_name = self.ring_name.push((ring, &self.recording.ring(ring).name));
-        self.seqno.push(Some(descriptor.seqno));
-        self.time.push(Some(descriptor.record_epoch_nanos));
+        self.process.append_value(entry.process);
+        let of_name = self.ring_name.push(Some(&self.recording.ring(ring).name));
+        self.seqno.append_value(descriptor.seqno);
+        self.time.append_value(amount(descriptor.record_epoch_nanos));
         if let Some(names) = &mut self.name {
             names.append_value(rings.event_name(ring, code));
         }
-        self.code.push(Some(code.into()));
-        self.span.push(rings.span(ring, descriptor).map(SpanId::get));
+        self.code.append_value(code.into());
+        self.span.append_option(rings.span(ring, descriptor).map(SpanId::get));
         let words = rings.words(ring);
-        for (index, column) in self.words.iter_mut().enumerate() {
-            let word = descriptor.content_ext[index];
-            let named = words.iter_own().find(|(named, _)| *named == index).filter(|_| self.name.is_none());
-            column.push(named.map_or(Some(word), |(_, named)| named.value(word)));
+        for (index, _, column) in &mut self.words {
+            let word = descriptor.content_ext[*index];
+            let named = words.iter_own().find(|(named, _)| named == index).filter(|_| self.name.is_none());
+            column.append_option(named.map_or(Some(word), |(_, named)| named.value(word)));
         }
-        self.block_number.push(block_number);
+        if let Some(column) = &mut self.block_number {
+            column.append_option(block_number);
+        }
         let bytes = self.push_payload(ring, code, payload)?;
         Ok(EVENT_BYTES + of_name + bytes)
     }
@@ -143,41 +147,19 @@ impl<'r> TypedColumns<'r> {
         }
         Ok(bytes)
     }
+}
 
-    /// Returns the columns before those of the payload.
-    fn fixed(&self) -> Vec<Field> {
-        let mut before = vec![numbers("process"), words("ring"), ids("seqno"), amounts("time_ns")];
-        before.extend(self.name.as_ref().map(|_| texts("name")));
-        before.extend([numbers("code"), ids("span")]);
-        let after: Vec<Field> =
-            self.has_blocks().then(|| ids("block_number")).into_iter().chain([texts("payload_problem")]).collect();
-        let mut names = ColumnNames::of(before.iter().chain(&after));
-        let words = self.word_names().into_iter().flatten().map(|name| ids(&names.unique(&name, "content_ext.")));
-        before.extend(words);
-        before.extend(after);
-        before
-    }
-
-    /// Returns true if events of any type and schema are in the table. Then their extension words have no names.
-    fn has_any_events(&self) -> bool {
-        self.name.is_some()
-    }
-
-    fn has_blocks(&self) -> bool {
-        self.recording.ring(self.ring).is_exec()
-    }
-
-    /// Returns the names of the columns of the extension words. A word that holds the span has no column of its own.
-    fn word_names(&self) -> [Option<String>; 4] {
-        let named = self.recording.rings().words(self.ring);
-        let span = named.iter().map(|(index, _)| index).find(|index| !named.iter_own().any(|(own, _)| own == *index));
-        std::array::from_fn(|index| match named.iter_own().find(|(own, _)| *own == index) {
-            _ if self.has_any_events() => Some(format!("content_ext{index}")),
-            _ if span == Some(index) => None,
-            Some((_, word)) if !word.is_reserved() => Some(word.key().into_owned()),
-            _ => Some(format!("content_ext{index}")),
-        })
-    }
+/// Returns the names of the columns of the extension words. A word that holds the span has no column of its own. If the
+/// table has any events, the words have no names.
+fn word_names(recording: &CaptureRecording<'_>, ring: u32, has_any_events: bool) -> [Option<String>; 4] {
+    let named = recording.rings().words(ring);
+    let span = named.iter().map(|(index, _)| index).find(|index| !named.iter_own().any(|(own, _)| own == *index));
+    std::array::from_fn(|index| match named.iter_own().find(|(own, _)| *own == index) {
+        _ if has_any_events => Some(format!("content_ext{index}")),
+        _ if span == Some(index) => None,
+        Some((_, word)) if !word.is_reserved() => Some(word.key().into_owned()),
+        _ => Some(format!("content_ext{index}")),
+    })
 }
 
 /// Returns the number of columns that a file has for a structure.
@@ -190,38 +172,25 @@ fn leaves(shape: &Shape<'_>) -> usize {
 }
 
 impl RowColumns for TypedColumns<'_> {
-    fn fields(&self) -> Vec<Field> {
-        let mut fields = self.fixed();
-        match &self.payload {
-            PayloadColumns::Fields(columns) => {
-                fields.extend(columns.iter().map(|(name, column)| Field::new(name, column.data_type(), true)));
-            }
-            PayloadColumns::Json(_) => fields.push(texts("payload")),
-        }
-        fields
-    }
-
-    fn finish(&mut self) -> io::Result<Vec<ArrayRef>> {
-        let mut columns =
-            vec![self.process.finish(), self.ring_name.finish()?, self.seqno.finish(), self.time.finish()];
-        columns.extend(self.name.as_mut().map(|name| Arc::new(name.finish()) as ArrayRef));
-        columns.extend([self.code.finish(), self.span.finish()]);
-        let has_blocks = self.has_blocks();
-        let has_column = self.word_names().map(|name| name.is_some());
-        for (column, has_column) in self.words.iter_mut().zip(has_column) {
-            // The values of a word without a column are taken out, too.
-            columns.extend(Some(column.finish()).filter(|_| has_column));
-        }
-        columns.extend(Some(self.block_number.finish()).filter(|_| has_blocks));
-        columns.push(Arc::new(self.problem.finish()));
+    fn columns(&mut self) -> Vec<(&str, &mut dyn Column)> {
+        let mut columns: Vec<(&str, &mut dyn Column)> = vec![
+            ("process", &mut self.process),
+            ("ring", &mut self.ring_name),
+            ("seqno", &mut self.seqno),
+            (TIME, &mut self.time),
+        ];
+        columns.extend(self.name.as_mut().map(|column| ("name", column as &mut dyn Column)));
+        columns.push(("code", &mut self.code));
+        columns.push(("span", &mut self.span));
+        columns.extend(self.words.iter_mut().map(|(_, name, column)| (name.as_str(), column as &mut dyn Column)));
+        columns.extend(self.block_number.as_mut().map(|column| ("block_number", column as &mut dyn Column)));
+        columns.push(("payload_problem", &mut self.problem));
         match &mut self.payload {
             PayloadColumns::Fields(fields) => {
-                for (_, column) in fields {
-                    columns.push(column.finish()?);
-                }
+                columns.extend(fields.iter_mut().map(|(name, column)| (name.as_str(), column as &mut dyn Column)));
             }
-            PayloadColumns::Json(column) => columns.push(Arc::new(column.finish())),
+            PayloadColumns::Json(column) => columns.push(("payload", column)),
         }
-        Ok(columns)
+        columns
     }
 }

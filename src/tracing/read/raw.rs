@@ -64,7 +64,7 @@ impl<'p> RawRecord<'p> {
         self.descriptor.record_epoch_nanos
     }
 
-    /// Decodes the fields of a new span, of a SPAN_RECORD or of a log record.
+    /// Decodes the fields of a new span, of a SPAN_RECORD or of a log record. Each field is there once.
     pub fn fields(&self, call_site: &CallSite) -> Fields {
         let mut fields = Fields { missing: self.ext.missing_fields, ..Fields::default() };
         match self.payload {
@@ -75,13 +75,22 @@ impl<'p> RawRecord<'p> {
             PayloadRead::Valid(payload) => {
                 // The number is not trusted.
                 fields.values.reserve_exact(usize::from(self.ext.field_count).min(16));
+                let (mut count, mut next_index) = (0, 0);
                 for field in RawFields::new(payload) {
                     match field {
-                        Ok(field) => fields.values.push(named(call_site, &field)),
+                        Ok(field) if usize::from(field.index) >= next_index => {
+                            (count, next_index) = (count + 1, usize::from(field.index) + 1);
+                            fields.values.push(named(call_site, &field));
+                        }
+                        // It may be there already.
+                        Ok(field) => {
+                            count += 1;
+                            fields.put(named(call_site, &field));
+                        }
                         Err(_) => fields.problem = Some(FieldsProblem::Malformed),
                     }
                 }
-                if fields.values.len() != usize::from(self.ext.field_count) {
+                if count != usize::from(self.ext.field_count) {
                     fields.problem = Some(FieldsProblem::Malformed);
                 }
             }

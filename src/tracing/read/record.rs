@@ -226,14 +226,17 @@ impl Fields {
         self.missing == 0 && self.problem.is_none() && self.values.iter().all(|field| field.cut.is_none())
     }
 
+    /// Adds a field, or replaces its earlier value.
+    pub(super) fn put(&mut self, field: Field) {
+        match self.values.iter_mut().find(|known| known.index == field.index) {
+            Some(known) => *known = field,
+            None => self.values.push(field),
+        }
+    }
+
     /// Adds fields that were recorded later. If a field already has a value, the later value replaces it.
     pub fn update(&mut self, later: Fields) {
-        for field in later.values {
-            match self.values.iter_mut().find(|known| known.index == field.index) {
-                Some(known) => *known = field,
-                None => self.values.push(field),
-            }
-        }
+        later.values.into_iter().for_each(|field| self.put(field));
         self.missing = self.missing.saturating_add(later.missing);
         self.problem = self.problem.or(later.problem);
     }

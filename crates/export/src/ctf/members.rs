@@ -5,7 +5,7 @@
 
 use super::identifiers::Identifiers;
 use super::metadata::put_text;
-use crate::args::{Arg, ArgValue};
+use crate::args::ArgValue;
 use eventring::schema::perf::CallSiteLevel;
 
 /// The byte that ends a name in a key. No text in UTF-8 has it.
@@ -27,18 +27,18 @@ mod tag {
 /// The members of an event.
 #[derive(Default)]
 pub(super) struct Members {
-    /// The number of the event's name, and the types and names of its members.
+    /// The event's name, and the types and names of its members.
     pub(super) key: Vec<u8>,
     /// The values of the members, as they stand in a packet.
     pub(super) values: Vec<u8>,
 }
 
 impl Members {
-    /// Begins the members of an event. `name_number` is the first byte of the key.
-    pub(super) fn begin_event(&mut self, name_number: u8) {
+    pub(super) fn begin_event(&mut self, name: &str) {
         self.key.clear();
         self.values.clear();
-        self.key.push(name_number);
+        self.key.extend(name.as_bytes());
+        self.key.push(NAME_END);
     }
 
     pub(super) fn uint32(&mut self, name: &str, value: u32) {
@@ -82,13 +82,6 @@ impl Members {
         }
     }
 
-    /// Adds a struct with these arguments. Of several with the same name, it has the last.
-    pub(super) fn arguments(&mut self, name: &str, arguments: &[Arg]) {
-        self.begin(name);
-        each_last(arguments, |argument| self.argument(&argument.name, &argument.value));
-        self.end();
-    }
-
     /// Begins a struct. The members up to its end are in it.
     pub(super) fn begin(&mut self, name: &str) {
         self.declare(tag::BEGIN, name);
@@ -105,27 +98,13 @@ impl Members {
     }
 }
 
-/// Calls `take` with each argument, except those that are followed by another one of the same name.
-pub(super) fn each_last<'a>(arguments: &'a [Arg], mut take: impl FnMut(&'a Arg)) {
-    /// The number of arguments up to which their names are compared with each other.
-    const FEW: usize = 16;
-    if arguments.len() <= FEW {
-        let is_last = |index: usize| !arguments[index + 1..].iter().any(|later| *later.name == *arguments[index].name);
-        (0..arguments.len()).filter(|index| is_last(*index)).for_each(|index| take(&arguments[index]));
-        return;
-    }
-    let last: std::collections::HashMap<&str, usize> =
-        arguments.iter().enumerate().map(|(index, argument)| (&*argument.name, index)).collect();
-    let is_last = |(index, argument): &(usize, &Arg)| last.get(&*argument.name) == Some(index);
-    arguments.iter().enumerate().filter(is_last).for_each(|(_, argument)| take(argument));
-}
-
 /// Returns the declarations of the members that a key describes.
 pub(super) fn declarations(key: &[u8]) -> String {
     let mut text = String::new();
     let mut scopes = vec![Identifiers::default()];
     let mut names = Vec::new();
-    let mut rest = key.get(1..).unwrap_or_default();
+    let name_bytes = key.iter().position(|byte| *byte == NAME_END).unwrap_or(key.len());
+    let mut rest = key.get(name_bytes + 1..).unwrap_or_default();
     while let Some((tag, after)) = rest.split_first() {
         rest = after;
         if *tag == tag::END {

@@ -34,6 +34,7 @@ use metadata::Metadata;
 use perf_events::PerfEvents;
 use ring_streams::RingStreams;
 use std::io;
+use stream::PacketHead;
 use typed_events::TypedEvents;
 
 /// The name of the file that describes the trace. Every reader expects this name.
@@ -97,7 +98,7 @@ impl<'o> CtfWriter<'o> {
             // The time is 0 if it is not known. Then no loss is longer than a moment.
             let created_nanos = if ring.created_epoch_nanos == 0 { u64::MAX } else { ring.created_epoch_nanos };
             let class_id = typed.as_ref().map_or(perf_events::STREAM_CLASS, TypedEvents::stream_class);
-            RingStreams::new(index, uuid, class_id, origin, created_nanos)
+            RingStreams::new(index, PacketHead { uuid, class_id, stream_id: 0, origin }, created_nanos)
         });
         let streams = streams.collect();
         let perf_events = PerfEvents::default();

@@ -1,6 +1,6 @@
 //! The events of perf rings: what happens to spans, log records, samples and marks.
 
-use super::members::{Members, declarations, each_last};
+use super::members::{Members, declarations};
 use super::metadata::{Metadata, put_text};
 use crate::args::{ArgValue, Args};
 use eventring::schema::perf::PerfEvent;
@@ -15,20 +15,23 @@ pub(super) const STREAM_CLASS: u32 = 0;
 pub(super) const CONTEXT: &str =
     "uint32_t _vpid; uint32_t _vtid; string _procname; uint32_t _thread_id; uint64_t _span_id; ";
 
-/// The names of events. The index of a name is the first byte of the keys of its classes.
-const NAMES: [&str; 11] = [
-    "span_new",
-    "span_record",
-    "span_enter",
-    "span_exit",
-    "span_close",
-    "span_follows_from",
-    "log_record",
-    "counter",
-    "marker",
-    "not_recorded",
-    "unknown",
-];
+/// Returns the name of the events of such records. Returns `None` if the trace has no event for them.
+fn event_name(event: Option<PerfEvent>) -> Option<&'static str> {
+    Some(match event {
+        Some(PerfEvent::SpanNew) => "span_new",
+        Some(PerfEvent::SpanRecord) => "span_record",
+        Some(PerfEvent::SpanEnter) => "span_enter",
+        Some(PerfEvent::SpanExit) => "span_exit",
+        Some(PerfEvent::SpanClose) => "span_close",
+        Some(PerfEvent::SpanFollowsFrom) => "span_follows_from",
+        Some(PerfEvent::Event) => "log_record",
+        Some(PerfEvent::Counter) => "counter",
+        Some(PerfEvent::Marker) => "marker",
+        Some(PerfEvent::RecordError) => "not_recorded",
+        None => "unknown",
+        Some(PerfEvent::CallSite | PerfEvent::ThreadStarted | PerfEvent::ThreadEnded) => return None,
+    })
+}
 
 /// The estimated number of bytes that are kept for an event class, beside its key.
 const CLASS_BYTES: u64 = 128;
@@ -57,9 +60,8 @@ impl PerfEvents {
         catalog: &Catalog,
         metadata: &mut Metadata,
     ) -> io::Result<Option<u32>> {
-        if !self.put_members(record, catalog) {
-            return Ok(None);
-        }
+        let Some(name) = event_name(record.event) else { return Ok(None) };
+        self.put_members(name, record, catalog);
         self.content.clear();
         self.put_context(pid, record, catalog);
         self.content.extend(&self.members.values);
@@ -67,7 +69,6 @@ impl PerfEvents {
             return Ok(Some(*class));
         }
         let class = self.classes.len() as u32;
-        let name = NAMES[usize::from(self.members.key[0])];
         metadata.event_class(STREAM_CLASS, class, name, &declarations(&self.members.key))?;
         self.kept_bytes += CLASS_BYTES + self.members.key.len() as u64;
         self.classes.insert(self.members.key.clone(), class);
@@ -86,23 +87,8 @@ impl PerfEvents {
         self.content.extend(record.span().map_or(0, SpanId::get).to_le_bytes());
     }
 
-    /// Puts the members of a record. Returns false if the trace has no event for it.
-    fn put_members(&mut self, record: &RawRecord<'_>, catalog: &Catalog) -> bool {
-        let name_number = match record.event {
-            Some(PerfEvent::SpanNew) => 0,
-            Some(PerfEvent::SpanRecord) => 1,
-            Some(PerfEvent::SpanEnter) => 2,
-            Some(PerfEvent::SpanExit) => 3,
-            Some(PerfEvent::SpanClose) => 4,
-            Some(PerfEvent::SpanFollowsFrom) => 5,
-            Some(PerfEvent::Event) => 6,
-            Some(PerfEvent::Counter) => 7,
-            Some(PerfEvent::Marker) => 8,
-            Some(PerfEvent::RecordError) => 9,
-            None => 10,
-            Some(PerfEvent::CallSite | PerfEvent::ThreadStarted | PerfEvent::ThreadEnded) => return false,
-        };
-        self.members.begin_event(name_number);
+    fn put_members(&mut self, name: &str, record: &RawRecord<'_>, catalog: &Catalog) {
+        self.members.begin_event(name);
         match record.event {
             None => self.members.uint32("code", record.descriptor.event_type.into()),
             Some(PerfEvent::RecordError) => {
@@ -115,7 +101,6 @@ impl PerfEvents {
                 None => self.put_of_call_site(record, &catalog.call_site(record.ext.call_site_id), catalog),
             },
         }
-        true
     }
 
     fn put_of_call_site(&mut self, record: &RawRecord<'_>, call_site: &CallSite, catalog: &Catalog) {
@@ -174,16 +159,13 @@ impl PerfEvents {
     fn put_fields(&mut self, fields: Fields) {
         let mut values = Args::default();
         fields.values.into_iter().for_each(|field| values.push_field(field));
-        self.members.arguments("fields", &values.0);
-        let mut has_cuts = false;
-        each_last(&values.0, |value| has_cuts |= value.cut.is_some());
-        if has_cuts {
+        self.members.begin("fields");
+        values.0.iter().for_each(|value| self.members.argument(&value.name, &value.value));
+        self.members.end();
+        if values.0.iter().any(|value| value.cut.is_some()) {
             self.members.begin("cut");
-            each_last(&values.0, |value| {
-                if let Some(cut) = &value.cut {
-                    self.members.argument(&value.name, cut);
-                }
-            });
+            let cuts = values.0.iter().filter_map(|value| Some((&value.name, value.cut.as_ref()?)));
+            cuts.for_each(|(name, cut)| self.members.argument(name, cut));
             self.members.end();
         }
         let mut problems = Args::default();

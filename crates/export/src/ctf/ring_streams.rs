@@ -17,10 +17,8 @@ const NANOS_MAX: u64 = i64::MAX as u64 - 1;
 /// The streams of a ring that are being written.
 pub(super) struct RingStreams {
     ring: u32,
-    uuid: [u8; 16],
-    class_id: u32,
-    /// The process and the name of the ring, as they stand in each packet.
-    origin: Vec<u8>,
+    /// What each packet of the ring begins with. Each stream has another number.
+    head: PacketHead,
     created_nanos: u64,
     /// The first stream has the losses of the ring.
     streams: Vec<Stream>,
@@ -29,13 +27,13 @@ pub(super) struct RingStreams {
 }
 
 impl RingStreams {
-    pub(super) fn new(ring: u32, uuid: [u8; 16], class_id: u32, origin: Vec<u8>, created_nanos: u64) -> Self {
-        Self { ring, uuid, class_id, origin, created_nanos, streams: Vec::new(), moved: 0 }
+    pub(super) fn new(ring: u32, head: PacketHead, created_nanos: u64) -> Self {
+        Self { ring, head, created_nanos, streams: Vec::new(), moved: 0 }
     }
 
     /// Returns the number that the class of these streams has in the metadata.
     pub(super) fn class_id(&self) -> u32 {
-        self.class_id
+        self.head.class_id
     }
 
     /// Returns true if the ring has a stream.
@@ -93,12 +91,7 @@ impl RingStreams {
             0 => format!("stream_{}", self.ring),
             _ => format!("stream_{}_{index}", self.ring),
         };
-        let head = PacketHead {
-            uuid: self.uuid,
-            class_id: self.class_id,
-            stream_id: (index as u64) << 32 | u64::from(self.ring),
-            origin: self.origin.clone(),
-        };
+        let head = PacketHead { stream_id: (index as u64) << 32 | u64::from(self.ring), ..self.head.clone() };
         self.streams.push(Stream::new(files.create(&name)?, head, self.created_nanos.min(NANOS_MAX)));
         Ok(index)
     }

@@ -8,11 +8,12 @@ const PACKET_MAGIC: u32 = 0xc1fc_1fc1;
 const PACKET_BYTES: usize = 64 << 10;
 
 /// The parts of each packet of a stream that never change.
+#[derive(Clone)]
 pub(super) struct PacketHead {
     pub(super) uuid: [u8; 16],
     pub(super) class_id: u32,
     pub(super) stream_id: u64,
-    /// The last fields of the packet's context.
+    /// The last fields of the packet's context: the process and the name of the ring.
     pub(super) origin: Vec<u8>,
 }
 

@@ -3,7 +3,7 @@
 use super::super::{Format, export_files};
 use super::{may_have_file, write_with_uuid};
 use crate::any_capture::everything;
-use crate::any_capture::{FilesInMemory, any_element, capture_of};
+use crate::any_capture::{any_element, capture_of, files_of};
 use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::CaptureFile;
@@ -13,17 +13,22 @@ use eventring_capture::recording::EntryContent;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const UUID: [u8; 16] = *b"0123456789abcdef";
 
-/// Exports a capture. Returns the files by name, and the problems.
-fn exported(capture: &CaptureFile) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
-    let mut files = FilesInMemory::default();
-    let counts = write_with_uuid(&CaptureRecording::new(capture).unwrap(), &mut files, UUID).unwrap();
-    let contents = files.contents();
+/// Exports a capture into a directory. Returns the files by name, and the problems.
+fn exported_to(directory: &Path, capture: &CaptureFile) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
+    let recording = CaptureRecording::new(capture).unwrap();
+    let counts = write_with_uuid(&recording, &mut directory.to_path_buf(), UUID).unwrap();
+    let contents = files_of(directory);
     assert!(contents.keys().all(|name| may_have_file(name)));
     (contents, counts.problems)
+}
+
+fn exported(capture: &CaptureFile) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
+    exported_to(tempfile::tempdir().unwrap().path(), capture)
 }
 
 /// A packet of a stream.
@@ -127,7 +132,7 @@ fn a_directory_needs_its_own_function_and_other_formats_need_theirs() {
     let capture = everything();
     let error = super::super::export(&capture, Format::Ctf, super::super::View::Thread, &mut io::sink()).unwrap_err();
     assert!(error.to_string().contains("call `export_files`"), "{error}");
-    let error = export_files(&capture, Format::Jsonl, &mut FilesInMemory::default()).unwrap_err();
+    let error = export_files(&capture, Format::Jsonl, &mut PathBuf::new()).unwrap_err();
     assert!(error.to_string().contains("call `export`"), "{error}");
 }
 
@@ -158,14 +163,11 @@ proptest! {
     fn readers_accept_the_trace_of_any_capture(elements in prop::collection::vec(any_element(), 0..60)) {
         let capture = capture_of(&elements);
         let (events, lost) = expected_counts(&capture);
-        let (files, _) = exported(&capture);
+        let directory = tempfile::tempdir().unwrap();
+        let (files, _) = exported_to(directory.path(), &capture);
         let streams = || files.iter().filter(|(name, _)| *name != "metadata").map(|(_, bytes)| packets(bytes));
         prop_assert_eq!(streams().filter_map(|packets| Some(packets.last()?.lost)).sum::<u64>(), lost);
 
-        let directory = tempfile::tempdir().unwrap();
-        for (name, bytes) in &files {
-            std::fs::write(directory.path().join(name), bytes).unwrap();
-        }
         let Ok(output) = Command::new("babeltrace2").arg(directory.path()).output() else {
             eventring_stress::missing("babeltrace2 is not there; .ci/run installs it");
             return Ok(());

@@ -3,8 +3,8 @@
 
 use super::fields;
 use super::wire::{begin, bytes, end, uint};
-use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use eventring::tracing::IdMap;
+use std::hash::BuildHasher as _;
 
 /// The largest number of bytes of a text that is interned. A longer text is written each time it occurs.
 const TEXT_BYTES_MAX: usize = 256;
@@ -33,12 +33,11 @@ pub(super) enum Kind {
 /// The interned texts of one packet sequence.
 pub(super) struct Interner {
     /// The numbers of the texts, by kind.
-    known: [HashMap<Box<str>, u64, Seed>; 6],
+    known: [IdMap<Box<str>, u64>; 6],
     /// The numbers of places in the source, by the number of the file and the line.
-    sources: HashMap<u64, u64, Seed>,
+    sources: IdMap<u64, u64>,
     /// Hashes of texts that have occurred once.
     once: Box<[u64]>,
-    seed: Seed,
     texts: usize,
     text_bytes: usize,
     /// The `InternedData` that the next packet must have.
@@ -47,12 +46,10 @@ pub(super) struct Interner {
 
 impl Interner {
     pub fn new() -> Self {
-        let seed = Seed(RandomState::new().hash_one(0_u8) | 1);
         Self {
-            known: std::array::from_fn(|_| HashMap::with_hasher(seed)),
-            sources: HashMap::with_hasher(seed),
+            known: Default::default(),
+            sources: IdMap::default(),
             once: vec![0; ONCE_MAX].into(),
-            seed,
             texts: 0,
             text_bytes: 0,
             new: Vec::new(),
@@ -77,7 +74,7 @@ impl Interner {
             // Readers name the arguments of a place that is not interned in another way.
             Kind::File => return Some(self.insert(kind, text)),
         };
-        let hash = self.seed.hash_one(text).wrapping_add(kind as u64);
+        let hash = self.sources.hasher().hash_one((kind as u8, text));
         let once = &mut self.once[hash as usize % ONCE_MAX];
         if *once != hash {
             *once = hash;
@@ -141,46 +138,5 @@ pub(super) fn source_location(out: &mut Vec<u8>, file: &str, line: u32) {
     bytes(out, fields::SOURCE_FILE_NAME, file.as_bytes());
     if line > 0 {
         uint(out, fields::SOURCE_LINE_NUMBER, line.into());
-    }
-}
-
-/// The seed of a fast hash of short texts. Nobody who writes a recording knows the seed.
-#[derive(Clone, Copy)]
-struct Seed(u64);
-
-struct Hasher(u64);
-
-impl std::hash::BuildHasher for Seed {
-    type Hasher = Hasher;
-
-    fn build_hasher(&self) -> Hasher {
-        Hasher(self.0)
-    }
-}
-
-impl Hasher {
-    fn add(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (product >> 64) as u64 ^ product as u64;
-    }
-}
-
-impl std::hash::Hasher for Hasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let length = bytes.len() as u64;
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
-        let last = rest.iter().fold(length, |last, byte| last << 8 | u64::from(*byte));
-        self.add(last);
-    }
-
-    fn write_u8(&mut self, _: u8) {}
-
-    fn write_u64(&mut self, word: u64) {
-        self.add(word);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -237,35 +237,6 @@ fn flows_begin_and_end_at_the_events_that_name_them() {
     assert_eq!((&event.flow_ids[..], &event.terminating_flow_ids[..]), (&[1, u64::MAX][..], &[7][..]));
 }
 
-/// Measures the writer. Run it with `cargo test --release -p eventring-export --lib nanoseconds_a_slice -- --ignored
-/// --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn nanoseconds_a_slice() {
-    const SLICES: u64 = 1_000_000;
-    let (capture, mut out) = (CaptureFixture::new().open(), std::io::BufWriter::new(std::io::sink()));
-    let mut writer = PerfettoWriter::new(&mut out, &capture, 1000);
-    let mut args = Args::default();
-    args.push("method", ArgValue::Text("GET".into()));
-    args.push("count", ArgValue::Uint(3));
-    args.push("span_id", ArgValue::Uint(16_777_216));
-    args.push("parent_span_id", ArgValue::Uint(16_777_217));
-    let label = Label { name: "request", category: "shop::web", source: Some(("src/web.rs", 11)), ..Label::default() };
-    let (empty, began) = (Args::default(), std::time::Instant::now());
-    for n in 0..SLICES {
-        let (track, nanos) = (TrackId(1 + n % 4), 1000 + n * 200);
-        writer.begin(track, SliceId(n), nanos, label, &args).unwrap();
-        writer.end(track, SliceId(n), nanos + 100, &empty).unwrap();
-    }
-    println!("{:.0} ns a slice", began.elapsed().as_nanos() as f64 / SLICES as f64);
-}
-
-#[test]
-fn a_trace_longer_than_several_stretches_comes_back_in_order() {
-    let events: Vec<Decoded> = (0..60_000).map(|n| instant(1, 1000 + n, format!("{n}"), "x".repeat(40))).collect();
-    assert_eq!(decode(&written(1000, &events)).0, events);
-}
-
 #[test]
 fn a_trace_begins_with_a_packet_that_is_not_compressed() {
     let (capture, mut out) = (CaptureFixture::new().open(), Vec::new());

@@ -15,7 +15,8 @@ pub(super) struct Instant {
     pub(super) origin: Origin,
     pub(super) span: Option<SpanId>,
     pub(super) nanos: u64,
-    pub(super) name: InstantName,
+    /// The name, unless it is that of the call site.
+    pub(super) name: Option<String>,
     /// The call site, if the instant comes from one.
     pub(super) call_site: Option<Arc<CallSite>>,
     pub(super) args: Args,
@@ -26,13 +27,6 @@ pub(super) struct Instant {
 pub(super) enum Origin {
     Thread(ThreadKey, Arc<Thread>),
     Ring(u32),
-}
-
-/// The name of an instant.
-pub(super) enum InstantName {
-    /// The name of the call site.
-    OfCallSite,
-    Text(String),
 }
 
 /// The instants that are not drawn yet, in the order of the stream.

@@ -1,6 +1,6 @@
 //! Instants (log records, markers, failed records and typed events), and samples of counters.
 
-use super::held::{Instant, InstantName, Origin};
+use super::held::{Instant, Origin};
 use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::decode_event;
@@ -27,7 +27,7 @@ impl TraceBuilder<'_> {
                 let message = fields.get("message").map(ToString::to_string);
                 fields.values.into_iter().for_each(|field| args.push_field(field));
                 args.push_problems(fields.missing, fields.problem);
-                (span, message.map_or(InstantName::OfCallSite, InstantName::Text), Some(call_site))
+                (span, message, Some(call_site))
             }
             PerfContent::Counter { call_site, value, .. } => {
                 let key = TrackKey::Counter { process: entry.process, name: call_site.name.clone() };
@@ -38,13 +38,13 @@ impl TraceBuilder<'_> {
                 if let Some(text) = text {
                     args.push("text", ArgValue::Text(text.into()));
                 }
-                (span, InstantName::OfCallSite, Some(call_site))
+                (span, None, Some(call_site))
             }
             PerfContent::NotRecorded { span, error } => {
                 if let Some(error) = error {
                     args.push("why", ArgValue::Text(format!("{error:?}").into()));
                 }
-                (span, InstantName::Text("not recorded".into()), None)
+                (span, Some("not recorded".into()), None)
             }
             _ => return Ok(()),
         };
@@ -89,7 +89,7 @@ impl TraceBuilder<'_> {
             origin: Origin::Ring(ring),
             span: recording.rings().span(ring, descriptor),
             nanos: descriptor.record_epoch_nanos,
-            name: InstantName::Text(recording.rings().event_name(ring, descriptor.event_type).into_owned()),
+            name: Some(recording.rings().event_name(ring, descriptor.event_type).into_owned()),
             call_site: None,
             args,
         };
@@ -135,8 +135,8 @@ impl TraceBuilder<'_> {
         };
         let call_site = instant.call_site.as_deref();
         let name = match &instant.name {
-            InstantName::OfCallSite => call_site.map_or("", |call_site| &call_site.name),
-            InstantName::Text(text) => text,
+            None => call_site.map_or("", |call_site| &call_site.name),
+            Some(name) => name,
         };
         let label = match call_site {
             Some(site) => match site.level.name() {
@@ -154,10 +154,11 @@ impl TraceBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Format, View, export};
+    use crate::View;
+    use crate::tests::chrome_events;
     use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
     use eventring_capture::fixtures::CaptureFixture;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn a_log_record_has_its_level_as_category_and_a_colour() {
@@ -174,10 +175,8 @@ mod tests {
             let ext = PerfExt { call_site_id, thread_id: 1, ..PerfExt::default() };
             made.perf(PerfEvent::Event, 1000 + u64::from(call_site_id), ext, &[]);
         }
-        let mut out = Vec::new();
-        export(&made.open(), Format::Chrome, View::Thread, &mut out).unwrap();
-        let trace: Value = serde_json::from_slice(&out).unwrap();
-        let instants = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "i");
+        let events = chrome_events(&made.open(), View::Thread);
+        let instants = events.iter().filter(|event| event["ph"] == "i");
         let drawn: Vec<_> = instants
             .map(|event| {
                 assert_eq!(event["args"]["target"], "shop::web");

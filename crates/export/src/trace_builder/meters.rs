@@ -153,7 +153,8 @@ impl TraceBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Format, View, export};
+    use crate::View;
+    use crate::tests::chrome_events as drawn;
     use eventring::schema::perf::PerfEvent;
     use eventring_capture::CaptureFile;
     use eventring_capture::fixtures::CaptureFixture;
@@ -181,13 +182,6 @@ mod tests {
             }
         }
         made.open()
-    }
-
-    fn drawn(capture: &CaptureFile, view: View) -> Vec<Value> {
-        let mut out = Vec::new();
-        export(capture, Format::Chrome, view, &mut out).unwrap();
-        let trace: Value = serde_json::from_slice(&out).unwrap();
-        trace["traceEvents"].as_array().unwrap().clone()
     }
 
     fn slices(events: &[Value]) -> Vec<(&str, f64, f64)> {

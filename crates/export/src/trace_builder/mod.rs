@@ -46,7 +46,8 @@ pub fn draw(
         tracks: IdMap::default(),
         slices_drawn: 0,
         processes: recording.processes().iter().map(|_| DrawnProcess::default()).collect(),
-        meters: (view == View::Both).then(|| Meters::new(outline.first_nanos, outline.last_nanos, recording)),
+        meters: (view == View::Both)
+            .then(|| Meters::new(outline.counts.first_nanos, outline.counts.last_nanos, recording)),
         overlapping_rows: IdMap::default(),
         free_from: IdMap::default(),
         held: HeldInstants::default(),

@@ -76,8 +76,8 @@ impl<L: FnMut(&mut OtlpMapper) -> io::Result<()>> OtlpConsumer<'_, L> {
 
     /// Lets go of what happened in spans that nobody knows. A batch that is full leaves in between: there may be much.
     fn let_go(&mut self, is_known: impl Fn(usize, SpanId) -> bool) -> io::Result<()> {
-        for gone in self.mapper.take_gone(is_known) {
-            self.mapper.let_go(gone);
+        for (process, of, happening) in self.mapper.take_gone(is_known) {
+            self.mapper.log_record_apart(process, of, happening);
             self.pass_on()?;
         }
         Ok(())

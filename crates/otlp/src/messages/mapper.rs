@@ -56,13 +56,8 @@ pub(crate) struct NotInSpans {
     pub(crate) apart: u64,
 }
 
-/// The happenings and links of spans that nobody knows any more, which leave as log records.
-pub(super) struct LetGo {
-    process: usize,
-    /// The span, and the root of its tree.
-    of: (SpanId, SpanId),
-    happening: Happening,
-}
+/// What happened in a span that nobody knows any more, with its process, the root of its tree, and the span.
+pub(super) type Gone = (usize, (SpanId, SpanId), Happening);
 
 impl OtlpProcess {
     fn resource(&self, host: Option<&str>) -> Resource {
@@ -281,23 +276,18 @@ impl OtlpMapper {
         self.held.is_crowded()
     }
 
-    /// Takes what happened in spans that nobody knows. The caller gives each to [`Self::let_go`], and lets batches
-    /// leave in between.
-    pub(super) fn take_gone(&mut self, is_known: impl Fn(usize, SpanId) -> bool) -> Vec<LetGo> {
+    /// Takes what happened in spans that nobody knows. The caller gives each to [`Self::log_record_apart`], and lets
+    /// batches leave in between.
+    pub(super) fn take_gone(&mut self, is_known: impl Fn(usize, SpanId) -> bool) -> Vec<Gone> {
         let mut gone = Vec::new();
         for ((process, id), happened) in self.held.take_gone(is_known) {
             let of = (self.roots.get(process, id).unwrap_or(id), id);
             // Nobody counts those that left earlier, either.
             self.counts.apart += happened.as_logs;
             let links = happened.links.into_iter().map(|link| self.link_apart(process, link, 0));
-            gone.extend(happened.events.into_iter().chain(links).map(|happening| LetGo { process, of, happening }));
+            gone.extend(happened.events.into_iter().chain(links).map(|happening| (process, of, happening)));
         }
         gone
-    }
-
-    /// Makes a log record of what happened in a span that nobody knows.
-    pub(super) fn let_go(&mut self, gone: LetGo) {
-        self.log_record_apart(gone.process, gone.of, gone.happening);
     }
 
     /// Takes the requests of everything that is ready to leave.
@@ -320,7 +310,7 @@ impl OtlpMapper {
     }
 
     /// Makes a log record of what its span neither has nor counts.
-    fn log_record_apart(&mut self, process: usize, of: (SpanId, SpanId), mut happening: Happening) {
+    pub(super) fn log_record_apart(&mut self, process: usize, of: (SpanId, SpanId), mut happening: Happening) {
         self.counts.apart += 1;
         happening.is_apart();
         self.log_record(process, Some(of), happening);

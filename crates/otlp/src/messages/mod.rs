@@ -30,4 +30,4 @@ mod tests;
 pub(crate) use batch::{BATCH_BYTES, OtlpRequests};
 pub(crate) use consumer::OtlpConsumer;
 pub use lines::write;
-pub(crate) use mapper::{NotInSpans, OtlpMapper};
+pub(crate) use mapper::OtlpMapper;

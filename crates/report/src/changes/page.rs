@@ -3,7 +3,7 @@
 use super::{ComparisonReport, ReportSide};
 use crate::compare::{ComparedSpan, Measure};
 use crate::page::document::{CHARTS, document};
-use crate::page::flame::FlameGraph;
+use crate::page::flame;
 use crate::page::percentiles::{self, ChartedCurve};
 use crate::page::tables;
 use crate::page::text::{escape, fill, shortened};
@@ -116,18 +116,12 @@ impl ComparisonReport<'_> {
     fn flames(&self) -> String {
         // The programs of the sides may have different names, like those of two builds. Their stacks are the same.
         let have_programs = self.sides.iter().any(|side| side.figures.programs().len() > 1);
-        let mut out = String::new();
-        for (weight, what) in [(Weight::Time, "Time"), (Weight::Instructions, "Instructions")] {
-            if weight == Weight::Instructions && !self.comparison.has_instructions {
-                continue;
-            }
-            let sides: [_; 2] =
-                std::array::from_fn(|side| self.sides[side].figures.flame_side(self.divisors[side], have_programs));
-            let label = format!("{what} by stack, {}", self.basis.unit());
-            if let Some(graph) = FlameGraph::new(sides, weight).svg(&label) {
-                _ = write!(out, "<h3>{}</h3>{graph}", escape(&label));
-            }
-        }
-        if out.is_empty() { "<p class=\"note\">No thread was in a span.</p>".into() } else { out }
+        let weights = [Weight::Time, Weight::Instructions];
+        let weights = if self.comparison.has_instructions { &weights[..] } else { &weights[..1] };
+        flame::graphs(weights, &format!(", {}", self.basis.unit()), || {
+            std::array::from_fn::<_, 2, _>(|side| {
+                self.sides[side].figures.flame_side(self.divisors[side], have_programs)
+            })
+        })
     }
 }

@@ -17,10 +17,10 @@ pub(super) fn events(activity: &Activity, outline: &Outline, rate_max: f64) -> S
     const HEIGHT: f64 = 150.0;
     const LEFT: f64 = 70.0;
     const TOP: f64 = 8.0;
-    let length_nanos = outline.last_nanos.saturating_sub(outline.first_nanos).max(1);
+    let length_nanos = outline.counts.last_nanos.saturating_sub(outline.counts.first_nanos).max(1);
     let most = (rate_max * activity.part_nanos as f64 / 1e9).max(1.0);
     let step = WIDTH * activity.part_nanos as f64 / length_nanos as f64;
-    let begin = WIDTH * activity.first_nanos.saturating_sub(outline.first_nanos) as f64 / length_nanos as f64;
+    let begin = WIDTH * activity.first_nanos.saturating_sub(outline.counts.first_nanos) as f64 / length_nanos as f64;
     let mut svg = String::from("<svg viewBox=\"0 0 1040 190\" role=\"img\" aria-label=\"events a second\">");
     let rate = most * 1e9 / activity.part_nanos as f64;
     for part in [0.0, 0.5, 1.0] {
@@ -31,8 +31,9 @@ pub(super) fn events(activity: &Activity, outline: &Outline, rate_max: f64) -> S
     }
     for loss in outline.losses.iter().take(LOSSES_MAX) {
         let place = |nanos: u64| {
-            let since = nanos.clamp(outline.first_nanos, outline.last_nanos.max(outline.first_nanos));
-            LEFT + WIDTH * (since - outline.first_nanos) as f64 / length_nanos as f64
+            let since =
+                nanos.clamp(outline.counts.first_nanos, outline.counts.last_nanos.max(outline.counts.first_nanos));
+            LEFT + WIDTH * (since - outline.counts.first_nanos) as f64 / length_nanos as f64
         };
         let (from, until) = (place(loss.from_nanos), place(loss.until_nanos));
         let (width, title) = ((until - from).max(1.0), loss.title());

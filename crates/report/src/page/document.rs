@@ -1,10 +1,9 @@
 //! The page about one capture: a header, the loss account, tables and charts.
 
 use super::figures::CaptureFigures;
-use super::flame::FlameGraph;
 use super::percentiles::{self, ChartedCurve};
 use super::text::{escape, fill, shortened};
-use super::{charts, tables};
+use super::{charts, flame, tables};
 use eventring_export::Weight;
 use eventring_export::numbers::time;
 use std::fmt::Write as _;
@@ -41,7 +40,7 @@ pub(super) fn of_capture(figures: &CaptureFigures<'_>) -> String {
         "events" => figures.events_chart(figures.rate_max()),
         "durations" => figures.duration_charts(),
         "weight" => figures.time_by_stack().into(),
-        "flames" => figures.flames(),
+        "flames" => flame::graphs(&[Weight::Time, Weight::Instructions], "", || [figures.flame_side(1.0, true)]),
         "rings" => tables::rings(figures),
         _ => String::new(),
     });
@@ -77,16 +76,6 @@ impl CaptureFigures<'_> {
         }
         out
     }
-
-    fn flames(&self) -> String {
-        let mut out = String::new();
-        for (weight, label) in [(Weight::Time, "Time by stack"), (Weight::Instructions, "Instructions by stack")] {
-            if let Some(graph) = FlameGraph::new([self.flame_side(1.0, true)], weight).svg(label) {
-                _ = write!(out, "<h3>{label}</h3>{graph}");
-            }
-        }
-        if out.is_empty() { "<p class=\"note\">No thread was in a span.</p>".into() } else { out }
-    }
 }
 
 #[cfg(test)]
@@ -95,28 +84,13 @@ mod tests {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    /// Encodes bytes as base64.
-    fn base64(bytes: &[u8]) -> String {
-        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-        for three in bytes.chunks(3) {
-            let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-            let bits = at(0) << 16 | at(1) << 8 | at(2);
-            for digit in 0..4 {
-                let is_padding = digit > three.len();
-                out.push(if is_padding { '=' } else { char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize]) });
-            }
-        }
-        out
-    }
-
     /// Returns the sum of a text in base64, from coreutils.
     fn sha256(text: &str) -> String {
-        let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let sum = "sha256sum | cut -c-64 | tr a-f A-F | basenc --base16 -d | base64";
+        let mut sum =
+            Command::new("sh").args(["-c", sum]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         sum.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        let hex = sum.wait_with_output().unwrap().stdout;
-        let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
-        base64(&hex[..64].chunks(2).map(byte).collect::<Vec<u8>>())
+        String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap().trim_end().to_owned()
     }
 
     #[test]

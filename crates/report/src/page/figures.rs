@@ -79,7 +79,7 @@ impl<'c> CaptureFigures<'c> {
 
     /// Returns the time from the first event to the last one.
     pub(crate) fn length_nanos(&self) -> u64 {
-        self.outline.last_nanos.saturating_sub(self.outline.first_nanos)
+        self.outline.counts.last_nanos.saturating_sub(self.outline.counts.first_nanos)
     }
 
     /// Returns the number of events that were captured.

@@ -33,7 +33,7 @@ pub(crate) struct FlameSide<'s> {
 }
 
 /// A flame graph with frames of one side or of two.
-pub(crate) struct FlameGraph<'s, const SIDES: usize> {
+struct FlameGraph<'s, const SIDES: usize> {
     frames: Vec<FlameFrame<'s, SIDES>>,
     divisors: [f64; SIDES],
     weight: Weight,
@@ -49,7 +49,7 @@ struct FlameFrame<'s, const SIDES: usize> {
 
 impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
     /// Makes the graph. Frames with the same names around them are the same frame, on whichever side they are.
-    pub(crate) fn new(sides: [FlameSide<'s>; SIDES], weight: Weight) -> Self {
+    fn new(sides: [FlameSide<'s>; SIDES], weight: Weight) -> Self {
         let divisors = sides.each_ref().map(|side| if side.divisor > 0.0 { side.divisor } else { 1.0 });
         let mut frames = vec![FlameFrame { name: "all", outer: 0, inside: Vec::new(), sums: [0; SIDES] }];
         let mut known: HashMap<(usize, &str), usize> = HashMap::new();
@@ -85,7 +85,7 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
 
     /// Returns the graph as SVG, the outermost frames on top, or `None` if there is nothing to show. `label` says what
     /// the graph is.
-    pub(crate) fn svg(&self, label: &str) -> Option<String> {
+    fn svg(&self, label: &str) -> Option<String> {
         // All frames are in one frame if there is one program.
         let top = match &self.frames[0].inside[..] {
             [only] => *only,
@@ -147,8 +147,8 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
         let values = self.values(frame);
         let (class, text, title) = match values[..] {
             [a, b] => {
-                let change = Change::between(a, b);
-                let (class, change) = (change.class(), change.text());
+                let change = change(a, b);
+                let (class, change) = (class(change), text_of(change));
                 (class, format!("{name} {change}"), format!("{name}: A {}, B {}, {change}", show(a), show(b)))
             }
             _ => {
@@ -168,53 +168,56 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
     }
 }
 
+/// Returns the graphs of these weights as HTML. `unit` stands behind what each graph is.
+pub(crate) fn graphs<'s, const SIDES: usize>(
+    weights: &[Weight],
+    unit: &str,
+    sides: impl Fn() -> [FlameSide<'s>; SIDES],
+) -> String {
+    let mut out = String::new();
+    for weight in weights {
+        let label = match weight {
+            Weight::Time => format!("Time by stack{unit}"),
+            Weight::Instructions => format!("Instructions by stack{unit}"),
+        };
+        if let Some(graph) = FlameGraph::new(sides(), *weight).svg(&label) {
+            _ = write!(out, "<h3>{}</h3>{graph}", escape(&label));
+        }
+    }
+    if out.is_empty() { "<p class=\"note\">No thread was in a span.</p>".into() } else { out }
+}
+
 /// Returns one of six hues for a name, always the same one.
 fn hue(name: &str) -> u32 {
     name.bytes().fold(7, |hash: u32, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % 6
 }
 
-/// The change of a frame from A to B.
-enum Change {
-    New,
-    Gone,
-    /// B minus A, divided by A.
-    By(f64),
+/// Returns the change of a frame from A to B: B minus A, divided by A. It is infinite for a new frame, and -1 for one
+/// that is gone.
+fn change(a: f64, b: f64) -> f64 {
+    if a > 0.0 || b > 0.0 { b / a - 1.0 } else { 0.0 }
 }
 
-impl Change {
-    fn between(a: f64, b: f64) -> Self {
-        match (a > 0.0, b > 0.0) {
-            (false, true) => Self::New,
-            (true, false) => Self::Gone,
-            (false, false) => Self::By(0.0),
-            (true, true) => Self::By(b / a - 1.0),
-        }
-    }
+/// Returns the class that gives a frame with this change its colour: four steps for more, four for less, one for about
+/// the same.
+fn class(change: f64) -> String {
+    // Twice as much and half as much have the same step.
+    let octaves = (1.0 + change).log2();
+    let step = match octaves.abs() {
+        ..0.029 => return "same".into(),
+        ..0.138 => 1,
+        ..0.322 => 2,
+        ..0.585 => 3,
+        _ => 4,
+    };
+    format!("{}{step}", if octaves > 0.0 { "more" } else { "less" })
+}
 
-    /// Returns the class that gives a frame its colour: four steps for more, four for less, one for about the same.
-    fn class(&self) -> String {
-        let relative = match self {
-            Self::New => return "more4".into(),
-            Self::Gone => return "less4".into(),
-            // Twice as much and half as much have the same step.
-            Self::By(relative) => (1.0 + relative).log2(),
-        };
-        let step = match relative.abs() {
-            ..0.029 => return "same".into(),
-            ..0.138 => 1,
-            ..0.322 => 2,
-            ..0.585 => 3,
-            _ => 4,
-        };
-        format!("{}{step}", if relative > 0.0 { "more" } else { "less" })
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::New => "new".into(),
-            Self::Gone => "gone".into(),
-            Self::By(relative) => percent_change((relative * 1e4).round() / 1e4),
-        }
+fn text_of(change: f64) -> String {
+    match change {
+        f64::INFINITY => "new".into(),
+        -1.0 => "gone".into(),
+        _ => percent_change((change * 1e4).round() / 1e4),
     }
 }
 
@@ -299,13 +302,13 @@ mod tests {
 
     #[test]
     fn more_and_less_have_colours_by_their_factor() {
-        let class = |a: f64, b: f64| Change::between(a, b).class();
+        let class = |a: f64, b: f64| class(change(a, b));
         assert_eq!([class(0.0, 1.0), class(1.0, 0.0), class(0.0, 0.0)], ["more4", "less4", "same"]);
         assert_eq!([class(100.0, 101.0), class(100.0, 99.0)], ["same", "same"]);
         assert_eq!([class(100.0, 105.0), class(100.0, 120.0), class(100.0, 140.0)], ["more1", "more2", "more3"]);
         // Twice as much and half as much are equally far from the same.
         assert_eq!([class(100.0, 200.0), class(200.0, 100.0)], ["more4", "less4"]);
-        let texts = [(0.0, 1.0), (1.0, 0.0), (4.0, 5.0), (5.0, 4.0)].map(|(a, b)| Change::between(a, b).text());
+        let texts = [(0.0, 1.0), (1.0, 0.0), (4.0, 5.0), (5.0, 4.0)].map(|(a, b)| text_of(change(a, b)));
         assert_eq!(texts, ["new", "gone", "+25.0%", "-20.0%"]);
     }
 }

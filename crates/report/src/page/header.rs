@@ -37,7 +37,7 @@ impl CaptureFigures<'_> {
         let rings = self.recording.capture.rings().len();
         let when = match self.events() {
             0 => "no events".to_owned(),
-            _ => format!("{} · {}", utc(self.outline.first_nanos), time(self.length_nanos())),
+            _ => format!("{} · {}", utc(self.outline.counts.first_nanos), time(self.length_nanos())),
         };
         format!("{when} · {process} · {rings} {}", if rings == 1 { "ring" } else { "rings" })
     }

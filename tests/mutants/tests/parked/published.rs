@@ -1,7 +1,7 @@
 //! The algorithm of the original C implementation (the published C event system whose ring format is `RING01`)
 //! under stall injection. It is the positive control: the test must find in it the faults that eventring must not have.
 //!
-//! This code is transcribed from the algorithm's documentation, as in `benches/reference`. A reservation is two
+//! This code is transcribed from the algorithm's documentation, as in `benches/rivals`. A reservation is two
 //! fetch-adds. The writer zeroes the slot without a claim, and moves the window by one compare-exchange. A reader
 //! checks the seqno before and after it copies the descriptor, and the window after it copies the payload. Two things
 //! differ from the documentation: the words are relaxed atomics, so that a race is not undefined behaviour here, and
