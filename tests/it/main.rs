@@ -8,6 +8,7 @@ mod exec;
 mod global;
 mod mapped;
 mod package;
+mod read_back;
 mod reader;
 mod record_again;
 mod recorder;

@@ -4,28 +4,13 @@
 //! `EVENTRING_BLESS=1 cargo test -p eventring-tests --test it exec::kept_snapshot` records the snapshot again.
 
 use crate::all_events;
-use eventring::reader::{Next, Reader, Seek, SnapshotOptions};
+use crate::read_back::events;
+use eventring::reader::{Reader, SnapshotOptions};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::{ExecEvent, ExecPayload};
 use std::collections::BTreeSet;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/all-exec-events.snapshot.zst");
-
-/// All parts of an event except the time: its seqno, its type, its extension words and its payload.
-type Event = (u64, u16, [u64; 4], Vec<u8>);
-
-fn events(reader: &Reader) -> Vec<Event> {
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    let mut buffer = Vec::new();
-    let mut events = Vec::new();
-    while let Next::Event(event) = cursor.next() {
-        let payload = cursor.payload(&event, &mut buffer).valid().unwrap().to_vec();
-        events.push((event.seqno, event.event_type, event.content_ext, payload));
-    }
-    assert_eq!(events.len() as u64, reader.info().last_seqno);
-    events
-}
 
 #[test]
 fn what_an_earlier_build_recorded_is_read_and_recorded_alike_today() {

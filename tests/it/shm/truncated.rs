@@ -121,13 +121,6 @@ extern "C" fn leave_with_42(_: libc::c_int) {
     unsafe { libc::_exit(42) };
 }
 
-/// Installs the program's own handler for SIGBUS. The program does this before it maps a ring.
-fn install_own_handler() {
-    let handler = leave_with_42 as extern "C" fn(libc::c_int);
-    // SAFETY: the handler only ends the process.
-    unsafe { libc::signal(libc::SIGBUS, handler as *const () as libc::sighandler_t) };
-}
-
 #[test]
 fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
     let test = test_name!("a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before");
@@ -139,16 +132,16 @@ fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
         )
         .unwrap();
         let file = file();
-        if part.contains("own handler") {
-            install_own_handler();
-        }
-        if part.contains("default") {
-            // SAFETY: the call only sets the disposition.
-            unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
-        }
-        if part.contains("ignored") {
-            // SAFETY: the call only sets the disposition.
-            unsafe { libc::signal(libc::SIGBUS, libc::SIG_IGN) };
+        let disposition = match part.split(", ").nth(1) {
+            Some("own handler") => Some(leave_with_42 as extern "C" fn(libc::c_int) as *const () as libc::sighandler_t),
+            Some("default") => Some(libc::SIG_DFL),
+            Some("ignored") => Some(libc::SIG_IGN),
+            _ => None,
+        };
+        if let Some(disposition) = disposition {
+            // The program does this before it maps a ring.
+            // SAFETY: the call only sets the disposition, and the handler only ends the process.
+            unsafe { libc::signal(libc::SIGBUS, disposition) };
         }
         let survive_truncation = !part.contains("opted out");
         let options = MapOptions { survive_truncation, ..MapOptions::reader() };

@@ -1,8 +1,9 @@
 //! The snapshots that `write_snapshot` writes: they are small, renumbered and complete, and have the same bytes each
 //! time.
 
+use crate::read_back::events;
 use eventring::layout::{extension, header};
-use eventring::reader::{Next, Reader, RingState, Seek, SnapshotOptions, SnapshotSummary};
+use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
@@ -14,9 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const BLOCK_START: u16 = ExecEvent::BlockStart as u16;
 const TXN_LOG: u16 = ExecEvent::TxnLog as u16;
 const DESCRIPTORS: usize = 2 << 20;
-
-/// An event's seqno, type, extension and payload.
-type Event = (u64, u16, [u64; 4], Vec<u8>);
 
 fn compact_exec_recorder() -> Recorder {
     let description = ContentDescription::of::<ExecEvent>();
@@ -38,24 +36,6 @@ fn opened(snapshot: &[u8]) -> Reader {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(snapshot).unwrap();
     Reader::open(file.path()).unwrap()
-}
-
-/// Reads every event with its payload. There must be no gap.
-fn events(reader: &Reader) -> Vec<Event> {
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Seqno(1));
-    let mut buffer = Vec::new();
-    let mut events = Vec::new();
-    loop {
-        match cursor.next() {
-            Next::Event(event) => {
-                let payload = cursor.payload(&event, &mut buffer).valid().expect("expired").to_vec();
-                events.push((event.seqno, event.event_type, event.content_ext, payload));
-            }
-            Next::NotReady => return events,
-            Next::Gap(gap) => panic!("{gap:?}"),
-        }
-    }
 }
 
 fn word(image: &[u8], offset: usize) -> u64 {
