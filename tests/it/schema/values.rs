@@ -325,7 +325,7 @@ fn an_error_event_decodes_in_every_schema() {
     let payload = [error.with_bytes(<[u8]>::to_vec), vec![0xab, 0xcd]].concat();
     assert_eq!(
         model.decode(1, &payload).to_string(),
-        "error_type=2 dropped_event_type=3 truncated_payload_size=2 requested_payload_size=8589934592 truncated_payload=0xabcd"
+        "error_type=OVERFLOW_EXPIRE dropped_event_type=NOTHING truncated_payload_size=2 requested_payload_size=8589934592 truncated_payload=0xabcd"
     );
     // A RECORD_ERROR has no payload if the writer found no payload memory for it.
     assert_eq!(model.decode(1, &[]), Value::Struct(vec![]));
