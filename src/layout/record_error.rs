@@ -24,10 +24,13 @@ pub enum ErrorType {
 }
 
 impl ErrorType {
+    /// All reasons, by ascending number.
+    pub(crate) const ALL: [Self; 3] = [Self::Overflow4Gb, Self::OverflowExpire, Self::MissingEvent];
+
     /// Returns the reason with this number, or `None` if there is none.
     #[must_use]
     pub fn of_number(number: u16) -> Option<Self> {
-        [Self::Overflow4Gb, Self::OverflowExpire, Self::MissingEvent].into_iter().find(|it| *it as u16 == number)
+        Self::ALL.into_iter().find(|it| *it as u16 == number)
     }
 
     /// Returns the name of the published system.

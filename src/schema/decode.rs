@@ -8,7 +8,6 @@ use super::model::{CountModel, EventModel, SchemaModel, TypeModel};
 use super::record_error::RECORD_ERROR_CODE;
 use super::trailing::read_count;
 use super::value::Value;
-use crate::layout::record_error::ErrorType;
 
 /// The largest number of values that the decoder makes from one payload. The limit bounds the memory that the decoder
 /// uses, even for a hostile schema.
@@ -33,32 +32,8 @@ impl SchemaModel {
         match self.event(code) {
             // A RECORD_ERROR has no payload if the ring had no payload memory left to hold the reason of the error.
             Some(_) if code == RECORD_ERROR_CODE && payload.is_empty() => Value::Struct(Vec::new()),
-            Some(event) => {
-                let mut value = PayloadDecoder { model: self, values_left: MAX_VALUES }.event(event, payload);
-                if code == RECORD_ERROR_CODE {
-                    self.name_record_error(&mut value);
-                }
-                value
-            }
+            Some(event) => PayloadDecoder { model: self, values_left: MAX_VALUES }.event(event, payload),
             None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
-        }
-    }
-}
-
-impl SchemaModel {
-    /// Puts names to the reason of a RECORD_ERROR and to the event that was not recorded.
-    fn name_record_error<'a>(&'a self, value: &mut Value<'a>) {
-        let Value::Struct(fields) = value else { return };
-        for (field, value) in fields {
-            let Value::Uint(number) = *value else { continue };
-            let name = match (&**field, u16::try_from(number)) {
-                ("error_type", Ok(number)) => ErrorType::of_number(number).map(ErrorType::name),
-                ("dropped_event_type", Ok(code)) => self.event(code).map(EventModel::name),
-                _ => continue,
-            };
-            if name.is_some() {
-                *value = Value::Enum { name, number: number.into() };
-            }
         }
     }
 }

@@ -12,6 +12,7 @@ use super::model::{
 };
 use super::record_error::RECORD_ERROR_CODE;
 use super::text::{EXT_WORD, FIRST_LINE, schema_text_hash};
+use crate::layout::record_error::ErrorType;
 
 impl SchemaModel {
     /// Reads schema text.
@@ -386,7 +387,28 @@ impl Parser {
         if !self.has_content {
             return syntax("the `content` line is missing");
         }
+        self.model.name_record_error();
         Ok(self.model)
+    }
+}
+
+impl SchemaModel {
+    /// Makes enums of the reason in a RECORD_ERROR and of the event that was not recorded, which are numbers in the
+    /// text of every schema. So all outputs have their names.
+    fn name_record_error(&mut self) {
+        let Some(index) = self.event(RECORD_ERROR_CODE).and_then(|event| event.payload) else { return };
+        for field in &mut self.structs[index].fields {
+            let TypeModel::Scalar(repr @ Scalar::U16) = field.ty else { continue };
+            let values: Vec<(i128, String)> = match &*field.name {
+                "error_type" => ErrorType::ALL.map(|it| (it as i128, it.name().to_owned())).into(),
+                "dropped_event_type" => {
+                    self.events.iter().map(|event| (event.code.into(), event.name.clone())).collect()
+                }
+                _ => continue,
+            };
+            field.ty = TypeModel::Enum(self.enums.len());
+            self.enums.push(EnumModel { repr, values });
+        }
     }
 }
 

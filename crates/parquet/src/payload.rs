@@ -117,10 +117,6 @@ fn push_value(column: &mut ValueColumn, value: Option<&Value<'_>>) -> u64 {
         (ValueColumn::Int(column), Some(Value::Int(number))) => column.append_value(*number),
         (ValueColumn::Int(column), Some(Value::Uint(number))) => column.append_option(i64::try_from(*number).ok()),
         (ValueColumn::Uint(column), Some(Value::Uint(number))) => column.append_value(*number),
-        // The numbers of a RECORD_ERROR have names, whatever its schema says.
-        (ValueColumn::Uint(column), Some(Value::Enum { number, .. })) => {
-            column.append_option(u64::try_from(*number).ok());
-        }
         (ValueColumn::F32(column), Some(Value::F32(number))) => column.append_value(*number),
         (ValueColumn::F64(column), Some(Value::F64(number))) => column.append_value(*number),
         (ValueColumn::Bool(column), Some(Value::Bool(is_true))) => column.append_value(*is_true),

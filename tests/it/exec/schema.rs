@@ -119,9 +119,10 @@ fn wire_bytes<T: PayloadField>(_: &T) -> usize {
 }
 
 /// Returns true if an enum in the value has a number without a name. Decoding by type refuses this number; decoding
-/// by schema text shows it.
+/// by schema text shows it. The two numbers of a RECORD_ERROR have names only in the model.
 fn has_unknown_enum(value: &Value<'_>) -> bool {
     match value {
+        Value::Struct(fields) if fields.first().is_some_and(|(name, _)| &**name == "error_type") => false,
         Value::Enum { name, .. } => name.is_none(),
         Value::List(elements) => elements.iter().any(has_unknown_enum),
         Value::Struct(fields) => fields.iter().any(|(_, value)| has_unknown_enum(value)),

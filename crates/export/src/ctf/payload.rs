@@ -94,8 +94,6 @@ fn put_scalar(scalar: Scalar, value: &Value<'_>, out: &mut Vec<u8>) -> bool {
         Value::F32(number) => out.extend(number.to_le_bytes()),
         Value::F64(number) => out.extend(number.to_le_bytes()),
         Value::Bool(is_true) => out.push(u8::from(*is_true)),
-        // The numbers of a RECORD_ERROR have names, whatever its schema says.
-        Value::Enum { number, .. } => out.extend(&number.to_le_bytes()[..scalar.bytes()]),
         Value::Uint128(_) | Value::Int128(_) | Value::Uint256(_) => return put_as_text(value, out),
         _ => return false,
     }
