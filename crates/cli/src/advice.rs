@@ -249,8 +249,8 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
         ReaderErrorKind::WrongContentType { found, .. } => (
             Exit::WrongContentType,
             format!(
-                "the ring {shown} holds {} and no spans; name the perf ring of its program (`eventring list` shows it), or a \
-                 capture of both",
+                "the ring {shown} holds {} and no spans; `eventring summary` counts them, `watch` shows them, and `export` writes \
+                 them in formats other than folded",
                 events_of(found)
             ),
         ),

@@ -82,7 +82,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let mut read = ReadFiles::default();
     let mut opened = Vec::new();
     for names in &sides {
-        let saved = args.part.open(names, true, args.json);
+        let saved = args.part.open(names, sides.len() > 1, args.json);
         let saved = saved.map_err(|error| if sides.len() > 1 { on_side(&names[0], error) } else { error })?;
         read.add_capture(&saved.capture);
         opened.push(saved);

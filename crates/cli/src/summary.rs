@@ -1,17 +1,17 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{columns, events, grouped, one_line};
+use super::format::{bytes, columns, events, grouped, one_line, rate};
 use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::table::NumberTable;
 use eventring_capture::EndReason;
 pub(super) use eventring_export::numbers::time;
-use eventring_export::{InstructionSummary, SpanSummary, Summary, summarize};
+use eventring_export::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
 use eventring_report::compare::full_name;
 use std::io::{self, Write};
 
-/// Count the spans of a capture, or those that a ring holds now: their number and their durations
+/// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
 ///
 /// `total` is the time from creation to close, `self` that without the time of children, `busy` and `idle` that with and
 /// without a thread in the span. The percentiles are those of single spans, to three digits. Spans that were open, or of
@@ -29,7 +29,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let saved = args.saved.open(true, args.json)?;
+    let saved = args.saved.open(false, args.json)?;
     let summary = summarize(&saved.capture);
     saved.reading.end();
     let summary = summary?;
@@ -70,9 +70,16 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     for span in &summary.spans {
         table.row_with_note(times(span), PLAIN, note(span, beginning, open));
     }
-    table.write(out, columns(&io::stdout()))?;
-    if summary.spans.is_empty() {
-        writeln!(out, "{DIM}no spans{DIM:#}")?;
+    match (summary.spans.is_empty(), summary.events.is_empty()) {
+        (false, _) => table.write(out, columns(&io::stdout()))?,
+        (true, true) => writeln!(out, "{DIM}no spans and no typed events{DIM:#}")?,
+        (true, false) => {}
+    }
+    if !summary.events.is_empty() {
+        if !summary.spans.is_empty() {
+            writeln!(out)?;
+        }
+        typed(&summary.events).write(out, columns(&io::stdout()))?;
     }
     let counted = counted_spans(&summary.spans);
     if !counted.is_empty() {
@@ -89,6 +96,17 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;
     }
     Ok(())
+}
+
+/// Returns a table of typed events.
+fn typed(events: &[EventSummary]) -> NumberTable<5> {
+    let mut table = NumberTable::new(["typed event", "count", "a second", "payload", "each"]);
+    for event in events {
+        let per_second = event.per_second().map_or("–".to_owned(), rate);
+        let [payload, each] = [event.payload_bytes, event.payload_bytes / event.count.max(1)].map(bytes);
+        table.row([one_line(&event.name), grouped(event.count), per_second, payload, each], PLAIN);
+    }
+    table
 }
 
 /// Returns how many spans of this name are not in the numbers of instructions: they were open at the end, or not

@@ -73,12 +73,13 @@ pub mod trace_builder;
 pub mod trace_writer;
 #[doc(hidden)]
 pub mod track_rows;
+mod typed_counts;
 #[doc(hidden)]
 pub mod wall_times;
 
 pub use files::ExportFiles;
 pub use names::Names;
-pub use summary::{InstructionSummary, SpanSummary, Summary, summarize};
+pub use summary::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
 
 pub use eventring_capture::recording::ReplayCounts as ExportSummary;
 use eventring_capture::recording::{CaptureRecording, write_error};

@@ -1,6 +1,8 @@
-//! Counts and durations of spans, by name.
+//! Counts and durations of spans, by name, and counts of typed events.
 
 use super::ExportSummary;
+pub use super::typed_counts::EventSummary;
+use super::typed_counts::TypedCounts;
 use super::wall_times::WallTimes;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
@@ -14,12 +16,14 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
 
-/// The spans of a capture, by name and target.
+/// The spans of a capture, by name and target, and its typed events, by type.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Summary {
     /// The spans with the largest total first.
     pub spans: Vec<SpanSummary>,
+    /// The typed events, those types with the most events first.
+    pub events: Vec<EventSummary>,
     /// The number of events that were lost, whatever the cause.
     pub lost: u64,
     /// The events that have lost their payload, counted for each ring that has such events.
@@ -107,10 +111,9 @@ impl InstructionSummary {
 /// once. In memory are the open spans, and four bytes for each closed span.
 ///
 /// # Errors
-/// There is no perf ring, a perf ring has a schema of another version, or the capture would take too much memory.
+/// All rings are perf rings with a schema of another version, or the capture would take too much memory.
 pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    recording.expect_spans()?;
     let mut counter = SpanCounter::default();
     let counts = replay_capture(&recording, &mut counter)?;
     Ok(counter.finish(capture, &counts, 0).0)
@@ -123,7 +126,7 @@ impl Summary {
         payloads::count(&self.payload_losses)
     }
 
-    /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
+    /// Returns the summary as JSON: `{"events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
     /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost",
     /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
@@ -146,8 +149,9 @@ impl Summary {
                 object
             })
             .collect();
+        let events: Vec<serde_json::Value> = self.events.iter().map(EventSummary::to_json).collect();
         json!({
-            "spans": spans, "lost": self.lost, "lost_payloads": self.lost_payloads(),
+            "spans": spans, "events": events, "lost": self.lost, "lost_payloads": self.lost_payloads(),
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
         })
         .to_string()
@@ -172,6 +176,7 @@ pub struct SpanCounter {
     by_name: BTreeMap<(String, String), usize>,
     /// The group of each known call site.
     by_call_site: PerDescription<CallSite, usize>,
+    typed: TypedCounts,
     /// An estimate of the bytes that all groups take.
     kept_bytes: u64,
 }
@@ -187,11 +192,16 @@ impl ReplayConsumer for SpanCounter {
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
-        if let EntryContent::Perf { record, catalog, .. } = &entry.content
-            && is_error(record, catalog)
-            && let Some(span) = record.span().and_then(|span| state.span(entry.process_index, span))
-        {
-            self.group_of(span).0.summary.errors += 1;
+        match &entry.content {
+            EntryContent::Perf { record, catalog, .. } if is_error(record, catalog) => {
+                if let Some(span) = record.span().and_then(|span| state.span(entry.process_index, span)) {
+                    self.group_of(span).0.summary.errors += 1;
+                }
+            }
+            EntryContent::Typed { descriptor, .. } => {
+                self.kept_bytes += self.typed.add(&entry.tables.rings, entry.ring, descriptor);
+            }
+            EntryContent::Perf { .. } | EntryContent::Gap(_) => {}
         }
         Ok(())
     }
@@ -245,7 +255,8 @@ impl SpanCounter {
         let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
         let removed = capture.end().map_or(0, |end| end.stats.removed());
         let payload_losses = counts.payload_losses.clone();
-        (Summary { spans, lost: counts.lost, payload_losses, removed, problems }, wall_times)
+        let events = self.typed.finish();
+        (Summary { spans, events, lost: counts.lost, payload_losses, removed, problems }, wall_times)
     }
 
     /// Returns the group of the span, and the counter of bytes.

@@ -213,7 +213,9 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
         if id.is_some() {
             self.core.processes[process].order.look(&state.replays[process], [id, None]);
         }
-        self.core.series.event(ring, code, || rings.event_name(ring, code)).count += 1;
+        let tally = self.core.series.event(ring, code, || rings.event_name(ring, code));
+        tally.count += 1;
+        tally.payload_bytes = tally.payload_bytes.saturating_add(descriptor.payload_size.into());
         let span = id.and_then(|id| state.span(process, id));
         let seen = SeenEvent { rings, ring, descriptor, payload, span, program: &rings.programs()[process] };
         self.see(&Observation::TypedEvent(seen), state);

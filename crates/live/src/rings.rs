@@ -102,14 +102,13 @@ impl Live {
     /// Reads a capture up to a time (nanoseconds since the epoch), or to its end. The state is that of the time.
     ///
     /// # Errors
-    /// There is no perf ring, or all perf rings have the schema of another version.
+    /// All rings are perf rings with the schema of another version.
     pub fn of_capture(
         capture: &CaptureFile,
         epoch_nanos: Option<u64>,
         options: &LiveOptions,
     ) -> Result<Self, CaptureError> {
         let recording = CaptureRecording::new(capture)?;
-        recording.expect_spans()?;
         let (mut replay, mut core) = (replay(options), LiveCore::new(options));
         let mut entries = recording.entries();
         replay.grow(entries.tables());

@@ -38,6 +38,12 @@ impl<'s> LiveState<'s> {
         self.replayed.tables.rings.programs()
     }
 
+    /// Returns true if one of the rings is a perf ring, which has spans.
+    #[must_use]
+    pub fn have_span_rings(&self) -> bool {
+        !self.replayed.tables.rings.recorders().is_empty()
+    }
+
     /// Returns the end of a program, by its index in [`Self::programs`]. Returns `None` while the program lives, and if
     /// nothing is known of its end.
     #[must_use]

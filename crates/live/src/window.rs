@@ -22,6 +22,7 @@ pub(super) struct Tally {
     pub(super) self_nanos: u64,
     pub(super) busy_nanos: u64,
     pub(super) max_nanos: u64,
+    pub(super) payload_bytes: u64,
     /// The wall times, with two significant digits.
     wall_times: Option<Histogram<u32>>,
 }
@@ -43,6 +44,7 @@ impl Tally {
         self.self_nanos = self.self_nanos.saturating_add(other.self_nanos);
         self.busy_nanos = self.busy_nanos.saturating_add(other.busy_nanos);
         self.max_nanos = self.max_nanos.max(other.max_nanos);
+        self.payload_bytes = self.payload_bytes.saturating_add(other.payload_bytes);
         match (&mut self.wall_times, &other.wall_times) {
             // Both grow as they need to, so adding cannot fail.
             (Some(wall_times), Some(others)) => drop(wall_times.add(others)),
@@ -216,6 +218,12 @@ impl WindowStats {
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.tally.busy_nanos
+    }
+
+    /// Returns the sum of the sizes of the payloads of typed events, in bytes; 0 for spans and log records.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        self.tally.payload_bytes
     }
 
     /// Returns the longest time from creation to close in nanoseconds; 0 if there is none.

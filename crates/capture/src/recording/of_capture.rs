@@ -168,7 +168,8 @@ fn no_spans(capture: &CaptureFile) -> CaptureError {
         })
         .collect();
     let message = format!(
-        "there are no spans in {}, expected a PERF ring, content type 3: record spans with eventring's tracing subscriber",
+        "there are no spans in {}, expected a PERF ring (content type 3); typed events can be counted, watched and \
+         exported in formats that do not need spans",
         if rings.is_empty() { "a capture without rings".into() } else { rings.join(", ") }
     );
     CaptureError::new(CaptureErrorKind::NoSpans, message)

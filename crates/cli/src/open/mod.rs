@@ -15,9 +15,9 @@ use super::processes::ProcessArgs;
 use super::saved;
 use super::selection::Time;
 use anstream::AutoStream;
+use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, RingSet, SetRing};
-use eventring::schema::EventType as _;
-use eventring::schema::perf::PerfEvent;
+use eventring_capture::CapturedRing;
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
 pub(super) use json::programs;
 use std::io::{self, IsTerminal as _, Stdout, Write};
@@ -75,18 +75,20 @@ pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
     of_rings(args)
 }
 
-fn options(args: &OpenArgs) -> LiveOptions {
-    // Counts are not shown, so there is no window.
-    LiveOptions::new().open_spans_max(args.max_spans).windows([]).without_self_times()
+fn options(args: &OpenArgs, have_spans: bool) -> LiveOptions {
+    // Programs without spans are shown by what they have recorded last. Otherwise counts are not shown.
+    let window = Some(Duration::from_secs(10)).filter(|_| !have_spans);
+    LiveOptions::new().open_spans_max(args.max_spans).windows(window).without_self_times()
 }
 
 fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
     if args.watch.is_some() {
         return Err(Failure::new(Exit::Usage, "--watch needs rings: a capture does not change; use --at").into());
     }
-    let saved = saved::open(&args.names, true)?;
+    let saved = saved::open(&args.names, false)?;
     let at = args.at.map(|at| at.as_seen(args.utc).epoch_nanos(&saved.capture));
-    let live = Live::of_capture(&saved.capture, at, &options(args))?;
+    let have_spans = saved.capture.rings().iter().any(CapturedRing::is_perf);
+    let live = Live::of_capture(&saved.capture, at, &options(args, have_spans))?;
     OpenOutput::new(args).show(live.state())?;
     Ok(saved.report(&args.names, live.problems(), &[]))
 }
@@ -95,7 +97,10 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;
-    let mut live = Live::new(open_rings(&names)?, &options(args));
+    let rings = open_rings(&names)?;
+    let is_perf = |ring: &SetRing| ring.reader().is_some_and(|ring| ring.info().content_type == CONTENT_TYPE_PERF);
+    let have_spans = rings.rings().iter().any(is_perf);
+    let mut live = Live::new(rings, &options(args, have_spans));
     let mut output = OpenOutput::new(args);
     let mut progress = LiveProgress::Behind;
     while !live.has_reached_present() && progress != LiveProgress::Ended {
@@ -119,7 +124,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Opens the rings. One of them must be a perf ring.
+/// Opens the rings. Perf rings of another schema are left out, unless all rings are such.
 pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
     let mut rings = Vec::new();
     for name in names {
@@ -127,20 +132,19 @@ pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
         advice::check_not_a_shard(name, &ring)?;
         rings.push(ring);
     }
-    let is_perf = |ring: &&Reader| ring.info().content_type == PerfEvent::CONTENT_TYPE;
-    let has_spans = rings.iter().any(|ring| ring.check_events::<PerfEvent>().is_ok());
-    match rings.iter().zip(names).find(|(ring, _)| is_perf(ring)).or(rings.iter().zip(names).next()) {
-        Some((ring, name)) if !has_spans => {
-            ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
-        }
-        Some(_) => {
-            let others = rings.iter().filter_map(|ring| advice::check_perf_schema(ring).err());
-            others.for_each(|error| report_problem(false, &format!("left out: {error}")));
-            rings.retain(|ring| advice::check_perf_schema(ring).is_ok());
-        }
-        None => return Err(Failure::new(Exit::NotFound, "the program has no rings").into()),
+    if rings.is_empty() {
+        return Err(Failure::new(Exit::NotFound, "the program has no rings").into());
     }
-    Ok(RingSet::options().from_readers(rings))
+    let (known, others): (Vec<Reader>, Vec<Reader>) =
+        rings.into_iter().partition(|ring| advice::check_perf_schema(ring).is_ok());
+    let mut errors = others.iter().filter_map(|ring| advice::check_perf_schema(ring).err());
+    if known.is_empty()
+        && let Some(error) = errors.next()
+    {
+        return Err(advice::on_perf(&names[0], error));
+    }
+    errors.for_each(|error| report_problem(false, &format!("left out: {error}")));
+    Ok(RingSet::options().from_readers(known))
 }
 
 /// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.

@@ -1,12 +1,12 @@
 //! The open spans for people.
 
 use super::tree::{OpenNode, OpenTree};
-use crate::format::{TimeFormat, counted, duration, grouped, one_line};
+use crate::format::{TimeFormat, bytes, counted, duration, grouped, one_line, rate};
 use crate::paint::{BOLD, DIM, WARNING};
 use crate::state::end_in_words;
 use crate::watch::perf::{field_value, thread_label};
 use eventring::reader::RingEnd;
-use eventring_live::{LiveState, OpenSpan, RecordedProgram};
+use eventring_live::{LiveState, OpenSpan, RecordedProgram, SeriesKind, WindowStats};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -140,6 +140,9 @@ impl OpenScreen<'_, '_> {
         let bold = self.fitting(&format!("{of}{spans}"), 0);
         let dim = self.fitting(&when, bold.chars().count() + 1);
         let mut lines = vec![format!("{BOLD}{bold}{BOLD:#} {DIM}{dim}{DIM:#}")];
+        if !self.state.have_span_rings() {
+            lines.extend(self.typed());
+        }
         let not_tracked = self.state.not_tracked();
         if not_tracked > 0 {
             let spans = counted(not_tracked, "span", "spans");
@@ -157,6 +160,25 @@ impl OpenScreen<'_, '_> {
         if self.tree.nodes.iter().any(|node| node.may_have_closed && (self.shows_perhaps || !node.is_doubtful)) {
             let closed = self.fitting("? may have been closed: events were lost since it was last seen", 0);
             lines.push(format!("{DIM}{closed}{DIM:#}"));
+        }
+        lines
+    }
+
+    /// Returns lines about programs that record only typed events: what they have recorded in the last seconds.
+    fn typed(&self) -> Vec<String> {
+        let mut lines =
+            vec![self.fitting("typed events have no end, so none is open; these came in the last seconds:", 0)];
+        let series = self.state.series().filter(|series| series.kind() == SeriesKind::Events);
+        let mut types: Vec<(WindowStats, &str)> = series.map(|it| (it.window(0), it.name())).collect();
+        types.retain(|(stats, _)| stats.count() > 0);
+        types.sort_by_key(|(stats, name)| (std::cmp::Reverse(stats.count()), *name));
+        for (stats, name) in types {
+            let (per_second, payload) = (rate(stats.per_second()), bytes(stats.payload_bytes()));
+            let text = format!("{:>12}  {per_second:>10}/s  {payload:>10}  {}", grouped(stats.count()), one_line(name));
+            lines.push(self.fitting(&text, 0));
+        }
+        if lines.len() == 1 {
+            lines[0] = self.fitting("typed events have no end, so none is open; none came in the last seconds", 0);
         }
         lines
     }

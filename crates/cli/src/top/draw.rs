@@ -4,8 +4,9 @@ use super::draw_threads;
 use super::list::ListOrder as _;
 use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
 use super::open_spans::{TopOpen, TopOpenSpans};
+use super::typed::TopEvent;
 use super::view::TopView;
-use crate::format::{TimeFormat, counted, duration, one_line, rate};
+use crate::format::{TimeFormat, bytes, counted, duration, one_line, rate};
 use crate::open::cut;
 use crate::state::end_in_words;
 use crate::summary::time;
@@ -60,7 +61,15 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
         }
         None if shows_threads => draw_threads::list(screen, view, names, buf),
         None => {
+            // Without spans, the types of events have all the room.
+            let typed = match (screen.events.len() as u16, screen.names.is_empty()) {
+                (0, _) => 0,
+                (_, true) => names.height.saturating_sub(1),
+                (rows, false) => rows.saturating_add(1).min(names.height / 3),
+            };
+            let [names, typed] = Layout::vertical([Constraint::Fill(1), Constraint::Length(typed)]).areas(names);
             self::names(screen, view, names, buf);
+            self::typed(screen, typed, buf);
             let panel = Constraint::Percentage(if has_panel { 50 } else { 0 });
             let [open, panel] = Layout::horizontal([Constraint::Fill(1), panel]).areas(open);
             self::open(&screen.open, view, open, buf);
@@ -146,6 +155,18 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     });
     let table = Table::new(rows, widths).header(Row::new(titles).style(DIM));
     selectable(table, view.names.selected_row(&shown), area, buf);
+}
+
+/// Draws the types of typed events.
+fn typed(screen: &TopScreen, area: Rect, buf: &mut Buffer) {
+    let row = |event: &TopEvent| {
+        let bytes = format!("{}/s", bytes(event.bytes_per_second as u64));
+        Row::new([Cell::from(one_line(&event.name)), right(low_rate(event.per_second)), right(bytes)])
+    };
+    let widths = [Constraint::Fill(1), Constraint::Length(10), Constraint::Length(14)];
+    let titles = Row::new([Cell::from("typed event"), right("events/s"), right("payload")]).style(DIM);
+    let rows = screen.events.iter().take(usize::from(area.height)).map(row);
+    Widget::render(Table::new(rows, widths).header(titles), area, buf);
 }
 
 /// Draws a table with a selected row, or with room for its mark. The table is scrolled to the row.

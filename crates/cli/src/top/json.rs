@@ -4,6 +4,7 @@ use super::model::{TopRing, TopScreen, WINDOWS};
 use super::names::TopName;
 use super::open_spans::TopOpen;
 use super::threads::TopThread;
+use super::typed::TopEvent;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ pub(super) fn object(screen: &TopScreen) -> Value {
         "events_per_s": screen.events_per_second, "spans_per_s": screen.spans_per_second,
         "errors_per_s": screen.errors_per_second,
         "names": names.into_iter().map(name).collect::<Vec<_>>(),
+        "events": screen.events.iter().map(event).collect::<Vec<_>>(),
         "open": screen.open.all().map(open).collect::<Vec<_>>(),
         "open_spans": screen.open.surely + screen.open.perhaps, "may_have_closed": screen.open.perhaps,
         "threads": screen.threads.iter().map(thread).collect::<Vec<_>>(),
@@ -34,6 +36,12 @@ fn name(row: &TopName) -> Value {
         "name": row.key.name, "target": row.key.target, "count": stats.count, "per_s": stats.per_second,
         "self_ns": stats.self_nanos, "self_share": row.self_share,
         "p50_ns": wall(0), "p90_ns": wall(1), "p99_ns": wall(2), "max_ns": wall(3),
+    })
+}
+
+fn event(row: &TopEvent) -> Value {
+    json!({
+        "name": row.name, "count": row.count, "per_s": row.per_second, "bytes_per_s": row.bytes_per_second,
     })
 }
 

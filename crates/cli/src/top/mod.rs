@@ -5,6 +5,7 @@
 //! | `model` | the screen, as plain data, made of the engine's state |
 //! | `names` | the names of closed spans |
 //! | `open_spans` | the open spans |
+//! | `typed` | the typed events, by type |
 //! | `threads` | the threads with the spans that they are in |
 //! | `list` | a list that the user sorts, filters and selects in |
 //! | `view` | the way to show the screen, and the keys that change it |
@@ -26,6 +27,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod typed;
 mod view;
 
 use super::exit::{Exit, Failure};
@@ -89,7 +91,7 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
     if saved::has_capture(&args.names) {
         args.process.refuse_enable("a capture")?;
-        let saved = saved::open(&args.names, true)?;
+        let saved = saved::open(&args.names, false)?;
         let at = args.at.map(|at| at.as_seen(false).epoch_nanos(&saved.capture));
         let live = Live::of_capture(&saved.capture, at, &options)?;
         let mut watched = TopWatch { live, progress: LiveProgress::Ended };

@@ -3,6 +3,7 @@
 use super::names::TopName;
 use super::open_spans::TopOpenSpans;
 use super::threads::TopThread;
+use super::typed::TopEvent;
 use crate::open::{self, program_name};
 use eventring::reader::RingEnd;
 use eventring_live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
@@ -29,6 +30,8 @@ pub(super) struct TopScreen {
     pub(super) errors_per_second: f64,
     /// All names of spans that were closed in the window of the table.
     pub(super) names: Vec<TopName>,
+    /// All types of typed events of the window of the table.
+    pub(super) events: Vec<TopEvent>,
     pub(super) open: TopOpenSpans,
     pub(super) threads: Vec<TopThread>,
     pub(super) not_tracked: u64,
@@ -108,6 +111,7 @@ impl TopScreen {
             spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
             errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),
             names: TopName::all(state.series().filter(is_of_spans)),
+            events: TopEvent::all(state.series()),
             open: TopOpenSpans::new(open.iter()),
             threads: TopThread::all(state),
             not_tracked: state.not_tracked(),

@@ -29,13 +29,18 @@ pub(crate) fn document(title: &str, main: String) -> String {
 
 /// Returns the page about one capture.
 pub(super) fn of_capture(figures: &CaptureFigures<'_>) -> String {
-    let template = if figures.events() > 0 { include_str!("capture.html") } else { include_str!("empty.html") };
+    let template = match (figures.events(), figures.counts().typed_events) {
+        (0, _) => include_str!("empty.html"),
+        (all, typed) if all == typed => include_str!("typed.html"),
+        _ => include_str!("capture.html"),
+    };
     let main = fill(template, |name| match name {
         "title" => escape(&figures.title()),
         "when" => figures.when(),
         "tiles" => figures.tiles(),
         "problems" => figures.problems(),
         "spans" => tables::spans(figures),
+        "typed" => tables::typed(figures),
         "percentiles" => figures.percentile_charts(),
         "events" => figures.events_chart(figures.rate_max()),
         "durations" => figures.duration_charts(),

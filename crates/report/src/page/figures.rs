@@ -41,11 +41,10 @@ impl<'c> CaptureFigures<'c> {
     /// Reads a capture to its end.
     ///
     /// # Errors
-    /// There is no perf ring, a perf ring has a schema of another version, or it would take more memory than any
-    /// capture of this size from a real program needs.
+    /// All rings are perf rings with a schema of another version, or it would take more memory than any capture of
+    /// this size from a real program needs.
     pub(crate) fn read(capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
         let recording = CaptureRecording::new(capture)?;
-        recording.expect_spans()?;
         let mut figures = FigurePass {
             spans: SpanCounter::default(),
             outline: OutlinePass::new(&recording, options.view),

@@ -118,6 +118,30 @@ pub(crate) fn name(target: &str, name: &str) -> String {
     format!("<span class=\"target\">{}</span>{}", escape(&target), escape(&shortened(name)))
 }
 
+/// Returns the section of the typed events: the table of their types. It is empty if there are none.
+pub(super) fn typed(figures: &CaptureFigures<'_>) -> String {
+    let events = &figures.summary.events;
+    if events.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<section><h2>Typed events</h2><div class=\"wide\"><table><thead><tr><th>type</th><th>count</th>\
+         <th>a second</th><th>payload bytes</th><th>bytes each</th></tr></thead><tbody>",
+    );
+    for event in events.iter().take(ROWS_MAX) {
+        let per_second = event.per_second().map_or("–".into(), |rate| grouped(rate.round() as u64));
+        let each = event.payload_bytes / event.count.max(1);
+        let numbers = [grouped(event.count), per_second, grouped(event.payload_bytes), grouped(each)];
+        _ = write!(out, "<tr><td>{}</td>", escape(&shortened(&event.name)));
+        numbers.iter().for_each(|number| _ = write!(out, "<td>{number}</td>"));
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table>");
+    rest(&mut out, events.len(), "types of events");
+    out.push_str("</div></section>");
+    out
+}
+
 /// Returns the table of the rings: their events, and those that they lost by each cause.
 pub(crate) fn rings(figures: &CaptureFigures<'_>) -> String {
     let rings = figures.recording.capture.rings();

@@ -212,7 +212,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     let mut full = program(&["export", &capture, "--format", "jsonl"]);
     full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     let lines: Vec<String> = [
-        run(&["summary", &place.path("exec")]),
+        run(&["diff", &place.path("exec"), &place.path("perf")]),
         run(&["export", &place.path("exec"), "--format", "folded"]),
         run(&["capture", &place.path("older"), "-o", &place.path("o.evc")]),
         run(&["summary", &place.path("nothing")]),
@@ -399,8 +399,9 @@ fn rings_are_counted_and_exported_together() {
     assert_eq!(of_type("span").len(), 10);
     assert_eq!(of_type("typed_event")[0]["span"], 7);
     assert_eq!(run(&["summary", &both[0], &both[1], "--json"]).json()["spans"][0]["count"], 10);
+    assert_eq!(run(&["summary", &both[0], &both[0], "--json"]).json()["events"][0]["name"], "TXN_END");
     // None of these rings has spans.
-    let refused = run(&["summary", &both[0], &both[0]]);
+    let refused = run(&["export", "--format", "folded", &both[0], &both[0]]);
     assert_eq!(refused.code, Some(8), "{refused:?}");
     assert!(refused.err.contains("holds EXEC events (content type 2) and no spans"), "{refused:?}");
     drop((perf, exec));

@@ -121,7 +121,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     table.run(&["info", "--expect", "exec", argument(&dir.join("old-exec"))]);
     table.run(&["watch", "--expect", "perf", argument(&test)]);
     table.run(&["snapshot", "--expect", "exec", argument(&dir.join("old-exec"))]);
-    table.run(&["summary", argument(&test)]);
+    table.run(&["export", "--format", "folded", argument(&test)]);
     table.run(&["watch", argument(&test), "--type", "SALE"]);
     table.run(&["watch", argument(&test), argument(&dir.join("live")), "--from", "7"]);
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("text"))]);

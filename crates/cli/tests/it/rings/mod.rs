@@ -15,3 +15,4 @@ mod sparse;
 mod tables_full;
 mod typed_events_lie_in_their_spans;
 mod typed_events_name_their_span;
+mod typed_only;

@@ -393,10 +393,14 @@ fn the_page_says_how_far_the_conversion_is_and_an_interrupt_ends_it() {
     assert_eq!(ask(port, &trace).unwrap().status, 503);
     let mut page = TcpStream::connect(("127.0.0.1", port)).unwrap();
     page.write_all(format!("GET /{token}/alive HTTP/1.1\r\n{host}\r\n").as_bytes()).unwrap();
-    let mut percents = Vec::new();
+    // Each step begins anew.
+    let (mut step, mut percents) = (Value::Null, Vec::new());
     for line in BufReader::new(page).lines().map(Result::unwrap) {
         if let Some(data) = line.strip_prefix("data: {") {
             let data: Value = serde_json::from_str(&format!("{{{data}")).unwrap();
+            if data["text"] != step {
+                (step, percents) = (data["text"].clone(), Vec::new());
+            }
             percents.push(data["percent"].as_u64().unwrap());
         }
         if percents.len() == 3 {

@@ -1,0 +1,29 @@
+//! The typed events by type, as plain data.
+
+use super::model::TABLE;
+use eventring_live::{SeriesKind, SeriesView};
+
+/// The typed events of one type in the window of the table.
+pub(super) struct TopEvent {
+    pub(super) name: String,
+    pub(super) count: u64,
+    pub(super) per_second: f64,
+    /// The bytes of their payloads for each second.
+    pub(super) bytes_per_second: f64,
+}
+
+impl TopEvent {
+    /// Returns the types of which there were events in the window, those with the most events first.
+    pub(super) fn all<'s>(series: impl Iterator<Item = SeriesView<'s>>) -> Vec<Self> {
+        let is_typed = |it: &SeriesView<'_>| matches!(it.kind(), SeriesKind::Events | SeriesKind::OtherEvents);
+        let row = |it: SeriesView<'_>| {
+            let stats = it.window(TABLE);
+            let (count, per_second) = (stats.count(), stats.per_second());
+            let bytes_per_second = stats.payload_bytes() as f64 * per_second / (count.max(1) as f64);
+            Self { name: it.name().to_owned(), count, per_second, bytes_per_second }
+        };
+        let mut rows: Vec<Self> = series.filter(is_typed).map(row).filter(|row| row.count > 0).collect();
+        rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        rows
+    }
+}

@@ -1,0 +1,91 @@
+//! Counts of typed events, by type.
+
+use eventring::reader::Descriptor;
+use eventring_capture::recording::RecordedRings;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// The typed events of one type.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct EventSummary {
+    /// The name of the type; `event 7` if the schema of its ring is not known.
+    pub name: String,
+    /// The code of the type.
+    pub code: u16,
+    /// The number of events.
+    pub count: u64,
+    /// The sum of the sizes of their payloads in bytes. A payload that has expired counts, too.
+    pub payload_bytes: u64,
+    /// The time of the first event, in nanoseconds since the epoch.
+    pub first_nanos: u64,
+    /// The time of the last event, in nanoseconds since the epoch.
+    pub last_nanos: u64,
+}
+
+impl EventSummary {
+    /// Returns the number of events for each second between the first one and the last one. Returns `None` if no time
+    /// lies between them.
+    #[must_use]
+    pub fn per_second(&self) -> Option<f64> {
+        let nanos = self.last_nanos.saturating_sub(self.first_nanos);
+        (nanos > 0).then(|| (self.count - 1) as f64 * 1e9 / nanos as f64)
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "name": self.name, "code": self.code, "count": self.count, "payload_bytes": self.payload_bytes,
+            "per_second": self.per_second(),
+        })
+    }
+}
+
+/// Counts typed events.
+#[derive(Default)]
+pub(crate) struct TypedCounts {
+    types: Vec<EventSummary>,
+    by_name: HashMap<(String, u16), usize>,
+    /// The index of the type of each ring and code.
+    known: HashMap<(u32, u16), usize>,
+}
+
+impl TypedCounts {
+    /// Counts an event. Returns the bytes that are kept for it.
+    pub(crate) fn add(&mut self, rings: &RecordedRings, ring: u32, event: &Descriptor) -> u64 {
+        let (index, kept_bytes) = match self.known.get(&(ring, event.event_type)) {
+            Some(known) => (*known, 0),
+            None => self.find(rings, ring, event),
+        };
+        let counted = &mut self.types[index];
+        counted.count += 1;
+        counted.payload_bytes = counted.payload_bytes.saturating_add(event.payload_size.into());
+        counted.first_nanos = counted.first_nanos.min(event.record_epoch_nanos);
+        counted.last_nanos = counted.last_nanos.max(event.record_epoch_nanos);
+        kept_bytes
+    }
+
+    #[cold]
+    fn find(&mut self, rings: &RecordedRings, ring: u32, event: &Descriptor) -> (usize, u64) {
+        let code = event.event_type;
+        let name = rings.event_name(ring, code).into_owned();
+        let kept_bytes = 256 + 2 * name.len() as u64;
+        let types = &mut self.types;
+        let index = *self.by_name.entry((name, code)).or_insert_with_key(|(name, code)| {
+            types.push(EventSummary {
+                name: name.clone(),
+                code: *code,
+                first_nanos: u64::MAX,
+                ..EventSummary::default()
+            });
+            types.len() - 1
+        });
+        self.known.insert((ring, code), index);
+        (index, kept_bytes)
+    }
+
+    /// Returns the types, those with the most events first.
+    pub(crate) fn finish(mut self) -> Vec<EventSummary> {
+        self.types.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.name, a.code).cmp(&(&b.name, b.code))));
+        self.types
+    }
+}
