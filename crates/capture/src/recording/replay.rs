@@ -106,7 +106,9 @@ impl RecordingReplay {
             }
             EntryContent::Typed { descriptor, payload } => {
                 self.counts.typed_events += 1;
-                if let Some(span) = entry.tables.rings.span(entry.ring, descriptor) {
+                let rings = &entry.tables.rings;
+                let of_span = || rings.span(entry.ring, descriptor).filter(|_| rings.has_spans(process));
+                if let Some(span) = of_span() {
                     replay.push_typed_event(span, descriptor.record_epoch_nanos);
                 }
                 (descriptor.record_epoch_nanos, *payload)

@@ -32,6 +32,8 @@ pub struct RecordedRings {
     programs: Vec<RecordedProgram>,
     /// For each perf recorder, the index of the ring that is shard 0.
     recorders: Vec<u32>,
+    /// For each process, true if it has a perf ring.
+    have_spans: Vec<bool>,
 }
 
 /// A ring of a recording.
@@ -91,6 +93,7 @@ impl RecordedRings {
     pub fn add_process(&mut self, process: u32, program: RecordedProgram) {
         self.processes.push(process);
         self.programs.push(program);
+        self.have_spans.push(false);
     }
 
     /// Adds a ring of a process that was added. It gets the next index.
@@ -103,6 +106,9 @@ impl RecordedRings {
         let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, ring.schema_text).ok();
         let words = ext_words(ring.content_type, model.as_deref());
         let origin = RingOrigin { process: ring.process, process_index, shard };
+        if let (Some(has_spans), Some(_)) = (self.have_spans.get_mut(process_index), shard) {
+            *has_spans = true;
+        }
         self.rings.push(RecordedRing {
             origin,
             name: ring.name.to_owned(),
@@ -121,6 +127,13 @@ impl RecordedRings {
     /// Returns the programs, by the index of their process.
     pub fn programs(&self) -> &[RecordedProgram] {
         &self.programs
+    }
+
+    /// Returns true if a process has a perf ring. If it has none, only typed events name its spans, and nothing is known
+    /// of them.
+    #[inline]
+    pub fn has_spans(&self, process_index: usize) -> bool {
+        self.have_spans.get(process_index).is_some_and(|has_spans| *has_spans)
     }
 
     /// Returns the perf recorders: for each, the index of the ring that is shard 0.

@@ -27,7 +27,7 @@ fn top_open_and_report_show_what_the_ring_has() {
     let dir = program::directory();
     let path = place(&dir, "exec");
     let ring = exec_ring(&path);
-    (0..3).for_each(|_| _ = ring.record(ExecEvent::TxnEnd.code(), [0; 4], &[]));
+    (0..3).for_each(|_| _ = ring.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]));
     ring.record(ExecEvent::EvmError.code(), [0; 4], &[0; 16]);
     let top = run(&["top", argument(&path), "--once", "--json"]).json();
     assert_eq!(count_of(&top["events"], "TXN_END"), 3);
@@ -36,6 +36,9 @@ fn top_open_and_report_show_what_the_ring_has() {
     let open = run(&["open", argument(&path)]);
     assert!(open.out.contains("typed events have no end, so none is open"), "{open:?}");
     assert!(open.out.lines().any(|line| line.trim_start().starts_with("3 ") && line.ends_with("TXN_END")), "{open:?}");
+    // The events name a span of which nothing is known: it is not one that is open.
+    assert_eq!(run(&["open", argument(&path), "--json"]).json()["spans"], serde_json::json!([]));
+    assert_eq!(run(&["summary", argument(&path), "--json"]).json()["spans"], serde_json::json!([]));
     let page = place(&dir, "page.html");
     let made = run(&["report", argument(&path), "-o", argument(&page)]);
     assert_eq!(made.code, Some(0), "{made:?}");
