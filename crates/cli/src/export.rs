@@ -2,6 +2,7 @@
 
 use super::exit::{Exit, Failure};
 use super::format::{grouped, one_line};
+use super::losses::lost_in_words;
 use super::output;
 use super::output_directory;
 use super::paint::WARNING;
@@ -41,7 +42,7 @@ pub(super) struct Args {
     /// Print one JSON object about the export
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost, or their payloads
+    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
     #[arg(long)]
     strict: bool,
 }
@@ -130,7 +131,9 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
 fn conclude(args: &Args, output: &Path, saved: &Saved, summary: &ExportSummary) -> anyhow::Result<Exit> {
     report(args, output, summary)?;
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
-        Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
+        Exit::Done if args.strict && summary.lost_while_captured().saturating_add(summary.lost_payloads()) > 0 => {
+            Ok(Exit::Lost)
+        }
         exit => Ok(exit),
     }
 }
@@ -156,6 +159,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
             "lost_ends": summary.lost_ends,
             "slices": summary.slices, "events": summary.events, "typed_events": summary.typed_events,
             "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
+            "overwritten_before": summary.overwritten_before,
             "lost_payloads": summary.lost_payloads(),
             "problems": summary.problems,
         });
@@ -176,8 +180,8 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     );
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("{} written to {to}", parts.join(", "));
-    if summary.lost > 0 {
-        anstream::eprintln!("{WARNING}{} events were lost; the trace shows where{WARNING:#}", grouped(summary.lost));
+    if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {
+        anstream::eprintln!("{WARNING}{lost}; the trace shows where{WARNING:#}");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The captures whose spans `diff` and `budget` compare.
 
 use super::exit::Exit;
-use super::format::events;
+use super::losses::lost_in_words;
 use super::paint::WARNING;
 use super::reading::ReadingBar;
 use super::saved;
@@ -15,8 +15,10 @@ pub(super) struct Measured {
     pub(super) summaries: Vec<Summary>,
     /// The exit code for the first problem of a capture. It is `Done` if there is no problem.
     pub(super) exit: Exit,
-    /// True if events or payloads were lost.
+    /// True if events or payloads were lost, whatever the cause.
     pub(super) has_losses: bool,
+    /// True if events were lost while they were captured, or payloads.
+    has_lost_while_captured: bool,
     /// True if files of a rotated capture are missing.
     pub(super) has_missing_files: bool,
     /// The files of the captures. An output must not replace them.
@@ -30,6 +32,7 @@ impl Measured {
             summaries: Vec::new(),
             exit: Exit::Done,
             has_losses: false,
+            has_lost_while_captured: false,
             has_missing_files: false,
             read: ReadFiles::default(),
         };
@@ -49,8 +52,8 @@ impl Measured {
                 let name = names[0].display();
                 anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {what}");
             };
-            if summary.lost > 0 {
-                warn(format!("{} were lost, so the numbers are too small", events(summary.lost)));
+            if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {
+                warn(format!("{lost}, so the numbers are too small"));
             }
             if saved.has_missing_files() {
                 warn(
@@ -61,6 +64,8 @@ impl Measured {
             }
             measured.has_missing_files |= saved.has_missing_files();
             measured.has_losses |= summary.lost.saturating_add(summary.lost_payloads()) > 0;
+            measured.has_lost_while_captured |=
+                summary.lost_while_captured().saturating_add(summary.lost_payloads()) > 0;
             measured.summaries.push(summary);
         }
         Ok(measured)
@@ -69,7 +74,7 @@ impl Measured {
     /// Returns the code of a problem, of losses if `is_strict`, of limits that were exceeded, or `Done`.
     pub(super) fn exit_code(&self, is_strict: bool, is_exceeded: bool) -> Exit {
         match self.exit {
-            Exit::Done if is_strict && self.has_losses => Exit::Lost,
+            Exit::Done if is_strict && self.has_lost_while_captured => Exit::Lost,
             Exit::Done if is_exceeded => Exit::Exceeded,
             exit => exit,
         }

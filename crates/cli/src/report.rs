@@ -2,7 +2,8 @@
 
 use super::diff::parse_rate;
 use super::exit::{Exit, Failure};
-use super::format::{counted, events, grouped, one_line};
+use super::format::{counted, grouped, one_line};
+use super::losses::lost_in_words;
 use super::measured::captures;
 use super::output;
 use super::paint::WARNING;
@@ -48,7 +49,7 @@ pub(super) struct ReportArgs {
     /// Print one JSON object about the report
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost, or their payloads
+    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
     #[arg(long)]
     strict: bool,
 }
@@ -62,9 +63,16 @@ struct ReportPage {
 /// The facts about a capture that was read for a page.
 struct ReadCapture {
     lost: u64,
+    overwritten_before: u64,
     lost_payloads: u64,
     problems: Vec<String>,
     payload_losses: Vec<PayloadLosses>,
+}
+
+impl ReadCapture {
+    fn lost_while_captured(&self) -> u64 {
+        self.lost.saturating_sub(self.overwritten_before)
+    }
 }
 
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
@@ -107,7 +115,9 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     tell(args, &output, &sides, &made)?;
     let exits = made.captures.iter().zip(&opened).zip(&sides).map(|((capture, saved), names)| {
         match saved.report(names, &capture.problems, &capture.payload_losses) {
-            Exit::Done if args.strict && capture.lost.saturating_add(capture.lost_payloads) > 0 => Exit::Lost,
+            Exit::Done if args.strict && capture.lost_while_captured().saturating_add(capture.lost_payloads) > 0 => {
+                Exit::Lost
+            }
             exit => exit,
         }
     });
@@ -167,6 +177,7 @@ fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
     let summary = page::write(&saved.capture, args.options(), &mut html)?;
     let capture = ReadCapture {
         lost: summary.lost,
+        overwritten_before: summary.overwritten_before,
         lost_payloads: summary.lost_payloads(),
         problems: summary.problems,
         payload_losses: summary.payload_losses,
@@ -193,6 +204,7 @@ fn two(args: &ReportArgs, paths: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Res
         let summary = side.summary();
         ReadCapture {
             lost: summary.lost,
+            overwritten_before: summary.overwritten_before,
             lost_payloads: summary.lost_payloads(),
             problems: summary.problems.clone(),
             payload_losses: summary.payload_losses.clone(),
@@ -214,7 +226,7 @@ fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportP
             .map(|(capture, names)| {
                 let files: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
                 json!({
-                    "files": files, "lost": capture.lost, "lost_payloads": capture.lost_payloads,
+                    "files": files, "lost": capture.lost, "overwritten_before": capture.overwritten_before, "lost_payloads": capture.lost_payloads,
                     "problems": capture.problems,
                 })
             })
@@ -225,9 +237,11 @@ fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportP
     }
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("a page of {} bytes written to {to}", grouped(page.html.len() as u64));
-    for (capture, names) in page.captures.iter().zip(sides).filter(|(capture, _)| capture.lost > 0) {
-        let (name, lost) = (names[0].display(), events(capture.lost));
-        anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {lost} were lost, so the numbers are too small");
+    for (capture, names) in page.captures.iter().zip(sides) {
+        if let Some(lost) = lost_in_words(capture.lost, capture.overwritten_before) {
+            let name = names[0].display();
+            anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {lost}, so the numbers are too small");
+        }
     }
     Ok(())
 }

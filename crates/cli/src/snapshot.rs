@@ -1,5 +1,6 @@
 //! `eventring snapshot`.
 
+use super::advice;
 use super::exit::{Exit, Failure};
 use super::format::{bytes, content_name, counted, events, grouped, one_line};
 use super::output;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Save the events that are in a ring now as a compressed file that every reader of rings can open
 ///
-/// Of a perf recorder it saves one shard; `eventring capture --now` saves all.
+/// A snapshot holds one ring. A recorder with several shards, as of spans, is saved by `eventring capture NAME --now`.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -57,12 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         options = options.last_seqno(to);
     }
     let reader = args.ring.open()?;
-    let shards = reader.info().extension.map_or(0, |extension| extension.shard_count);
-    if shards > 1 {
-        anstream::eprintln!(
-            "{WARNING}warning:{WARNING:#} this is only one of {shards} shards; `eventring capture` saves them all"
-        );
-    }
+    check_whole(args.ring.name(), &reader)?;
     let output = args.output.clone().unwrap_or_else(|| default_output(&reader, args.ring.name()));
     if !output::is_stdout(&output) {
         // The directory of the output has room for the snapshot, so it is likely to have room for the events, too.
@@ -96,6 +92,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         report(&output, &summary);
     }
     Ok(Exit::Done)
+}
+
+/// Refuses one of several shards. A snapshot holds one ring, and does not say that there were others: its readers would
+/// take spans that were closed in another shard for open ones.
+fn check_whole(name: &Path, reader: &Reader) -> Result<(), Failure> {
+    advice::check_not_a_shard(name, reader)?;
+    let shards = reader.info().extension.map_or(0, |extension| extension.shard_count);
+    if shards <= 1 {
+        return Ok(());
+    }
+    let (name, file) = (name.display(), name.file_name().unwrap_or_default().display());
+    let message = format!(
+        "{name} is a recorder with {shards} shards, and a snapshot holds one ring; `eventring capture {name} --now -o {file}.evc` \
+         saves all of them"
+    );
+    Err(Failure::new(Exit::Usage, message))
 }
 
 /// Returns the name of the ring, as a file name. A ring of a server has no path: it is called what the user calls it,

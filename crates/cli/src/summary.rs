@@ -2,6 +2,7 @@
 
 use super::exit::Exit;
 use super::format::{bytes, columns, events, grouped, one_line, rate};
+use super::losses::lost_in_words;
 use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::table::NumberTable;
@@ -23,7 +24,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost, or their payloads
+    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
     #[arg(long)]
     strict: bool,
 }
@@ -41,7 +42,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     out.flush()?;
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
-        Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
+        Exit::Done if args.strict && summary.lost_while_captured().saturating_add(summary.lost_payloads()) > 0 => {
+            Ok(Exit::Lost)
+        }
         exit => Ok(exit),
     }
 }
@@ -86,8 +89,8 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out)?;
         instructions(&counted).write(out, columns(&io::stdout()))?;
     }
-    if summary.lost > 0 {
-        writeln!(out, "{WARNING}{} were lost{WARNING:#}", events(summary.lost))?;
+    if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {
+        writeln!(out, "{WARNING}{lost}{WARNING:#}")?;
     }
     if summary.removed > 0 {
         writeln!(out, "{DIM}{} more were captured in files that were removed{DIM:#}", events(summary.removed))?;

@@ -26,6 +26,8 @@ pub struct Summary {
     pub events: Vec<EventSummary>,
     /// The number of events that were lost, whatever the cause.
     pub lost: u64,
+    /// Those of `lost` that had been overwritten before the capture began.
+    pub overwritten_before: u64,
     /// The events that have lost their payload, counted for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
     /// The number of events in files that a rotated capture removed again while it ran. These events do not count as
@@ -120,6 +122,12 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
 }
 
 impl Summary {
+    /// Returns the number of events that were lost while they were captured, or later.
+    #[must_use]
+    pub fn lost_while_captured(&self) -> u64 {
+        self.lost.saturating_sub(self.overwritten_before)
+    }
+
     /// Returns the number of events that have lost their payload, in all rings together.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
@@ -128,7 +136,7 @@ impl Summary {
 
     /// Returns the summary as JSON: `{"events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
     /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost",
-    /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    /// "overwritten_before", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self
@@ -151,7 +159,8 @@ impl Summary {
             .collect();
         let events: Vec<serde_json::Value> = self.events.iter().map(EventSummary::to_json).collect();
         json!({
-            "spans": spans, "events": events, "lost": self.lost, "lost_payloads": self.lost_payloads(),
+            "spans": spans, "events": events, "lost": self.lost, "overwritten_before": self.overwritten_before,
+            "lost_payloads": self.lost_payloads(),
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
         })
         .to_string()
@@ -256,7 +265,8 @@ impl SpanCounter {
         let removed = capture.end().map_or(0, |end| end.stats.removed());
         let payload_losses = counts.payload_losses.clone();
         let events = self.typed.finish();
-        (Summary { spans, events, lost: counts.lost, payload_losses, removed, problems }, wall_times)
+        let ExportSummary { lost, overwritten_before, .. } = *counts;
+        (Summary { spans, events, lost, overwritten_before, payload_losses, removed, problems }, wall_times)
     }
 
     /// Returns the group of the span, and the counter of bytes.

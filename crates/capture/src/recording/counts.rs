@@ -21,8 +21,10 @@ pub struct ReplayCounts {
     pub counters: u64,
     /// Markers.
     pub markers: u64,
-    /// Events that were lost.
+    /// Events that were lost, whatever the cause.
     pub lost: u64,
+    /// Those of `lost` that had been overwritten before the capture began. Nobody was too slow for them.
+    pub overwritten_before: u64,
     /// The events that have lost their payload, counted for each ring that has such events. The fields of spans and
     /// log records are in the payload, so they are lost, too.
     pub payload_losses: Vec<PayloadLosses>,
@@ -35,6 +37,12 @@ pub struct ReplayCounts {
 }
 
 impl ReplayCounts {
+    /// Returns the number of events that were lost while they were captured, or later.
+    #[must_use]
+    pub fn lost_while_captured(&self) -> u64 {
+        self.lost.saturating_sub(self.overwritten_before)
+    }
+
     /// Returns the number of events that have lost their payload, in all rings together.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {

@@ -6,6 +6,7 @@ use super::counts::ReplayCounts;
 use super::self_times::SelfTimes;
 use super::{CaptureEntries, CaptureRecording, EntryContent, RecordingEntry, RecordingTables};
 use crate::CaptureError;
+use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{GRACE_NANOS, Span, SpanReplay, SpanStep, ThreadKey};
 use std::io;
@@ -118,6 +119,9 @@ impl RecordingReplay {
             EntryContent::Gap(gap) => {
                 replay.gap(entry.tables.rings.losing_shard(entry.ring, gap.cause));
                 self.counts.lost = self.counts.lost.saturating_add(gap.count);
+                if gap.cause == GapCause::OverwrittenBefore {
+                    self.counts.overwritten_before = self.counts.overwritten_before.saturating_add(gap.count);
+                }
                 return to.entry(entry, &step, self.state(entry.tables));
             }
         };

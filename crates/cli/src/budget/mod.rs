@@ -47,7 +47,7 @@ struct CheckArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost, or their payloads
+    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
     #[arg(long)]
     strict: bool,
 }

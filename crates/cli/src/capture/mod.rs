@@ -74,7 +74,7 @@ pub(super) struct Args {
     /// Print one JSON object about the capture
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost, or their payloads
+    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
     #[arg(long)]
     strict: bool,
     /// Wait for rings that do not exist yet, until Ctrl-C or --duration; existing rings are read meanwhile
@@ -202,7 +202,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     match code {
         _ if !summary.lost_pages.is_empty() => Ok(Exit::from_lost_pages(summary.lost_pages[0].1)),
-        _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
+        _ if args.strict && summary.stats.lost_while_captured().saturating_add(summary.stats.lost_payloads()) > 0 => {
+            Ok(Exit::Lost)
+        }
         // `eventring` exits with the exit code of the program that it has started, as a shell does.
         Some(code) if code != 0 => std::process::exit(code),
         _ => match enabled {

@@ -205,7 +205,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     }
     Ok(match not_recorded {
         Some(exit) => exit,
-        None if args.strict && (stats.lost() > 0 || state.refused > 0 || without_room > 0) => Exit::Lost,
+        None if args.strict && (stats.lost_while_captured() > 0 || state.refused > 0 || without_room > 0) => Exit::Lost,
         None => Exit::Done,
     })
 }

@@ -15,6 +15,7 @@ use super::amounts::parse_bytes;
 use super::exit::{Exit, Failure};
 use super::format::grouped;
 use super::interrupt::Interrupt;
+use super::losses::lost_in_words;
 use super::paint::WARNING;
 use super::saved::SavedArgs;
 use eventring_export::{Names, View};
@@ -105,9 +106,8 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 
 /// Prints what the capture has lost, and where the trace is to be seen.
 fn tell(args: &ViewArgs, url: &str, ui: &str, trace: &ShownTrace) -> anyhow::Result<()> {
-    if trace.summary.lost > 0 {
-        let lost = grouped(trace.summary.lost);
-        anstream::eprintln!("{WARNING}{lost} events were lost; the trace shows where{WARNING:#}");
+    if let Some(lost) = lost_in_words(trace.summary.lost, trace.summary.overwritten_before) {
+        anstream::eprintln!("{WARNING}{lost}; the trace shows where{WARNING:#}");
     }
     if args.json {
         writeln!(anstream::stdout(), "{}", json!({ "url": url, "ui": ui, "trace_bytes": trace.bytes }))?;

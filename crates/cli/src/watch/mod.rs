@@ -69,7 +69,7 @@ pub(super) struct Args {
     /// The watch looks 500 times a second, and cannot see a ring that is made and removed between two looks
     #[arg(long)]
     reopen: bool,
-    /// Exit with code 16 if events were lost
+    /// Exit with code 16 if events were lost since the watch began
     #[arg(long)]
     strict: bool,
     /// One JSON object a line

@@ -17,7 +17,7 @@ pub struct Comparison {
     pub alpha: f64,
     /// True if the spans are in the order of their instructions, because these were counted on both sides.
     pub has_instructions: bool,
-    /// The number of events that each side lost.
+    /// The number of events that each side lost while it was captured.
     pub lost: [u64; 2],
 }
 
@@ -45,7 +45,7 @@ impl Comparison {
     /// Compares the captures of two sides. `alpha` is the rate of false alarms.
     #[must_use]
     pub fn new(a: &[Summary], b: &[Summary], alpha: f64) -> Self {
-        let lost = [a, b].map(|side| side.iter().map(|capture| capture.lost).fold(0, u64::saturating_add));
+        let lost = [a, b].map(|side| side.iter().map(Summary::lost_while_captured).fold(0, u64::saturating_add));
         let not_whole = [a, b].map(side::not_whole);
         let (a, b) = (side::spans(a), side::spans(b));
         let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();

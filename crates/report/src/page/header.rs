@@ -47,7 +47,8 @@ impl CaptureFigures<'_> {
         let counts = self.counts();
         let tiles = [
             ("events captured", self.events(), false),
-            ("events lost", counts.lost, true),
+            ("overwritten before", counts.overwritten_before, false),
+            ("lost while capturing", counts.lost_while_captured(), true),
             ("payloads lost", counts.lost_payloads(), true),
             ("spans", counts.spans, false),
             ("still open", counts.open_spans, false),

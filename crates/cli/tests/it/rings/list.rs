@@ -228,10 +228,6 @@ fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
             let run = run(verb);
             assert_eq!(run.code, Some(0), "{run:?}");
         }
-        let snapshot = place(&directory, "shop.zst");
-        let taken = run(&["snapshot", name, "-o", argument(&snapshot)]);
-        assert_eq!(taken.code, Some(0), "{taken:?}");
-        fs::remove_file(snapshot).unwrap();
     }
     // A watch follows it to the end of the program.
     let mut watch = program(&["watch", &process, "--from", "oldest"]);

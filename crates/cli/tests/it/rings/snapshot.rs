@@ -5,6 +5,7 @@ use crate::program::{argument, directory, exec_ring, memory_of, place, program, 
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -164,4 +165,28 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
     assert_eq!(saved.info().last_seqno, events as u64);
     // No temporary file is left.
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_recorder_with_several_shards_is_refused_with_the_command_that_saves_them_all() {
+    let dir = program::directory();
+    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.snapshot.zst"));
+    let recorder = PerfRecorder::builder().config(argument(&ring)).shards(2).build().unwrap();
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
+    let record = || tracing::dispatcher::with_default(&dispatch, || tracing::info_span!("request").in_scope(|| ()));
+    std::thread::scope(|scope| {
+        record();
+        scope.spawn(record).join().unwrap();
+    });
+    for name in [argument(&ring).to_owned(), format!("{}.1", argument(&ring))] {
+        let refused = program::run(&["snapshot", &name, "-o", argument(&file)]);
+        assert_eq!((refused.code, file.exists()), (Some(2), false), "{refused:?}");
+    }
+    let refused = program::run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    let command = refused.err.split('`').nth(1).unwrap();
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    assert_eq!(arguments[..3], ["capture", argument(&ring), "--now"], "{refused:?}");
+    let saved = place(&dir, "saved.evc");
+    assert_eq!(program::run(&["capture", argument(&ring), "--now", "-o", argument(&saved)]).code, Some(0));
+    assert_eq!(program::run(&["summary", argument(&saved), "--json"]).json()["spans"][0]["count"], 2);
 }
