@@ -151,6 +151,12 @@ fn orphaned_shards(path: &Path) -> Option<String> {
 /// `name:64MiB`) and not the name of a ring. Otherwise returns `None`.
 pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
     let name = short_name(path)?;
+    if name.contains('*') {
+        return Some(format!(
+            "cannot find {name}: this verb takes no patterns; `eventring list` shows the rings, `eventring watch '{name}'` \
+             shows the events of those that fit"
+        ));
+    }
     let is_shift = |field: &str| field.len() <= 2 && field.bytes().all(|byte| byte.is_ascii_digit());
     let is_in_words = |field: &str| ByteCount::parse(field).is_ok();
     let (first, last) = name.rsplit_once(':').filter(|(_, last)| is_shift(last) || is_in_words(last))?;
@@ -239,7 +245,7 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
     let (exit, message) = match error.kind() {
         ReaderErrorKind::NotFound => (
             Exit::NotFound,
-            instead_of_a_name(name).unwrap_or_else(|| format!(
+            instead_of_a_name(name).or_else(|| instead_of_a_ring(name)).unwrap_or_else(|| format!(
                 "cannot find {}: there is neither a capture nor a ring of that name; `eventring list` shows the rings, \
                  `eventring capture RING -o FILE` makes a capture{}",
                 name.display(),

@@ -5,6 +5,7 @@ use super::exit::{Exit, Failure};
 use super::format::{bytes, counted, one_line};
 use super::paint::{DIM, GOOD};
 use super::state::writer;
+use super::table::column_width;
 use eventring::files::{ShmError, ShmErrorKind, StaleFile};
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
 use serde_json::{Value, json};
@@ -203,7 +204,7 @@ impl Args {
 
     fn write(&self, out: &mut impl Write, all: &[CleanedFile]) -> io::Result<()> {
         let name = |done: &CleanedFile| one_line(&done.file.to_string_lossy());
-        let width = all.iter().map(|done| name(done).chars().count()).max().unwrap_or(0);
+        let width = column_width(all.iter().map(|done| name(done).chars().count()));
         let removed = if self.dry_run { "would remove" } else { "removed" };
         for done in all {
             let (style, what) = if done.is_removed { (GOOD, removed) } else { (DIM, "left") };

@@ -1,5 +1,6 @@
 //! Names of a ring's events, and the decoding of their payloads.
 
+use super::table::column_width;
 use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
@@ -68,10 +69,10 @@ impl Decoder {
         self.model()?.event(code).map(EventModel::name)
     }
 
-    /// Returns the number of characters of the longest name.
+    /// Returns the width of a column of names: the number of characters of the longest one, if that is not too many.
     pub(super) fn name_width(&self) -> usize {
         let names = self.model().into_iter().flat_map(SchemaModel::events);
-        names.map(|event| event.name().chars().count()).max().unwrap_or(0)
+        column_width(names.map(|event| event.name().chars().count()))
     }
 
     /// Returns the names of the schema's domains, by ascending number.

@@ -8,6 +8,7 @@ use super::history::History;
 use super::paint::{DIM, WARNING};
 use super::servers::{self, ListedServer, SilentServer};
 use super::state::{add_end, json_name, short_word, writer};
+use super::table::column_width;
 use eventring::reader::{Reader, ReaderErrorKind, RingEnd, RingState, shard_path};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -305,7 +306,7 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
         })
         .collect();
     let width = |column: usize, heading: &str| {
-        rows.iter().map(|row| row[column].chars().count()).chain([heading.len()]).max().unwrap_or(0)
+        column_width(rows.iter().map(|row| row[column].chars().count()).chain([heading.len()]))
     };
     let [name, content, by] = [width(0, "NAME"), width(1, "CONTENT"), width(2, "WRITER")];
     writeln!(

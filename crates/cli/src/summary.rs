@@ -1,10 +1,11 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{bytes, columns, events, grouped, one_line, rate};
+use super::format::{TimeFormat, bytes, columns, events, grouped, one_line, rate};
 use super::losses::lost_in_words;
 use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
+use super::state::end_in_words;
 use super::table::NumberTable;
 use eventring_capture::EndReason;
 pub(super) use eventring_export::numbers::time;
@@ -88,6 +89,12 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     if !counted.is_empty() {
         writeln!(out)?;
         instructions(&counted).write(out, columns(&io::stdout()))?;
+    }
+    let time = TimeFormat::new(false);
+    for program in summary.programs.iter().filter(|program| program.state() == "died") {
+        let name = if program.name.is_empty() { "the program" } else { &program.name };
+        let end = program.end.map_or_else(String::new, |end| end_in_words(end, &time));
+        writeln!(out, "{WARNING}{} {end}{WARNING:#}", one_line(name))?;
     }
     if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {
         writeln!(out, "{WARNING}{lost}{WARNING:#}")?;

@@ -7,6 +7,15 @@ use std::io::{self, Write};
 /// The fewest columns that the text of a row keeps.
 const TEXT_COLUMNS_MIN: usize = 12;
 
+/// The most columns that the text of a row takes.
+const TEXT_COLUMNS_MAX: usize = 80;
+
+/// Returns the width of a column of texts with these lengths. A text that is much longer than most makes its own line
+/// longer, and not the column wider.
+pub(super) fn column_width(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.max().unwrap_or(0).min(TEXT_COLUMNS_MAX)
+}
+
 /// A table whose columns are as wide as their widest cell.
 pub(super) struct NumberTable<const N: usize> {
     rows: Vec<TableRow<N>>,
@@ -36,8 +45,9 @@ impl<const N: usize> NumberTable<N> {
     }
 
     /// Writes the table. If it is wider than `columns`, texts of the first column lose their beginnings, if that helps.
+    /// Without a terminal, they have at most 80 columns: one long name would make each line as long.
     pub(super) fn write(&self, out: &mut impl Write, columns: Option<usize>) -> io::Result<()> {
-        let width = |column: usize| self.rows.iter().map(|row| row.cells[column].chars().count()).max().unwrap_or(0);
+        let width = |column: usize| column_width(self.rows.iter().map(|row| row.cells[column].chars().count()));
         let mut widths: Vec<usize> = (0..N).map(width).collect();
         // A column without any cell is left out.
         let others: usize = widths[1..].iter().filter(|width| **width > 0).map(|width| width + 2).sum();

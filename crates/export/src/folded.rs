@@ -2,7 +2,7 @@
 //! 1234`. The number may also be that of the instructions.
 
 use super::stacks::{StackId, StackSums, Stacks};
-use super::{ExportOptions, ExportSummary, Names, View};
+use super::{ExportOptions, ExportSummary, Names, SharedNames, View};
 use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
@@ -149,7 +149,10 @@ impl SpanFolder {
         Self { view, stacks: Stacks::new(names), processes }
     }
 
-    pub fn finish(self) -> Stacks {
+    /// Returns the stacks. Names that spans of several targets share have their targets.
+    pub fn finish(mut self) -> Stacks {
+        let shared = SharedNames::of(self.stacks.names_and_targets());
+        self.stacks.name_frames(&shared);
         self.stacks
     }
 

@@ -61,6 +61,7 @@ pub mod numbers;
 pub mod outline;
 #[doc(hidden)]
 pub mod perfetto;
+mod programs;
 #[doc(hidden)]
 pub mod ring_blocks;
 #[doc(hidden)]
@@ -78,7 +79,8 @@ mod typed_counts;
 pub mod wall_times;
 
 pub use files::ExportFiles;
-pub use names::Names;
+pub use names::{Names, SharedNames};
+pub use programs::ProgramSummary;
 pub use summary::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
 
 pub use eventring_capture::recording::ReplayCounts as ExportSummary;

@@ -2,6 +2,7 @@
 
 use eventring::tracing::{CallSite, SpanId};
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 // The command line takes the names and the help texts of these values.
 
@@ -10,7 +11,7 @@ use std::borrow::Cow;
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Names {
-    /// The name alone: `apply`
+    /// The name; with its target if spans of other targets have the same name: `apply`, `shop::web::apply`
     #[default]
     Name,
     /// The target and the name: `shop::web::apply`
@@ -26,6 +27,42 @@ impl Names {
                 format!("{}::{}", site.target, site.name).into()
             }
             Some(site) => Cow::Borrowed(&site.name),
+        }
+    }
+}
+
+/// The names that spans of several targets share. Such a name is shown with its target.
+///
+/// ```
+/// use eventring_export::SharedNames;
+///
+/// let shared = SharedNames::of([("apply", "shop::cart"), ("apply", "shop::tax"), ("pay", "shop")]);
+/// assert_eq!(shared.shown("apply", "shop::tax"), "shop::tax::apply");
+/// assert_eq!(shared.shown("pay", "shop"), "pay");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SharedNames(HashSet<String>);
+
+impl SharedNames {
+    /// Finds the shared names among names with their targets.
+    #[must_use]
+    pub fn of<'n>(names: impl IntoIterator<Item = (&'n str, &'n str)>) -> Self {
+        let mut targets: HashMap<&str, &str> = HashMap::new();
+        let mut shared = HashSet::new();
+        for (name, target) in names {
+            if *targets.entry(name).or_insert(target) != target {
+                shared.insert(name.to_owned());
+            }
+        }
+        Self(shared)
+    }
+
+    /// Returns the name, with its target before it if others share it.
+    #[must_use]
+    pub fn shown<'n>(&self, name: &'n str, target: &str) -> Cow<'n, str> {
+        match self.0.contains(name) && !target.is_empty() {
+            true => format!("{target}::{name}").into(),
+            false => name.into(),
         }
     }
 }

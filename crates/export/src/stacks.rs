@@ -1,6 +1,6 @@
 //! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
 
-use super::{Names, Weight};
+use super::{Names, SharedNames, Weight};
 use eventring::tracing::{CallSite, IdMap, Span};
 use eventring_capture::recording::PerDescription;
 use std::collections::BTreeMap;
@@ -23,8 +23,11 @@ pub struct Stacks {
     stacks: Vec<Stack>,
     /// The stacks by the stack around them, or by the process for an outermost one, and by their name.
     known: IdMap<(Outer, NameId), StackId>,
-    names: Vec<String>,
-    known_names: IdMap<String, NameId>,
+    /// The name and the target of each.
+    names: Vec<(String, String)>,
+    known_names: IdMap<(String, String), NameId>,
+    /// The names as they are shown; empty until [`Self::name_frames`].
+    frames: Vec<String>,
     of_call_sites: PerDescription<CallSite, NameId>,
     name_bytes: u64,
 }
@@ -93,7 +96,7 @@ impl Stacks {
                 Outer::Process(process) => Err(process),
                 Outer::Stack(outer) => Ok(outer.0 as usize),
             };
-            StackRef { outer, name: &self.names[stack.name.0 as usize], sums: stack.sums }
+            StackRef { outer, name: &self.frames[stack.name.0 as usize], sums: stack.sums }
         })
     }
 
@@ -108,7 +111,7 @@ impl Stacks {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
         for (stack, id) in self.stacks.iter().zip(0..).filter(|(stack, _)| stack.sums.get(weight) > 0) {
             let (process, names) = self.names(StackId(id));
-            let names: Vec<&str> = names.iter().map(|name| self.names[name.0 as usize].as_str()).collect();
+            let names: Vec<&str> = names.iter().map(|name| self.frames[name.0 as usize].as_str()).collect();
             let program = frame(programs.get(process).copied().unwrap_or_default());
             let sum = lines.entry(format!("{program};{}", names.join(";"))).or_default();
             *sum = sum.saturating_add(stack.sums.get(weight));
@@ -161,14 +164,29 @@ impl Stacks {
         inner
     }
 
-    fn name(&mut self, text: String) -> NameId {
-        if let Some(id) = self.known_names.get(&text) {
+    /// Returns the names and targets of all frames.
+    pub fn names_and_targets(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.names.iter().map(|(name, target)| (name.as_str(), target.as_str()))
+    }
+
+    /// Gives each frame the name under which it is shown. Names in `shared` get their targets.
+    pub fn name_frames(&mut self, shared: &SharedNames) {
+        let frame_of = |(name, target): &(String, String)| match self.shown {
+            Names::Target if !target.is_empty() => frame(&format!("{target}::{name}")),
+            _ => frame(&shared.shown(name, target)),
+        };
+        self.frames = self.names.iter().map(frame_of).collect();
+    }
+
+    fn name(&mut self, name: String, target: String) -> NameId {
+        let key = (name, target);
+        if let Some(id) = self.known_names.get(&key) {
             return *id;
         }
         let id = NameId(self.names.len() as u32);
-        self.name_bytes += 128 + 2 * text.len() as u64;
-        self.names.push(text.clone());
-        self.known_names.insert(text, id);
+        self.name_bytes += 192 + 4 * (key.0.len() + key.1.len()) as u64;
+        self.names.push(key.clone());
+        self.known_names.insert(key, id);
         id
     }
 
@@ -177,8 +195,8 @@ impl Stacks {
         if let Some(name) = known.and_then(|call_site| self.of_call_sites.get(call_site)) {
             return *name;
         }
-        let text = frame(&self.shown.of_span(span.id, span.call_site.as_deref()));
-        let id = self.name(text);
+        let target = span.call_site.as_ref().map(|call_site| call_site.target.clone()).unwrap_or_default();
+        let id = self.name(span.name(), target);
         if let Some(call_site) = known {
             self.of_call_sites.insert(call_site, id);
         }
@@ -203,13 +221,14 @@ mod tests {
         let mut stacks = Stacks::default();
         let mut outer = Outer::Process(0);
         for depth in 0..100_000_u64 {
-            let name = stacks.name(format!("span {}", depth % 3));
+            let name = stacks.name(format!("span {}", depth % 3), String::new());
             let stack = stacks.inside(outer, name);
             outer = Outer::Stack(stacks.shortened(stack));
             if depth == 99_999 {
                 stacks.add(stack, StackSums { nanos: 7, instructions: 0 });
             }
         }
+        stacks.name_frames(&SharedNames::default());
         assert!(stacks.stacks.len() < 10_000, "{}", stacks.stacks.len());
         assert!(stacks.lines(&["a;program"], Weight::Instructions).is_empty());
         let lines = stacks.lines(&["a;program"], Weight::Time);

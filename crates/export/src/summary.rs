@@ -1,9 +1,9 @@
 //! Counts and durations of spans, by name, and counts of typed events.
 
-use super::ExportSummary;
 pub use super::typed_counts::EventSummary;
 use super::typed_counts::TypedCounts;
 use super::wall_times::WallTimes;
+use super::{ExportSummary, ProgramSummary};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
 use eventring_capture::recording::payloads::{self, PayloadLosses};
@@ -22,6 +22,8 @@ use std::io;
 pub struct Summary {
     /// The spans with the largest total first.
     pub spans: Vec<SpanSummary>,
+    /// The programs that recorded the events.
+    pub programs: Vec<ProgramSummary>,
     /// The typed events, those types with the most events first.
     pub events: Vec<EventSummary>,
     /// The number of events that were lost, whatever the cause.
@@ -134,9 +136,11 @@ impl Summary {
         payloads::count(&self.payload_losses)
     }
 
-    /// Returns the summary as JSON: `{"events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
-    /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost",
-    /// "overwritten_before", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    /// Returns the summary as JSON: `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …],
+    /// "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
+    /// "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max"}}, …], "events": [{"name",
+    /// "code", "count", "payload_bytes", "per_second"}, …], "lost", "overwritten_before", "lost_payloads",
+    /// "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self
@@ -147,6 +151,7 @@ impl Summary {
                     "name": span.name, "target": span.target, "count": span.count, "total_ns": span.total_nanos,
                     "self_ns": span.self_nanos, "busy_ns": span.busy_nanos, "p50_ns": span.p50_nanos,
                     "p90_ns": span.p90_nanos, "p99_ns": span.p99_nanos, "max_ns": span.max_nanos,
+                    "open": span.open, "end_lost": span.end_lost, "incomplete": span.incomplete,
                 });
                 if let Some(counted) = &span.instructions {
                     object["instructions"] = json!({
@@ -159,6 +164,7 @@ impl Summary {
             .collect();
         let events: Vec<serde_json::Value> = self.events.iter().map(EventSummary::to_json).collect();
         json!({
+            "programs": self.programs.iter().map(ProgramSummary::to_json).collect::<Vec<_>>(),
             "spans": spans, "events": events, "lost": self.lost, "overwritten_before": self.overwritten_before,
             "lost_payloads": self.lost_payloads(),
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
@@ -266,7 +272,8 @@ impl SpanCounter {
         let payload_losses = counts.payload_losses.clone();
         let events = self.typed.finish();
         let ExportSummary { lost, overwritten_before, .. } = *counts;
-        (Summary { spans, events, lost, overwritten_before, payload_losses, removed, problems }, wall_times)
+        let programs = ProgramSummary::all(capture);
+        (Summary { programs, spans, events, lost, overwritten_before, payload_losses, removed, problems }, wall_times)
     }
 
     /// Returns the group of the span, and the counter of bytes.

@@ -6,6 +6,7 @@ use crate::paint::{BOLD, DIM, WARNING};
 use crate::state::end_in_words;
 use crate::watch::perf::{field_value, thread_label};
 use eventring::reader::RingEnd;
+use eventring_export::SharedNames;
 use eventring_live::{LiveState, OpenSpan, RecordedProgram, SeriesKind, WindowStats};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -87,7 +88,7 @@ impl OpenScreen<'_, '_> {
                 lines.push(self.line(node));
                 at += 1;
             } else {
-                hide(hidden, node);
+                hide(hidden, node, &self.tree.shared);
                 at += 1 + node.inner;
             }
         }
@@ -196,7 +197,7 @@ impl OpenScreen<'_, '_> {
             None => NO_THREAD.to_owned(),
         };
         let indent = indent(node.depth);
-        let name = one_line(&span.name());
+        let name = one_line(&self.tree.shared.shown(&span.name(), span.target()));
         let fields = fields(span);
         let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
         let room = self.columns.map(|columns| columns.saturating_sub(left).max(1));
@@ -247,14 +248,14 @@ fn titles() -> String {
     format!("{DIM}{:>AGE_WIDTH$}  {:<THREAD_WIDTH$}  span{DIM:#}", "age", "thread")
 }
 
-fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>) {
+fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>, shared: &SharedNames) {
     let age_nanos = node.span.age_nanos();
     let hidden = hidden.get_or_insert_with(|| Hidden {
         spans: 0,
         inner: 0,
         youngest_nanos: age_nanos,
         oldest_nanos: age_nanos,
-        name: one_line(&node.span.name()),
+        name: one_line(&shared.shown(&node.span.name(), node.span.target())),
         may_have_closed: node.may_have_closed,
         depth: node.depth,
     });

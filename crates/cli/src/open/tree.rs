@@ -2,6 +2,7 @@
 
 use super::shape::shapes;
 use eventring::tracing::SpanId;
+use eventring_export::SharedNames;
 use eventring_live::{LiveState, OpenSpan};
 use std::collections::HashMap;
 
@@ -22,6 +23,8 @@ pub(super) struct OpenNode<'s> {
 /// span surely is; those that may have been closed come after them. Both are in the order of age, oldest first.
 pub(super) struct OpenTree<'s> {
     pub(super) nodes: Vec<OpenNode<'s>>,
+    /// The names of spans that several targets share.
+    pub(super) shared: SharedNames,
 }
 
 impl<'s> OpenTree<'s> {
@@ -70,7 +73,9 @@ impl<'s> OpenTree<'s> {
             inner,
             shape,
         };
-        Self { nodes: nodes.map(node).collect() }
+        let names: Vec<_> = spans.iter().map(|span| (span.name(), span.target())).collect();
+        let shared = SharedNames::of(names.iter().map(|(name, target)| (name.as_ref(), *target)));
+        Self { nodes: nodes.map(node).collect(), shared }
     }
 }
 

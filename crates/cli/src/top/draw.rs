@@ -10,6 +10,7 @@ use crate::format::{TimeFormat, bytes, counted, duration, one_line, rate};
 use crate::open::cut;
 use crate::state::end_in_words;
 use crate::summary::time;
+use eventring_export::SharedNames;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -145,8 +146,11 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     }
     titles.extend(STATS.map(right));
     widths.extend(STATS_WIDTHS.map(Constraint::Length));
+    let shared = SharedNames::of(screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str())));
     let rows = shown.iter().map(|row| {
-        let mut cells = vec![Cell::from(one_line(&row.key.name))];
+        // A wide table has a column of targets.
+        let name = if is_wide { row.key.name.as_str().into() } else { shared.shown(&row.key.name, &row.key.target) };
+        let mut cells = vec![Cell::from(one_line(&name))];
         if is_wide {
             cells.push(Cell::from(Text::styled(one_line(&row.key.target), DIM)));
         }
@@ -227,7 +231,8 @@ fn open(spans: &TopOpenSpans, view: &TopView, area: Rect, buf: &mut Buffer) {
 /// user wants to see them.
 fn open_lines(spans: &TopOpenSpans, view: &TopView) -> Vec<[String; 3]> {
     let thread = |span: &TopOpen| one_line(span.thread.as_deref().unwrap_or("in no thread"));
-    let line = |span: &TopOpen| [age(span), thread(span), one_line(&span.name)];
+    let shared = SharedNames::of(spans.all().map(|span| (span.name.as_str(), span.target.as_str())));
+    let line = |span: &TopOpen| [age(span), thread(span), one_line(&shared.shown(&span.name, &span.target))];
     let perhaps = if view.shows_perhaps { &spans.first_perhaps[..] } else { &[] };
     let mut lines: Vec<[String; 3]> = spans.first.iter().chain(perhaps).map(line).collect();
     if spans.perhaps > 0 && !view.shows_perhaps {

@@ -47,7 +47,7 @@ fn event(row: &TopEvent) -> Value {
 
 fn open(span: &TopOpen) -> Value {
     json!({
-        "id": span.id, "name": span.name, "age_ns": span.age_nanos, "age_max_ns": span.age_max_nanos, "thread": span.thread,
+        "id": span.id, "name": span.name, "target": span.target, "age_ns": span.age_nanos, "age_max_ns": span.age_max_nanos, "thread": span.thread,
         "opened_before_window": span.is_opened_before_window, "may_have_closed": span.may_have_closed,
         "pid": span.pid,
     })

@@ -11,6 +11,7 @@ const OPEN_MAX: usize = 100;
 pub(super) struct TopOpen {
     pub(super) id: u64,
     pub(super) name: String,
+    pub(super) target: String,
     pub(super) age_nanos: u64,
     /// The largest age that the span can have, if its program has ended.
     pub(super) age_max_nanos: Option<u64>,
@@ -67,6 +68,7 @@ impl TopOpen {
         Self {
             id: span.id().get(),
             name: span.name().into_owned(),
+            target: span.target().to_owned(),
             age_nanos: span.age_nanos(),
             age_max_nanos: span.age_max_nanos(),
             thread: span.thread().map(|thread| thread_label(&thread)),

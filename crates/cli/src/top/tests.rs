@@ -28,6 +28,7 @@ fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {
     TopOpen {
         id,
         name: name.to_owned(),
+        target: "shop::orders".to_owned(),
         age_nanos,
         age_max_nanos: None,
         thread: thread.map(str::to_owned),

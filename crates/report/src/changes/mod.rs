@@ -22,7 +22,7 @@ use crate::page::CaptureFigures;
 use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::numbers::grouped;
-use eventring_export::{ExportOptions, Summary};
+use eventring_export::{ExportOptions, SharedNames, Summary};
 
 /// One side of a report: a capture that was read.
 pub struct ReportSide<'c> {
@@ -73,7 +73,10 @@ impl<'c> ComparisonReport<'c> {
     ///
     /// # Errors
     /// The basis is a call of a span that a side does not have.
-    pub fn new(sides: [ReportSide<'c>; 2], alpha: f64, basis: Basis) -> Result<Self, BasisError> {
+    pub fn new(mut sides: [ReportSide<'c>; 2], alpha: f64, basis: Basis) -> Result<Self, BasisError> {
+        // Both sides have the same names, so that their frames are compared.
+        let shared = SharedNames::of(sides.iter().flat_map(|side| side.figures.frame_names()));
+        sides.iter_mut().for_each(|side| side.figures.name_frames(&shared));
         let divisors = [basis.divisor('A', &sides[0].figures)?, basis.divisor('B', &sides[1].figures)?];
         let [a, b] = sides.each_ref().map(|side| std::slice::from_ref(&side.figures.summary));
         let comparison = Comparison::new(a, b, alpha);

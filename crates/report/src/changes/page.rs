@@ -100,7 +100,7 @@ impl ComparisonReport<'_> {
         for span in spans.into_iter().take(CHARTS) {
             let curve = |side: usize, class: &str| {
                 let curve = self.sides[side].figures.curve(&span.name, &span.target)?;
-                Some(ChartedCurve { name: ["A", "B"][side], class: class.into(), curve })
+                Some(ChartedCurve { name: ["A", "B"][side].into(), class: class.into(), curve })
             };
             let curves: Vec<ChartedCurve<'_>> = curve(0, "a").into_iter().chain(curve(1, "b")).collect();
             if !curves.is_empty() {

@@ -55,10 +55,12 @@ pub(super) fn of_capture(figures: &CaptureFigures<'_>) -> String {
 impl CaptureFigures<'_> {
     fn percentile_charts(&self) -> String {
         let spans = self.durations.iter().zip(&self.summary.spans);
+        let shared = self.shared_names();
         let mut curves: Vec<ChartedCurve<'_>> = Vec::new();
         for (durations, span) in spans.filter(|(_, span)| span.count > 0).take(CHARTS) {
             let class = format!("hue{}", curves.len());
-            curves.push(ChartedCurve { name: &span.name, class, curve: &durations.curve });
+            let name = shared.shown(&span.name, &span.target);
+            curves.push(ChartedCurve { name, class, curve: &durations.curve });
         }
         if curves.is_empty() {
             return String::from("<p class=\"note\">No span was closed.</p>");
@@ -71,11 +73,11 @@ impl CaptureFigures<'_> {
     }
 
     fn duration_charts(&self) -> String {
-        let mut out = String::new();
+        let (mut out, shared) = (String::new(), self.shared_names());
         let spans = self.durations.iter().zip(&self.summary.spans).take(CHARTS);
         for (durations, span) in spans.filter(|(_, span)| span.count > 0) {
             let chart = charts::durations(&durations.histogram, span);
-            let name = escape(&shortened(&span.name));
+            let name = escape(&shortened(&shared.shown(&span.name, &span.target)));
             let (p50, p99) = (time(span.p50_nanos), time(span.p99_nanos));
             _ = write!(out, "<figure><figcaption><b>{name}</b> p50 {p50} · p99 {p99}</figcaption>{chart}</figure>");
         }

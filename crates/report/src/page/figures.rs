@@ -14,7 +14,7 @@ use eventring_export::folded::{self, SpanFolder};
 use eventring_export::outline::{Outline, OutlinePass};
 use eventring_export::stacks::Stacks;
 use eventring_export::summary::{SpanCounter, Summary, is_error};
-use eventring_export::{ExportOptions, ExportSummary, View};
+use eventring_export::{ExportOptions, ExportSummary, SharedNames, View};
 use std::io;
 
 /// The number of spans whose durations are kept for charts, those with the largest total.
@@ -102,6 +102,21 @@ impl<'c> CaptureFigures<'c> {
     pub(crate) fn flame_side(&self, divisor: f64, has_programs: bool) -> FlameSide<'_> {
         let programs = if has_programs { self.programs() } else { Vec::new() };
         FlameSide { stacks: &self.stacks, programs, divisor }
+    }
+
+    /// Returns the names of the flame graph's frames, with their targets.
+    pub(crate) fn frame_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.stacks.names_and_targets()
+    }
+
+    /// Gives the names in `shared` their targets in the flame graph.
+    pub(crate) fn name_frames(&mut self, shared: &SharedNames) {
+        self.stacks.name_frames(shared);
+    }
+
+    /// Returns the names of spans that several targets share.
+    pub(super) fn shared_names(&self) -> SharedNames {
+        SharedNames::of(self.summary.spans.iter().map(|span| (span.name.as_str(), span.target.as_str())))
     }
 
     /// Says what the time of a frame of the flame graph is.

@@ -4,6 +4,7 @@ use super::charts;
 use super::figures::CaptureFigures;
 use super::text::{escape, shortened, utc};
 use eventring::reader::GapCause;
+use eventring_export::ProgramSummary;
 use eventring_export::numbers::{grouped, time};
 use std::fmt::Write as _;
 
@@ -39,7 +40,19 @@ impl CaptureFigures<'_> {
             0 => "no events".to_owned(),
             _ => format!("{} · {}", utc(self.outline.counts.first_nanos), time(self.length_nanos())),
         };
-        format!("{when} · {process} · {rings} {}", if rings == 1 { "ring" } else { "rings" })
+        format!("{when} · {process} · {rings} {}{}", if rings == 1 { "ring" } else { "rings" }, self.deaths())
+    }
+
+    /// Says which programs died, and between which times, as HTML.
+    fn deaths(&self) -> String {
+        let died = |program: &&ProgramSummary| program.end.is_some_and(|end| end.has_died);
+        let words = self.summary.programs.iter().filter(died).filter_map(|program| {
+            let end = program.end?;
+            let [after, before] = [end.after_epoch_nanos, end.before_epoch_nanos].map(utc);
+            let who = if self.summary.programs.len() > 1 { shortened(&program.name) } else { "the program".into() };
+            Some(format!(" · <b>{} died between {after} and {before}</b>", escape(&who)))
+        });
+        words.collect()
     }
 
     /// Returns the loss account and other sums, as HTML.

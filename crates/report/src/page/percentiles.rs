@@ -4,11 +4,12 @@
 use super::durations::{NAMED, PercentileCurve};
 use super::text::{escape, shortened};
 use eventring_export::numbers::time;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The curve of one span, with its name and the class that gives the curve its colour and dashes.
 pub(crate) struct ChartedCurve<'c> {
-    pub(crate) name: &'c str,
+    pub(crate) name: Cow<'c, str>,
     pub(crate) class: String,
     pub(crate) curve: &'c PercentileCurve,
 }

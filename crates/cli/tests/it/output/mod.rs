@@ -2,3 +2,4 @@ mod directory;
 mod files;
 mod help;
 mod planted;
+mod shared_names;

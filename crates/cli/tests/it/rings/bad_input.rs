@@ -104,6 +104,9 @@ fn every_bad_input_has_its_line_and_its_code() {
     for verb in ["info", "watch", "snapshot", "capture", "summary", "export"] {
         table.run(&[verb, "missing:21:29"]);
     }
+    for verb in ["info", "snapshot", "summary"] {
+        table.run(&[verb, "missing*"]);
+    }
     for name in ["./missing:17", "missing::30", "missing:64MiB", "missing:x"] {
         table.run(&["info", name]);
     }

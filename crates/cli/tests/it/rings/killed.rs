@@ -123,13 +123,20 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     let summary = run(&["summary", argument(&capture)]);
     let of_workers = summary.out.lines().find(|line| line.contains("worker")).unwrap_or_else(|| panic!("{summary:?}"));
     assert!(of_workers.contains(&format!("+ {THREADS} open")), "{summary:?}");
+    assert!(summary.out.lines().any(|line| line.contains(" died between ")), "{summary:?}");
+    let summary = run(&["summary", argument(&capture), "--json"]).json();
+    assert_eq!(summary["programs"][0]["state"], "died");
+    let workers = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "worker").unwrap();
+    assert_eq!((&workers["count"], number(&workers["open"])), (&0.into(), THREADS));
+    let page = run(&["report", argument(&capture), "-o", "-"]).out;
+    assert!(page.contains("the program died between "), "{page}");
 
     for (format, script) in [("perfetto", "perfetto_slices.py"), ("chrome", "chrome_slices.py")] {
         let file = directory.path().join(format);
         let arguments =
             ["export", argument(&capture), "--format", format, "--view", "span", "-o", argument(&file), "--json"];
         let counts = run(&arguments).json();
-        assert_eq!(number(&counts["spans"]), (of("span", "step").len() + workers.len()) as u64);
+        assert_eq!(number(&counts["spans"]), (of("span", "step").len() + of("span", "worker").len()) as u64);
         let Some(trace) = consumers::read(script, &file) else { continue };
         let shown = trace["open"].as_array().unwrap().iter().map(|slice| number(&slice["args"]["span_id"]));
         let mut shown: Vec<u64> = shown.collect();
