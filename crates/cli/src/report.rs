@@ -34,7 +34,8 @@ pub(super) struct ReportArgs {
     /// Names of spans in flame graphs: the name, or the target and the name
     #[arg(long = "names", value_name = "NAMES", default_value = "name")]
     span_names: Names,
-    /// For two captures: show times and instructions for a call of this span, and not for a second
+    /// For two captures: show times and instructions for a call of this span, or for a `second`, and not for a call of
+    /// each span itself
     #[arg(long, value_name = "SPAN")]
     per: Option<String>,
     /// For two captures: the rate of false alarms, as in `diff`
@@ -210,7 +211,11 @@ fn two(args: &ReportArgs, paths: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Res
             payload_losses: summary.payload_losses.clone(),
         }
     });
-    let basis = args.per.clone().map_or(Basis::Second, Basis::Call);
+    let basis = match args.per.as_deref() {
+        None => Basis::OwnCall,
+        Some("second") => Basis::Second,
+        Some(span) => Basis::Call(span.to_owned()),
+    };
     let report = ComparisonReport::new(sides, args.alpha, basis);
     let report = report.map_err(|error| Failure::new(Exit::Usage, format!("--per: {error}")))?;
     Ok(ReportPage { html: report.html().into_bytes(), captures: captures.into() })

@@ -20,7 +20,7 @@ pub(super) fn write(
         writeln!(out, "{DIM}no spans{DIM:#}")?;
     }
     if comparison.has_instructions {
-        let mut table = NumberTable::new(["span", "count", "instructions A", "B", "change", "", "each"]);
+        let mut table = NumberTable::new(["span", "count", "instructions/call A", "B", "change", ""]);
         for span in &comparison.spans {
             table.row(instructions(span), style(span, Measure::Instructions));
         }
@@ -33,7 +33,7 @@ pub(super) fn write(
         }
     }
     if !comparison.spans.is_empty() && (with_times || !comparison.has_instructions) {
-        let mut table = NumberTable::new(["span", "count", "busy A", "change", "", "p50", "p99", "sure"]);
+        let mut table = NumberTable::new(["span", "count", "busy/call A", "change", "", "p50", "p99", "sure"]);
         for span in &comparison.spans {
             table.row(times(span, comparison.alpha), style(span, Measure::Busy));
         }
@@ -56,19 +56,13 @@ pub(super) fn write(
     Ok(())
 }
 
-fn instructions(span: &ComparedSpan) -> [String; 7] {
-    let each = span.change_per_call(Measure::Instructions);
-    let each = each.map_or_else(String::new, |each| match each {
-        0.0 => "0".into(),
-        each if each.fract() == 0.0 || each.abs() >= 100.0 => signed(each as i128, grouped),
-        each => format!("{each:+.2}"),
-    });
-    let [a, b, change, relative] = cells(span, Measure::Instructions, grouped);
-    [one_line(&span.full_name()), count(span), a, b, change, relative, each]
+fn instructions(span: &ComparedSpan) -> [String; 6] {
+    let [a, b, change, relative] = cells(span, Measure::Instructions);
+    [one_line(&span.full_name()), count(span), a, b, change, relative]
 }
 
 fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
-    let [a, _, change, relative] = cells(span, Measure::Busy, time);
+    let [a, _, change, relative] = cells(span, Measure::Busy);
     let of =
         |measure| if span.a.is_some() && span.b.is_some() { relative_change(span, measure) } else { String::new() };
     let sure = match span.is_significant(alpha) {
@@ -79,15 +73,29 @@ fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
     [one_line(&span.full_name()), count(span), a, change, relative, of(Measure::P50), of(Measure::P99), sure.into()]
 }
 
-/// Returns the values of both sides, their difference, and the difference in percent.
-fn cells(span: &ComparedSpan, measure: Measure, show: fn(u64) -> String) -> [String; 4] {
-    let side = |figures: &Option<_>, value: fn((u64, u64)) -> u64| match (figures, span.values(measure)) {
-        (Some(_), Some(values)) => show(value(values)),
-        _ => "–".to_owned(),
+/// Returns what one call takes on both sides, the difference, and the difference in percent.
+fn cells(span: &ComparedSpan, measure: Measure) -> [String; 4] {
+    let shown = |value: f64| match measure.is_time() {
+        true => time(value.round() as u64),
+        // A quotient of few instructions has decimals.
+        false if value < 100.0 && value.fract() != 0.0 => format!("{value:.2}"),
+        false => grouped(value.round() as u64),
     };
-    let change = span.change(measure).map_or_else(String::new, |change| signed(change, show));
-    let relative = span.one_sided().map_or_else(|| relative_change(span, measure), str::to_owned);
-    [side(&span.a, |(a, _)| a), side(&span.b, |(_, b)| b), change, relative]
+    let signed = |change: f64| match change {
+        0.0 => "0".to_owned(),
+        change => format!("{}{}", if change > 0.0 { '+' } else { '-' }, shown(change.abs())),
+    };
+    let [a, b] = span.per_call(measure);
+    let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), shown);
+    let (change, relative) = match (a, b) {
+        (Some(a), Some(b)) => {
+            // Quotients of equal sums by other counts may differ in their last digits.
+            let change = if (b - a).abs() <= 1e-12 * a.max(b) { 0.0 } else { b - a };
+            (signed(change), if a > 0.0 { percent_change(change / a) } else { String::new() })
+        }
+        _ => (String::new(), String::new()),
+    };
+    [cell(a), cell(b), change, span.one_sided().map_or(relative, str::to_owned)]
 }
 
 /// Returns the number of spans: one number, or two if the sides differ.

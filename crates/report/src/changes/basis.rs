@@ -11,8 +11,10 @@ const NAMES_MAX: usize = 8;
 /// The amount of work for which a report shows times and instructions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Basis {
-    /// A second of the capture.
+    /// A call of each span itself, as in `eventring diff`. Flame graphs, which have no such basis, are for a second.
     #[default]
+    OwnCall,
+    /// A second of the capture.
     Second,
     /// A call of the spans with this name, or with this target and name: `request`, `shop::request`.
     Call(String),
@@ -32,7 +34,7 @@ impl Basis {
     pub(super) fn divisor(&self, side: char, figures: &CaptureFigures<'_>) -> Result<f64, BasisError> {
         match self {
             // A capture of one event has no length.
-            Self::Second => Ok(figures.length_nanos().max(1) as f64 / 1e9),
+            Self::OwnCall | Self::Second => Ok(figures.length_nanos().max(1) as f64 / 1e9),
             Self::Call(name) => match self.calls(figures) {
                 0 => {
                     let spans = figures.summary.spans.iter().filter(|span| span.count > 0);
@@ -47,15 +49,24 @@ impl Basis {
     /// Returns the words behind a number: `per second`.
     pub(super) fn unit(&self) -> String {
         match self {
+            Self::OwnCall => "per call".into(),
             Self::Second => "per second".into(),
             Self::Call(name) => format!("per call of {name}"),
+        }
+    }
+
+    /// Returns the words behind a number of a flame graph.
+    pub(super) fn flame_unit(&self) -> String {
+        match self {
+            Self::OwnCall => Self::Second.unit(),
+            other => other.unit(),
         }
     }
 
     /// Says how much of this work a capture has: `lasted 1.25 s`.
     pub(super) fn amount(&self, figures: &CaptureFigures<'_>) -> String {
         match self {
-            Self::Second => format!("lasted {}", time(figures.length_nanos())),
+            Self::OwnCall | Self::Second => format!("lasted {}", time(figures.length_nanos())),
             Self::Call(_) => format!("has {} calls", grouped(self.calls(figures))),
         }
     }

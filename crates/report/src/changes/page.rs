@@ -1,6 +1,6 @@
 //! The page about two captures.
 
-use super::{ComparisonReport, ReportSide};
+use super::{Basis, ComparisonReport, ReportSide};
 use crate::compare::{ComparedSpan, Measure};
 use crate::page::document::{CHARTS, document};
 use crate::page::flame;
@@ -19,7 +19,7 @@ impl ComparisonReport<'_> {
         let main = fill(include_str!("comparison.html"), |name| match name {
             "title" => escape(&title),
             "basis" => self.basis_note(),
-            "unit" => escape(&self.basis.unit()),
+            "unit" => escape(&self.basis.flame_unit()),
             "heads" => self.each_side("sides", |side| {
                 let figures = &side.figures;
                 let (title, when) = (escape(&figures.title()), figures.when());
@@ -63,13 +63,15 @@ impl ComparisonReport<'_> {
     fn basis_note(&self) -> String {
         let [a, b] = self.sides.each_ref().map(|side| self.basis.amount(&side.figures));
         let unit = self.basis.unit();
-        let mut out = format!(
-            "<p>Self times, instructions and flame graphs are <b>{}</b>, so that captures of different length compare: \
-             A {}, B {}.</p>",
-            escape(&unit),
-            escape(&a),
-            escape(&b)
-        );
+        let what = match self.basis {
+            Basis::OwnCall => format!(
+                "Self times and instructions are <b>{unit}</b> of their span, flame graphs <b>{}</b>",
+                self.basis.flame_unit()
+            ),
+            _ => format!("Self times, instructions and flame graphs are <b>{}</b>", escape(&unit)),
+        };
+        let (a, b) = (escape(&a), escape(&b));
+        let mut out = format!("<p>{what}, so that captures of different length compare: A {a}, B {b}.</p>");
         if self.sides[0].name == self.sides[1].name {
             let name = escape(&shortened(&self.sides[0].name));
             _ = write!(out, "<p class=\"cut\">A and B are both {name}.</p>");
@@ -118,7 +120,7 @@ impl ComparisonReport<'_> {
         let have_programs = self.sides.iter().any(|side| side.figures.programs().len() > 1);
         let weights = [Weight::Time, Weight::Instructions];
         let weights = if self.comparison.has_instructions { &weights[..] } else { &weights[..1] };
-        flame::graphs(weights, &format!(", {}", self.basis.unit()), || {
+        flame::graphs(weights, &format!(", {}", self.basis.flame_unit()), || {
             std::array::from_fn::<_, 2, _>(|side| {
                 self.sides[side].figures.flame_side(self.divisors[side], have_programs)
             })

@@ -1,6 +1,6 @@
 //! The table of the changes from A to B.
 
-use super::ComparisonReport;
+use super::{Basis, ComparisonReport};
 use crate::compare::{ComparedSpan, Measure};
 use crate::page::tables::{ROWS_MAX, name, rest};
 use crate::page::text::escape;
@@ -70,6 +70,9 @@ impl ComparisonReport<'_> {
 
     /// Returns the value that the table shows of a side.
     fn value(&self, span: &ComparedSpan, measure: Measure, side: usize) -> Option<f64> {
+        if self.basis == Basis::OwnCall {
+            return span.per_call(measure)[side];
+        }
         let value = [span.a, span.b][side]?.get(measure)? as f64;
         Some(if is_divided(measure) { value / self.divisors[side] } else { value })
     }

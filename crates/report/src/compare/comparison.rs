@@ -146,6 +146,18 @@ impl ComparedSpan {
         self.change(measure).filter(|_| a > 0).map(|change| change as f64 / a as f64)
     }
 
+    /// Returns the value of a measure on both sides, for one call if the measure is a sum. Returns `None` for a side that
+    /// does not have the span, or no call of it.
+    #[must_use]
+    pub fn per_call(&self, measure: Measure) -> [Option<f64>; 2] {
+        [self.a, self.b].map(|side| {
+            let value = side?.get(measure)? as f64;
+            let Some(calls) = measure.calls() else { return Some(value) };
+            let calls = side?.get(calls).filter(|calls| *calls > 0)?;
+            Some(value / calls as f64)
+        })
+    }
+
     /// Returns the change of what one call takes; `None` if the measure is no sum, or if a side has no call.
     #[must_use]
     pub fn change_per_call(&self, measure: Measure) -> Option<f64> {

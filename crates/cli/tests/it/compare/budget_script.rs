@@ -42,7 +42,7 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
     assert!(text.contains("\ntolerance = 0\n"), "{text}");
     let passed = script(&[&budgets, &output, &base, "--", example]);
     assert_eq!(passed.code, Some(0), "{passed:?}");
-    assert!(passed.out.contains("instructions A") && passed.out.contains("order"), "{passed:?}");
+    assert!(passed.out.contains("instructions/call A") && passed.out.contains("order"), "{passed:?}");
     for kept in ["head.evc", "diff.txt", "icount.txt", "bencher.json"] {
         assert!(Path::new(&output).join(kept).metadata().unwrap().len() > 0, "{kept}");
     }

@@ -67,6 +67,23 @@ fn a_report_about_two_captures_has_the_figures_of_diff() {
 }
 
 #[test]
+fn report_and_diff_show_the_change_of_a_call_however_long_the_captures_are() {
+    let directory = directory();
+    let a = capture(&directory, "a", &[called("request", 500, 1000)]);
+    // Four times as many calls, each with a tenth more.
+    let b = capture(&directory, "b", &[called("request", 2000, 1100)]);
+    let page = run(&["report", &a, &b, "-o", "-"]).out;
+    assert_eq!(cells(&page, "request")[13..16], ["1,000", "1,100", "+10.0%"]);
+    assert!(page.contains("<b>per call</b> of their span") && page.contains("instructions, per call"), "{page}");
+    let diff = run(&["diff", &a, &b]).out;
+    let row: Vec<&str> = diff.lines().find(|line| line.contains("request")).unwrap().split_whitespace().collect();
+    assert_eq!(row[1..], ["500→2,000", "1,000", "1,100", "+100", "+10.0%"], "{diff}");
+    assert!(diff.contains("instructions/call A"), "{diff}");
+    // The sums for a second are still there, for those who ask for them.
+    assert!(run(&["report", &a, &b, "--per", "second", "-o", "-"]).out.contains("instructions, per second"));
+}
+
+#[test]
 fn the_page_has_its_name_from_the_captures_and_replaces_nothing_without_being_asked() {
     let directory = directory();
     let a = capture(&directory, "a", &[called("request", 5, 0)]);
