@@ -190,6 +190,14 @@ impl ExtWords {
         self.0.iter().enumerate().filter_map(|(index, word)| Some((index, word.as_ref()?)))
     }
 
+    /// Returns the [value](ExtWord::value) of the word with this name, or with this [key](ExtWord::key). Returns `None`
+    /// if there is no such word, or if it has no value.
+    #[must_use]
+    pub fn value_of(&self, name: &str, content_ext: [u64; WORDS]) -> Option<u64> {
+        let (index, word) = self.iter().find(|(_, word)| word.name() == name || word.key() == name)?;
+        word.value(content_ext[index])
+    }
+
     /// Returns the named words except `span`.
     pub fn iter_own(&self) -> impl Iterator<Item = (usize, &ExtWord)> {
         self.iter().filter(|(index, word)| (*index, word.name()) != SPAN)

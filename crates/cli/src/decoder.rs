@@ -50,7 +50,8 @@ impl Decoder {
         Self { model: RingModel::Unknown, problem: Some(problem) }
     }
 
-    fn model(&self) -> Option<&SchemaModel> {
+    /// Returns the schema, if it is known.
+    pub(super) fn model(&self) -> Option<&SchemaModel> {
         match &self.model {
             RingModel::BuiltIn(model) => Some(model),
             RingModel::FromText(model) => Some(model),

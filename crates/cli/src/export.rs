@@ -1,7 +1,7 @@
 //! `eventring export`.
 
 use super::exit::{Exit, Failure};
-use super::format::{grouped, one_line};
+use super::format::{counted, one_line};
 use super::losses::lost_in_words;
 use super::output;
 use super::output_directory;
@@ -166,18 +166,21 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
         writeln!(anstream::stdout(), "{object}")?;
         return Ok(());
     }
-    let mut parts = vec![format!("{} spans", grouped(summary.spans))];
+    let mut parts = vec![counted(summary.spans, "span", "spans")];
+    // A trace of threads has a slice for each time that a thread was in a span, as for each poll of a future.
+    if summary.slices != summary.spans {
+        parts.push(format!("entered {}", counted(summary.slices, "time", "times")));
+    }
     let counts = [
-        (summary.open_spans, "still open"),
-        (summary.lost_ends, "whose end may be lost"),
-        (summary.events, "log records"),
-        (summary.typed_events, "typed events"),
-        (summary.counters, "samples"),
-        (summary.markers, "markers"),
+        (summary.open_spans, "still open", "still open"),
+        (summary.lost_ends, "whose end may be lost", "whose end may be lost"),
+        (summary.events, "log record", "log records"),
+        (summary.typed_events, "typed event", "typed events"),
+        (summary.counters, "sample", "samples"),
+        (summary.markers, "marker", "markers"),
     ];
-    parts.extend(
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count))),
-    );
+    let counts = counts.iter().filter(|(count, ..)| *count > 0);
+    parts.extend(counts.map(|(count, one, many)| counted(*count, one, many)));
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("{} written to {to}", parts.join(", "));
     if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {

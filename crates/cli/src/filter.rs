@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::format::events;
 use crate::losses::report_problem;
 use crate::paint::DIM;
+use crate::selection::parse_level;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
@@ -77,12 +78,6 @@ impl FilterArgs {
         }
         filter
     }
-}
-
-fn parse_level(text: &str) -> Result<CallSiteLevel, &'static str> {
-    use CallSiteLevel::{Debug, Error, Info, Trace, Warn};
-    let named = |level: &CallSiteLevel| level.name().is_some_and(|name| name.eq_ignore_ascii_case(text));
-    [Error, Warn, Info, Debug, Trace].into_iter().find(named).ok_or("expected error, warn, info, debug or trace")
 }
 
 /// Parses a part, and returns how many of a million it is.

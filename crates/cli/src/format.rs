@@ -2,7 +2,7 @@
 
 use eventring::files::content_type_name;
 use eventring::reader::RingInfo;
-pub(super) use eventring_export::numbers::grouped;
+pub(super) use eventring_export::numbers::{counted, grouped};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
@@ -36,11 +36,6 @@ pub(super) fn rate(per_second: f64) -> String {
         r if r >= 1e4 => format!("{:.1} k", r / 1e3),
         r => format!("{r:.0}"),
     }
-}
-
-/// Shows a number with its noun: `1 file`, `1,234 files`.
-pub(super) fn counted(count: u64, singular: &str, plural: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { singular } else { plural })
 }
 
 /// Returns a number of events in words: `no events`, `1 event`, `1,234 events`.

@@ -63,21 +63,37 @@ pub(crate) fn report_table_losses(stats: &CaptureStats) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
         let count = sum(stats, |ring| ring.table_losses[kind]);
         if count > 0 {
-            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
+            let [one, many] = what;
+            anstream::eprintln!("{WARNING}{}{WARNING:#}", counted(count, one, many));
         }
     }
 }
 
 /// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
 /// people.
-pub(crate) const TABLE_LOSSES: [(&str, &str); 4] = [
+pub(crate) const TABLE_LOSSES: [(&str, [&str; 2]); 4] = [
     (
         "call_sites",
-        "call sites found no room in the table: if their events are overwritten, they have a number and no name",
+        [
+            "call site found no room in the table: if its events are overwritten, it has a number and no name",
+            "call sites found no room in the table: if their events are overwritten, they have a number and no name",
+        ],
     ),
-    ("threads", "threads found no room in the table: if their events are overwritten, they have a number and no name"),
-    ("shards", "shards could not be made: threads shared the others"),
-    ("spans", "spans were not recorded because too many were open"),
+    (
+        "threads",
+        [
+            "thread found no room in the table: if its events are overwritten, it has a number and no name",
+            "threads found no room in the table: if their events are overwritten, they have a number and no name",
+        ],
+    ),
+    (
+        "shards",
+        ["shard could not be made: threads shared the others", "shards could not be made: threads shared the others"],
+    ),
+    (
+        "spans",
+        ["span was not recorded because too many were open", "spans were not recorded because too many were open"],
+    ),
 ];
 
 /// Sums a count over all rings.

@@ -28,6 +28,7 @@ mod diff;
 mod directories;
 mod exit;
 mod export;
+mod fields;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod filter;
 mod format;

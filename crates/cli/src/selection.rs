@@ -1,6 +1,7 @@
 //! The options that select a part of a capture.
 
 use super::amounts::parse_duration;
+use eventring::schema::perf::CallSiteLevel;
 use eventring_capture::{CaptureFile, Selection};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, civil};
@@ -129,6 +130,13 @@ fn on_day_of(time: civil::Time, zone: &TimeZone, from: u64, to: u64) -> u64 {
     within.or_else(nearest).copied().unwrap_or(from)
 }
 
+/// Parses the name of a level.
+pub(crate) fn parse_level(text: &str) -> Result<CallSiteLevel, &'static str> {
+    use CallSiteLevel::{Debug, Error, Info, Trace, Warn};
+    let named = |level: &CallSiteLevel| level.name().is_some_and(|name| name.eq_ignore_ascii_case(text));
+    [Error, Warn, Info, Debug, Trace].into_iter().find(named).ok_or("expected error, warn, info, debug or trace")
+}
+
 /// Parses a time and the time around it.
 fn parse_around(text: &str) -> Result<(Time, Duration), String> {
     let parts = text.split_once('±').or_else(|| text.rsplit_once("+-"));
@@ -144,15 +152,20 @@ impl SelectionArgs {
 }
 
 impl SelectionRest {
-    /// Returns the first of these options that is used.
-    pub(super) fn used(&self) -> Option<&'static str> {
-        let used = [
-            (self.to.is_some(), "--to"),
-            (self.around.is_some(), "--around"),
-            (self.min_duration.is_some(), "--min-duration"),
-            (!self.thread.is_empty(), "--thread"),
-            (!self.ring.is_empty(), "--ring"),
-        ];
+    /// Returns the threads.
+    pub(super) fn threads(&self) -> &[String] {
+        &self.thread
+    }
+
+    /// Returns the shortest time of spans.
+    pub(super) fn min_duration(&self) -> Option<Duration> {
+        self.min_duration
+    }
+
+    /// Returns the first of the options that is used and has a meaning for captures only.
+    pub(super) fn used_of_captures(&self) -> Option<&'static str> {
+        let used =
+            [(self.to.is_some(), "--to"), (self.around.is_some(), "--around"), (!self.ring.is_empty(), "--ring")];
         used.into_iter().find_map(|(is_used, name)| is_used.then_some(name))
     }
 

@@ -31,6 +31,12 @@ pub fn time(nanos: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// Shows a number with its noun: `1 file`, `1,234 files`.
+#[must_use]
+pub fn counted(count: u64, singular: &str, plural: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { singular } else { plural })
+}
+
 /// Returns a change in percent, with its sign: `+1.25%`. A change that is not 0 is never shown as 0.
 #[must_use]
 pub fn percent_change(relative: f64) -> String {

@@ -289,12 +289,11 @@ impl<'a> SeenEvent<'a> {
         self.rings.words(self.ring)
     }
 
-    /// Returns the value of the extension word with this name. Returns `None` if there is no such word, or if it has no
+    /// Returns the value of the extension word with this name or key ([`ExtWord::key`](eventring::schema::ExtWord::key)). Returns `None` if there is no such word, or if it has no
     /// value.
     #[must_use]
     pub fn word(&self, name: &str) -> Option<u64> {
-        let (index, word) = self.ext_words().iter().find(|(_, word)| word.name() == name)?;
-        word.value(self.descriptor.content_ext[index])
+        self.ext_words().value_of(name, self.descriptor.content_ext)
     }
 
     /// Returns the span in which the event was recorded, if the engine knows it. Its `fields` are empty.

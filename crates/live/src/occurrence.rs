@@ -7,8 +7,7 @@ use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
 use super::state::LiveState;
 use eventring::reader::RingEnd;
-use eventring::schema::Value;
-use eventring::schema::perf::{CallSiteLevel, FieldValue};
+use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{Span, Thread};
 use eventring_capture::recording::RecordedProgram;
 use std::borrow::Cow;
@@ -236,7 +235,7 @@ impl Subject for Occurrence<'_> {
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
         if let What::Seen(Observation::TypedEvent(event)) = self.what {
             if let Some(value) = event.decode().as_ref().and_then(|value| value.get(path)) {
-                return take_value(value, take);
+                return Operand::with_value(value, take);
             }
             if let Some(word) = event.word(path) {
                 take(Operand::Integer(word.into()));
@@ -248,7 +247,7 @@ impl Subject for Occurrence<'_> {
             _ => None,
         };
         if let Some(field) = self.fields().and_then(|fields| fields.get(path)).or_else(of_span) {
-            take_field(&field.to_value(), take);
+            Operand::with_field(&field.to_value(), take);
         }
     }
 
@@ -270,35 +269,6 @@ fn is_meant(of: &RateOf, series: &SeriesView<'_>) -> bool {
             let is_event = matches!(series.kind(), SeriesKind::Events | SeriesKind::LogRecords);
             is_event && pattern.fits(series.name())
         }
-    }
-}
-
-fn take_field(value: &FieldValue, take: &mut dyn FnMut(Operand<'_>)) {
-    match value {
-        FieldValue::I64(number) => take(Operand::Integer((*number).into())),
-        FieldValue::U64(number) => take(Operand::Integer((*number).into())),
-        FieldValue::I128(number) => take(Operand::Integer(*number)),
-        // A number that has no room is greater than all that a condition can name.
-        FieldValue::U128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
-        FieldValue::F64(number) => take(Operand::Float(*number)),
-        FieldValue::Bool(value) => take(Operand::Bool(*value)),
-        FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => take(Operand::Text(text)),
-        _ => take(Operand::Text(&value.to_string())),
-    }
-}
-
-fn take_value(value: &Value<'_>, take: &mut dyn FnMut(Operand<'_>)) {
-    match value {
-        Value::Uint(number) => take(Operand::Integer((*number).into())),
-        Value::Int(number) => take(Operand::Integer((*number).into())),
-        Value::Uint128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
-        Value::Int128(number) => take(Operand::Integer(*number)),
-        Value::F32(number) => take(Operand::Float((*number).into())),
-        Value::F64(number) => take(Operand::Float(*number)),
-        Value::Bool(value) => take(Operand::Bool(*value)),
-        Value::Text(text) => take(Operand::Text(text)),
-        Value::Enum { name: Some(name), .. } => take(Operand::Text(name)),
-        other => take(Operand::Text(&other.to_string())),
     }
 }
 

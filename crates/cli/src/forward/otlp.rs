@@ -6,7 +6,7 @@ use crate::advice;
 use crate::amounts::parse_duration;
 use crate::awaited::AwaitedRings;
 use crate::exit::{Exit, Failure};
-use crate::format::{grouped, one_line};
+use crate::format::{counted, grouped, one_line};
 use crate::interrupt::Interrupt;
 use crate::losses::report_problem;
 use crate::paint::WARNING;
@@ -143,9 +143,9 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
         return Ok(());
     }
     anstream::eprintln!(
-        "{} spans and {} log records sent to {}",
-        grouped(summary.spans),
-        grouped(summary.log_records),
+        "{} and {} sent to {}",
+        counted(summary.spans, "span", "spans"),
+        counted(summary.log_records, "log record", "log records"),
         one_line(to)
     );
     let problems = [

@@ -126,7 +126,8 @@ impl OpenScreen<'_, '_> {
         let ends: Vec<RingEnd> = (0..self.state.programs().len()).filter_map(|it| self.state.end_of(it)).collect();
         let when = match *ends {
             [end] if self.state.programs().len() == 1 => {
-                format!("were open when the program {}", end_in_words(end, self.time))
+                let were = if count == 1 { "was" } else { "were" };
+                format!("{were} open when the program {}", end_in_words(end, self.time))
             }
             [] => format!("open at {at}"),
             _ => format!("open at {at}, or when their program ended"),

@@ -23,8 +23,9 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
     saved.select(&args.names, &part)?;
     let mut rings = Rings::of_capture(&saved.capture);
-    let mut selection = args.select.on(&rings)?;
-    let mut printer = args.printer(&rings);
+    let wanted = args.wanted.on(&rings)?;
+    let mut selection = args.select.on(&rings, wanted)?;
+    let mut printer = args.printer(&rings)?;
     let mut summary = WatchSummary::new(Instant::now(), false);
     let mut output = WatchOutput {
         selection: &mut selection,

@@ -5,10 +5,12 @@ mod columns;
 mod json;
 pub(super) mod perf;
 mod rings;
+mod screen;
 mod select;
 mod start;
 mod summary;
 mod text;
+mod wanted;
 
 use super::exit::{Exit, Failure};
 use super::format::{TimeFormat, grouped, one_line};
@@ -28,6 +30,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::WatchSummary;
+use wanted::WantedArgs;
 
 /// The longest wait for an event or a gap. After this time, the watch flushes the output and checks whether the user
 /// has pressed Ctrl-C.
@@ -64,6 +67,8 @@ pub(super) struct Args {
     #[command(flatten)]
     select: Select,
     #[command(flatten)]
+    wanted: WantedArgs,
+    #[command(flatten)]
     selection: SelectionRest,
     /// Wait for the ring if it does not exist; when its writer ends, wait for the next ring of this name, and go on.
     /// The watch looks 500 times a second, and cannot see a ring that is made and removed between two looks
@@ -89,17 +94,26 @@ pub(super) struct Args {
 
 impl Args {
     /// Makes the printer of events of these rings. Warns of rings whose payloads cannot be decoded.
-    fn printer(&self, rings: &Rings) -> Box<dyn Printer> {
+    fn printer(&self, rings: &Rings) -> io::Result<Box<dyn Printer>> {
         for ring in rings.iter() {
             if let Some(problem) = ring.decoder.problem() {
                 anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
             }
         }
         if self.json {
-            Box::new(json::JsonLines::new(rings.has_several()))
+            Ok(Box::new(json::JsonLines::new(rings.has_several())))
         } else {
-            Box::new(text::Lines::new(rings, self.full, TimeFormat::new(self.utc)))
+            text::to_stdout(rings, self.full, TimeFormat::new(self.utc))
         }
+    }
+
+    /// Returns the selection of events of live rings.
+    fn selection_on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
+        let mut wanted = self.wanted.on(rings)?;
+        wanted.spans = self.select.span_name().into_iter().cloned().collect();
+        wanted.threads = self.selection.threads().to_vec();
+        wanted.min_duration = self.selection.min_duration();
+        self.select.on(rings, wanted)
     }
 
     fn hides_descriptions(&self) -> bool {
@@ -109,6 +123,10 @@ impl Args {
 
 /// A form of output for events and losses.
 trait Printer {
+    /// Returns true if the output cannot take the next event, which then counts as not shown.
+    fn leaves_out(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Shows an event.
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()>;
     /// Shows a gap: events that were lost, or seqnos that never had an event.
@@ -125,7 +143,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         args.process.refuse_enable("a capture")?;
         return captured::run(args, &interrupt);
     }
-    if let Some(option) = args.selection.used() {
+    if let Some(option) = args.selection.used_of_captures() {
         return Err(
             Failure::new(Exit::Usage, format!("{option} selects a part of a capture; name a capture file")).into()
         );
@@ -152,9 +170,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
     let Some(rings) = opened else { return Ok(Exit::Done) };
     let mut rings = rings.following(patterns, &args.expect);
-    let mut printer = args.printer(&rings);
+    let mut printer = args.printer(&rings)?;
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);
-    let mut selection = args.select.on(&rings)?;
+    let mut selection = args.selection_on(&rings)?;
     start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {
         let mut output = WatchOutput {
@@ -176,8 +194,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         for ring in new.filter(|_| !are_others) {
             printer.reopened(ring)?;
         }
-        selection = args.select.on(&rings)?;
+        selection = args.selection_on(&rings)?;
     }
+    // The end of the output comes before the summary.
+    drop(printer);
     if !args.quiet {
         summary.print(&rings);
     }
@@ -202,6 +222,13 @@ impl WatchOutput<'_> {
             // recorder's tables had no room for the description, this event is its only copy.
             perf.record(event, payload);
             self.summary.description();
+            return Ok(());
+        }
+        if self.printer.leaves_out()? {
+            if let Some(perf) = ring.perf.as_ref().filter(|_| perf::is_description(event.event_type)) {
+                perf.record(event, payload);
+            }
+            self.summary.not_shown();
             return Ok(());
         }
         self.summary.event(&payload);
@@ -237,7 +264,7 @@ fn follow(
                 patience = Duration::ZERO;
                 silence.ends();
                 let (ring, mut payload) = rings.with_payload(ring);
-                if output.selection.accepts(ring, &event, || payload.read()) {
+                if output.selection.accepts(ring, &event, &mut payload) {
                     output.event(ring, &event, payload.read())?;
                 } else {
                     output.summary.not_selected();

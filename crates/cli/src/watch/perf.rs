@@ -9,6 +9,7 @@ use eventring::tracing::{
 };
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The decoder of one ring of a perf recorder.
@@ -36,6 +37,12 @@ impl Perf {
     /// Makes the decoder of another shard of the same recorder.
     pub(super) fn of_shard(&self, shard: u32) -> Self {
         Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
+    }
+
+    /// Returns the names of the fields of all call sites that are known.
+    pub(crate) fn field_names(&self) -> BTreeSet<String> {
+        let catalog = self.catalog.borrow();
+        catalog.call_sites().flat_map(|site| site.field_names.iter().map(|name| name.to_string())).collect()
     }
 
     /// Decodes an event. Every payload gives a record, even if its bytes are damaged.

@@ -5,6 +5,7 @@ use super::start::Start;
 use crate::advice;
 use crate::decoder::Decoder;
 use crate::exit::{Exit, Failure};
+use crate::fields::KnownFields;
 use crate::format::one_line;
 use crate::interrupt::Interrupt;
 use crate::paint::WARNING;
@@ -34,6 +35,8 @@ pub(super) struct Ring {
     /// The reader of the ring; `None` if the ring is in a capture.
     pub reader: Option<Reader>,
     content_type: u16,
+    /// A number of the process that wrote it. Ids of spans are unique in a process.
+    pub process: u64,
     /// The last seqno in a capture.
     captured_seqno: u64,
     pub decoder: Decoder,
@@ -55,6 +58,7 @@ impl Ring {
     fn new(reader: Reader, label: String, perf: Option<Perf>) -> Self {
         Self {
             content_type: reader.info().content_type,
+            process: reader.info().extension.map_or(0, |extension| extension.writer.pid.into()),
             captured_seqno: 0,
             decoder: Decoder::for_ring(&reader),
             label,
@@ -73,6 +77,7 @@ impl Ring {
         let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok();
         Self {
             content_type: ring.content_type,
+            process: ring.process.into(),
             captured_seqno: last_seqno,
             decoder: Decoder::for_schema(ring.content_type, ring.schema_hash, || text.map(str::to_owned)),
             label: ring.name.clone(),
@@ -82,6 +87,14 @@ impl Ring {
             blocks: RefCell::new(blocks),
             is_missed: false,
             reader: None,
+        }
+    }
+
+    /// Returns the fields that its events have.
+    pub(super) fn known_fields(&self) -> KnownFields {
+        match &self.perf {
+            Some(perf) => KnownFields::of_perf(perf.field_names(), self.reader.is_some()),
+            None => KnownFields::of_typed(self.decoder.model(), &self.words),
         }
     }
 

@@ -1,9 +1,10 @@
 //! The selection of the events that `watch` shows.
 
-use super::rings::{Ring, Rings};
+use super::rings::{LazyPayload, Ring, Rings};
+use super::wanted::Wanted;
 use crate::decoder::no_such_event;
 use crate::exit::{Exit, Failure};
-use eventring::reader::{Descriptor, EventFilter, PayloadRead};
+use eventring::reader::{Descriptor, EventFilter};
 
 /// The options that select the events to show.
 #[derive(clap::Args)]
@@ -21,8 +22,8 @@ pub(super) struct Select {
     /// Only events of the transaction with this index, from 0 (execution events)
     #[arg(long, value_name = "INDEX")]
     txn: Option<u64>,
-    /// Only events of the span with this id: its own events in perf rings, and typed events recorded in it. In a
-    /// capture also: only spans of this name, with everything in them
+    /// Only events of the span with this id: its own events in perf rings, and typed events recorded in it. Or only
+    /// spans of this name, with everything in them
     #[arg(long, value_name = "ID|NAME")]
     span: Option<String>,
 }
@@ -33,6 +34,8 @@ pub(super) struct EventSelection {
     filter: EventFilter,
     block_number: Option<u64>,
     span: Option<u64>,
+    /// What needs the whole event.
+    wanted: Wanted,
 }
 
 impl Select {
@@ -53,11 +56,7 @@ impl Select {
     }
 
     /// Applies the options to these rings and returns the selection.
-    pub(super) fn on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
-        if let Some(name) = self.span_name().filter(|_| !rings.are_captured()) {
-            let message = format!("--span {name}: expected the id of a span; only spans of a capture can be named");
-            return Err(Failure::new(Exit::Usage, message));
-        }
+    pub(super) fn on(&self, rings: &Rings, wanted: Wanted) -> Result<EventSelection, Failure> {
         let mut filter = EventFilter::new();
         for name in &self.types {
             for code in codes(rings, name)? {
@@ -73,7 +72,7 @@ impl Select {
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
         }
-        Ok(EventSelection { filter, block_number: self.block_number, span: self.span_id() })
+        Ok(EventSelection { filter, block_number: self.block_number, span: self.span_id(), wanted })
     }
 }
 
@@ -101,17 +100,14 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
 
 impl EventSelection {
     /// Returns true if the event is to be shown. Reads the payload only if the selection depends on it.
-    pub(super) fn accepts<'p>(
-        &mut self,
-        ring: &Ring,
-        event: &Descriptor,
-        payload: impl FnOnce() -> PayloadRead<'p>,
-    ) -> bool {
+    pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> bool {
         // Every event comes here, so that a BLOCK_START is known for the events that follow even if it is not shown.
-        let block_number = ring.block_number(event, payload);
+        let block_number = ring.block_number(event, || payload.read());
         if self.block_number.is_some() && self.block_number != block_number {
             return false;
         }
-        self.filter.accepts(event) && self.span.is_none_or(|span| ring.span_id(event) == span)
+        // The same holds for the spans that are open.
+        let is_wanted = self.wanted.accepts(ring, event, payload);
+        is_wanted && self.filter.accepts(event) && self.span.is_none_or(|span| ring.span_id(event) == span)
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct WatchSummary {
     since: Instant,
     shown: u64,
     not_selected: u64,
+    /// The number of events that were more than the terminal could take.
+    not_shown: u64,
     /// The number of events that were not shown, because they only describe call sites and threads.
     descriptions: u64,
     /// Events that had been overwritten before the watch began.
@@ -37,6 +39,7 @@ impl WatchSummary {
             since,
             shown: 0,
             not_selected: 0,
+            not_shown: 0,
             descriptions: 0,
             overwritten_before: 0,
             lost: 0,
@@ -54,6 +57,10 @@ impl WatchSummary {
 
     pub(super) fn not_selected(&mut self) {
         self.not_selected += 1;
+    }
+
+    pub(super) fn not_shown(&mut self) {
+        self.not_shown += 1;
     }
 
     pub(super) fn description(&mut self) {
@@ -102,6 +109,10 @@ impl WatchSummary {
         let mut parts = vec![format!("{} shown", events(self.shown))];
         if self.not_selected > 0 {
             parts.push(format!("{} not selected", grouped(self.not_selected)));
+        }
+        if self.not_shown > 0 {
+            let count = grouped(self.not_shown);
+            parts.push(format!("{WARNING}{count} more than the terminal takes{WARNING:#}"));
         }
         if self.descriptions > 0 {
             parts.push(format!("{} of call sites and threads left out", grouped(self.descriptions)));

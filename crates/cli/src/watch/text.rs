@@ -2,15 +2,16 @@
 
 use super::columns::{Columns, RING_HEADING, fit};
 use super::rings::{Ring, Rings};
+use super::screen::Screen;
 use super::{Printer, perf};
-use crate::format::{TimeFormat, columns, events, grouped, one_line};
+use crate::format::{TimeFormat, columns, events, grouped, one_line, rate};
 use crate::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
 use eventring::schema::{MALFORMED, Value};
 use eventring::tracing::{CallSite, PerfContent, PerfRecord};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 /// A printer of lines for people.
 pub(super) struct Lines<O: Write> {
@@ -33,11 +34,54 @@ pub(super) struct Lines<O: Write> {
     began: &'static str,
 }
 
-impl Lines<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>> {
-    /// Makes a printer to stdout.
-    pub(super) fn new(rings: &Rings, full: bool, clock: TimeFormat) -> Self {
-        let out = BufWriter::with_capacity(1 << 16, anstream::stdout().lock());
-        Self::on(out, if full { || None } else { || columns(&io::stdout()) }, rings, full, clock)
+/// Makes a printer to stdout. A terminal that cannot keep up with live rings leaves events out.
+pub(super) fn to_stdout(rings: &Rings, full: bool, clock: TimeFormat) -> io::Result<Box<dyn Printer>> {
+    let ask_width: fn() -> Option<usize> = if full { || None } else { || columns(&io::stdout()) };
+    if io::stdout().is_terminal() && !rings.are_captured() {
+        let out = BufWriter::with_capacity(1 << 13, Screen::start()?);
+        let lines = Lines::on(out, ask_width, rings, full, clock);
+        return Ok(Box::new(ScreenLines(lines)));
+    }
+    let out = BufWriter::with_capacity(1 << 16, anstream::stdout().lock());
+    Ok(Box::new(Lines::on(out, ask_width, rings, full, clock)))
+}
+
+/// Lines on a terminal that may be too slow.
+struct ScreenLines(Lines<BufWriter<Screen>>);
+
+impl ScreenLines {
+    /// Says how much was left out, if the terminal takes events again.
+    fn say_left_out(&mut self) -> io::Result<()> {
+        let lines = &mut self.0;
+        let Some((count, per_second)) = lines.out.get_mut().takes_again() else { return Ok(()) };
+        let text =
+            format!("── {} not shown: {}/s are more than the terminal takes ──", events(count), rate(per_second));
+        lines.line.push(WARNING, text);
+        lines.end_line()
+    }
+}
+
+impl Printer for ScreenLines {
+    fn leaves_out(&mut self) -> io::Result<bool> {
+        self.say_left_out()?;
+        Ok(self.0.out.get_mut().leaves_out())
+    }
+
+    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
+        self.0.event(ring, event, payload)
+    }
+
+    fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
+        self.0.gap(ring, gap)
+    }
+
+    fn reopened(&mut self, ring: &Ring) -> io::Result<()> {
+        self.0.reopened(ring)
+    }
+
+    fn flush(&mut self, rings: &Rings) -> io::Result<()> {
+        self.say_left_out()?;
+        self.0.flush(rings)
     }
 }
 
@@ -198,13 +242,12 @@ impl<O: Write> Lines<O> {
         }
         for (name, value) in others {
             self.line.push(DIM, format!("{}=", one_line(name)));
-            self.line.push(PLAIN, if self.full { format!("{value:#} ") } else { format!("{value} ") });
+            self.line.push(PLAIN, format!("{} ", shown(value, self.full)));
         }
     }
 
     fn payload(&mut self, value: &Value<'_>) {
-        let full = self.full;
-        let shown = |value: &Value<'_>| if full { format!("{value:#}") } else { value.to_string() };
+        let shown = |value: &Value<'_>| shown(value, self.full);
         let Value::Struct(fields) = value else {
             if !matches!(value, Value::Bytes([])) {
                 self.line.push(PLAIN, shown(value) + " ");
@@ -245,6 +288,24 @@ impl<O: Write> Lines<O> {
         self.line.write(&mut self.out, self.width)?;
         self.out.write_all(b"\n")
     }
+}
+
+/// The most characters of the text of bytes that are shown, unless all shall be.
+const TEXT_MAX: usize = 64;
+
+/// Returns a value for people. Bytes that are text are shown as text, too.
+fn shown(value: &Value<'_>, full: bool) -> String {
+    let mut shown = if full { format!("{value:#}") } else { value.to_string() };
+    if let Value::Bytes(bytes) = value
+        && let Ok(text) = std::str::from_utf8(bytes)
+        && text.chars().count() >= 2
+        && !text.chars().any(char::is_control)
+    {
+        let is_cut = !full && text.chars().count() > TEXT_MAX;
+        let text: String = text.chars().take(if is_cut { TEXT_MAX } else { usize::MAX }).collect();
+        shown.push_str(&format!(" {text:?}{}", if is_cut { "…" } else { "" }));
+    }
+    shown
 }
 
 impl<O: Write> Printer for Lines<O> {

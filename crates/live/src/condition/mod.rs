@@ -43,6 +43,7 @@ pub use subject::{Operand, RateOf, Subject};
 pub use term::Compare;
 pub use tokens::{Tokens, write_word};
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -105,6 +106,49 @@ impl Condition {
         !has_others
     }
 
+    /// Parses a condition that selects single events. It may also say only what shall not be (`not event=PING`), and it
+    /// has no terms about more than a single event: ages, rates, percentiles, deaths and signals.
+    ///
+    /// # Errors
+    /// The text is no expression, or has such a term.
+    pub fn for_events(text: &str) -> Result<Self, ConditionError> {
+        let condition = Self { root: parse::parse(text, false)? };
+        match condition.term_about_more() {
+            None => Ok(condition),
+            Some(term) => {
+                let why = format!("`{term}` is not about a single event; `capture --on` and `open` know such terms");
+                Err(ConditionError::at(text, 0, why))
+            }
+        }
+    }
+
+    /// Returns the paths of the fields that the condition names, each once.
+    #[must_use]
+    pub fn field_paths(&self) -> BTreeSet<String> {
+        let mut paths = BTreeSet::new();
+        self.root.each_term(&mut |term| {
+            if let Term::Field { path, .. } = term {
+                paths.insert(path.clone());
+            }
+        });
+        paths
+    }
+
+    /// Returns the first term that says something of more than a single event.
+    fn term_about_more(&self) -> Option<String> {
+        let mut found = None;
+        self.root.each_term(&mut |term| {
+            let is_about_more = matches!(
+                term,
+                Term::OpenAge { .. } | Term::Rate { .. } | Term::Percentile { .. } | Term::Death | Term::Signal
+            );
+            if is_about_more && found.is_none() {
+                found = Some(term.to_string());
+            }
+        });
+        found
+    }
+
     /// Returns the rates and percentiles that the condition needs, with their windows.
     #[must_use]
     pub fn rates(&self) -> Vec<(RateOf, Duration)> {
@@ -122,7 +166,7 @@ impl FromStr for Condition {
     type Err = ConditionError;
 
     fn from_str(text: &str) -> Result<Self, ConditionError> {
-        parse::parse(text).map(|root| Self { root })
+        parse::parse(text, true).map(|root| Self { root })
     }
 }
 

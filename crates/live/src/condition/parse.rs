@@ -17,8 +17,8 @@ const A_TIME: &str = "a time like 500us, 50ms, 2s or 1m30s, at most 87600h";
 /// The longest time that a term can have, ten years: times are counted in 64 bits of nanoseconds.
 const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// Parses an expression.
-pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
+/// Parses an expression. One that waits for something must say what shall happen (`must_name`).
+pub(super) fn parse(text: &str, must_name: bool) -> Result<Node, ConditionError> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("the expression has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len());
         return Err(ConditionError::at(text, 0, message));
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
     if !tokens.rest().is_empty() {
         return Err(tokens.expected("`and`, `or`, or the end of the expression"));
     }
-    if !root.names_something(false) {
+    if must_name && !root.names_something(false) {
         let message = "the expression only says what shall not be, so it would always hold; say what shall happen, for example \
                        `span=*`, `level>=ERROR` or `dur>1s`";
         return Err(tokens.fault(0, message));

@@ -1,7 +1,8 @@
 //! The subjects of conditions.
 
 use super::NamePattern;
-use eventring::schema::perf::CallSiteLevel;
+use eventring::schema::Value;
+use eventring::schema::perf::{CallSiteLevel, FieldValue};
 use std::fmt;
 use std::time::Duration;
 
@@ -87,6 +88,39 @@ pub enum Operand<'a> {
     Bool(bool),
     /// A text, or any other value as text.
     Text(&'a str),
+}
+
+impl Operand<'_> {
+    /// Calls `take` with the value of a field of a span or log record.
+    pub fn with_field(value: &FieldValue, take: &mut dyn FnMut(Operand<'_>)) {
+        match value {
+            FieldValue::I64(number) => take(Operand::Integer((*number).into())),
+            FieldValue::U64(number) => take(Operand::Integer((*number).into())),
+            FieldValue::I128(number) => take(Operand::Integer(*number)),
+            // A number that has no room is greater than all that a condition can name.
+            FieldValue::U128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
+            FieldValue::F64(number) => take(Operand::Float(*number)),
+            FieldValue::Bool(value) => take(Operand::Bool(*value)),
+            FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => take(Operand::Text(text)),
+            _ => take(Operand::Text(&value.to_string())),
+        }
+    }
+
+    /// Calls `take` with the value of a field of a typed event.
+    pub fn with_value(value: &Value<'_>, take: &mut dyn FnMut(Operand<'_>)) {
+        match value {
+            Value::Uint(number) => take(Operand::Integer((*number).into())),
+            Value::Int(number) => take(Operand::Integer((*number).into())),
+            Value::Uint128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
+            Value::Int128(number) => take(Operand::Integer(*number)),
+            Value::F32(number) => take(Operand::Float((*number).into())),
+            Value::F64(number) => take(Operand::Float(*number)),
+            Value::Bool(value) => take(Operand::Bool(*value)),
+            Value::Text(text) => take(Operand::Text(text)),
+            Value::Enum { name: Some(name), .. } => take(Operand::Text(name)),
+            other => take(Operand::Text(&other.to_string())),
+        }
+    }
 }
 
 /// The spans or events of a rate or percentile.

@@ -8,6 +8,7 @@ use eventring::schema::{RecordError, RecordErrorView, decode_event};
 use eventring::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord, Span};
 use eventring_capture::recording::RecordedRings;
 use eventring_export::args::{ArgValue, Args};
+use eventring_export::numbers::counted;
 use eventring_live::LiveFields;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, SeverityNumber};
@@ -108,7 +109,8 @@ impl Happening {
     pub(super) fn of_loss(ring_name: &str, gap: Gap, epoch_nanos: u64, total: u64) -> Self {
         let mut loss = Self::named("eventring.lost", CallSiteLevel::Warn);
         loss.epoch_nanos = epoch_nanos;
-        loss.message = Some(format!("{} events of the ring {ring_name} were lost", gap.count));
+        let were = if gap.count == 1 { "was" } else { "were" };
+        loss.message = Some(format!("{} of the ring {ring_name} {were} lost", counted(gap.count, "event", "events")));
         loss.attributes.push_text("eventring.ring", ring_name);
         loss.attributes.push_count("eventring.lost.first_seqno", gap.first_seqno);
         loss.attributes.push_count("eventring.lost.count", gap.count);

@@ -2,7 +2,7 @@
 
 use crate::compare::full_name;
 use crate::page::CaptureFigures;
-use eventring_export::numbers::{grouped, time};
+use eventring_export::numbers::{counted, time};
 use std::fmt;
 
 /// The number of names that an error lists.
@@ -67,7 +67,7 @@ impl Basis {
     pub(super) fn amount(&self, figures: &CaptureFigures<'_>) -> String {
         match self {
             Self::OwnCall | Self::Second => format!("lasted {}", time(figures.length_nanos())),
-            Self::Call(_) => format!("has {} calls", grouped(self.calls(figures))),
+            Self::Call(_) => format!("has {}", counted(self.calls(figures), "call", "calls")),
         }
     }
 

@@ -4,7 +4,7 @@ use super::measure::{Measure, SpanFigures, full_name};
 use super::side::{self, SideSpan};
 use super::significance;
 use eventring_export::Summary;
-use eventring_export::numbers::grouped;
+use eventring_export::numbers::counted;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ impl Comparison {
     /// Says which sides lost events, and what that means for the test of durations. Returns `None` if none did.
     #[must_use]
     pub fn loss_note(&self) -> Option<String> {
-        let events = |lost: u64| if lost == 1 { "1 event".into() } else { format!("{} events", grouped(lost)) };
+        let events = |lost: u64| counted(lost, "event", "events");
         let sides = self.lost.into_iter().zip(["A", "B"]).filter(|(lost, _)| *lost > 0);
         let sides: Vec<String> = sides.map(|(lost, side)| format!("{side} lost {}", events(lost))).collect();
         (!sides.is_empty()).then(|| format!("{}, so sure compares only the spans that are left", sides.join(" and ")))

@@ -64,6 +64,7 @@ impl CaptureFigures<'_> {
             ("lost while capturing", counts.lost_while_captured(), true),
             ("payloads lost", counts.lost_payloads(), true),
             ("spans", counts.spans, false),
+            ("times entered", counts.slices, false),
             ("still open", counts.open_spans, false),
             ("log records", counts.events, false),
             ("errors", self.errors, true),

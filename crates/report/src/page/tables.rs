@@ -3,7 +3,7 @@
 use super::figures::CaptureFigures;
 use super::text::{escape, shortened};
 use eventring::reader::GapCause;
-use eventring_export::numbers::{grouped, time};
+use eventring_export::numbers::{counted, grouped, time};
 use eventring_export::summary::SpanSummary;
 use std::fmt::Write as _;
 
@@ -105,8 +105,8 @@ fn account(spans: &[SpanSummary]) -> String {
     let all = further.iter().fold(whole, |sum, (count, _)| sum.saturating_add(*count));
     let further: Vec<String> = further.iter().map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
     format!(
-        "<p class=\"note\">{} spans: {} seen whole, {}. Counts and times are those of the spans seen whole.</p>",
-        grouped(all),
+        "<p class=\"note\">{}: {} seen whole, {}. Counts and times are those of the spans seen whole.</p>",
+        counted(all, "span", "spans"),
         grouped(whole),
         further.join(", ")
     )

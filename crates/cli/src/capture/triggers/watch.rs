@@ -9,6 +9,7 @@ use super::writer::{FileActions, FileWriter, WaitingShots, WriterMessage};
 use crate::awaited::AwaitedRings;
 use crate::capture::{self, Args};
 use crate::exit::{Exit, Failure};
+use crate::fields::{KnownFields, check_fields};
 use crate::format::TimeFormat;
 use crate::interrupt::{Interrupt, UserSignal};
 use crate::output;
@@ -43,6 +44,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     // The first interrupt ends the watch, and the second one leaves out the files that wait.
     let interrupt = Interrupt::listen_to(2)?;
     let (mut rings, is_at_once) = capture::begin(args, &names, programs, args.json, &interrupt)?;
+    check_condition_fields(&args.triggers.conditions, &rings)?;
     // Rings that are made after the start have no past.
     let has_past = is_at_once && rings.program.is_none();
     let enabled = capture::enable(args, &rings)?;
@@ -133,6 +135,20 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     rings.say_late_rings();
     let code = outcome?;
     Exit::from_code(code).map_or_else(|| std::process::exit(code), Ok)
+}
+
+/// Refuses conditions that name fields which no event of the rings has. While rings are missing that may have them, this
+/// is not known.
+fn check_condition_fields(conditions: &[Condition], rings: &AwaitedRings) -> Result<(), Failure> {
+    if !rings.are_all_open() || rings.program.is_some() {
+        return Ok(());
+    }
+    let known: Vec<KnownFields> = rings.opened().iter().map(KnownFields::of_reader).collect();
+    for condition in conditions {
+        let refuse = |why: String| Failure::new(Exit::Usage, format!("--on '{condition}': {why}"));
+        check_fields(condition, &known).map_err(refuse)?;
+    }
+    Ok(())
 }
 
 /// The numbers of commands that have ended, and how.

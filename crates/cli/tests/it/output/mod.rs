@@ -3,3 +3,4 @@ mod files;
 mod help;
 mod planted;
 mod shared_names;
+mod words;

@@ -276,7 +276,7 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
     });
     assert!(place(&directory, "perf.1").exists() && !place(&directory, "perf.3").exists());
     let name = argument(&perf);
-    for verb in [vec!["snapshot", name], vec!["capture", name, "--now"], vec!["export", name]] {
+    for verb in [vec!["capture", name, "--now"], vec!["export", name]] {
         for shard in ["perf", "perf.1", "perf.3"] {
             let output = place(&directory, shard);
             let existed = output.exists();

@@ -92,7 +92,7 @@ fn options_of_rings_are_refused_for_captures_and_those_of_captures_for_rings() {
     refused(&[&capture, &rings[0]], "is a capture, and ");
     refused(&[&rings[0], "--to", "3"], "--to selects a part of a capture");
     refused(&[&rings[0], "--from", "+1s"], "only a capture can be shown from a time on");
-    refused(&[&rings[0], "--span", "query"], "only spans of a capture can be named");
+    refused(&[&rings[0], "--ring", "shop"], "--ring selects a part of a capture");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod in_a_terminal;
 mod live;
 mod open_spans;
 mod restarted;
+mod selected;
 mod several_rings;
 mod top;
 mod waits;

@@ -1,0 +1,158 @@
+//! What `watch` of live rings selects by what is in the events.
+
+use crate::program::{argument, directory, place, program, run};
+use crate::terminal::Terminal;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring::{EventPayload, EventType};
+use serde_json::Value;
+use std::time::Duration;
+use tracing::{Dispatch, debug, info, info_span};
+
+#[derive(EventPayload, Clone, Copy)]
+struct Placed {
+    price: u64,
+    parcels: u16,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP", ext(0 = order: seqno, 1 = line: index))]
+#[repr(u16)]
+enum Shop {
+    #[event(payload = Placed)]
+    Placed = 2,
+    #[event(payload = Placed)]
+    Shipped = 3,
+}
+
+/// Returns what a watch of the whole ring shows: for each line its type, and its name or text.
+fn shown(ring: &str, options: &[&str]) -> Vec<String> {
+    let lines = run(&[&["watch", ring, "--from", "oldest", "--json"], options].concat()).json_lines();
+    let text = |line: &Value| {
+        let payload = &line["payload"];
+        let said = payload["fields"]["message"].as_str().or(payload["name"].as_str()).unwrap_or_default();
+        format!("{} {said}", line["name"].as_str().unwrap()).trim_end().to_owned()
+    };
+    lines.iter().map(text).collect()
+}
+
+#[test]
+fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fields() {
+    let dir = directory();
+    let ring = place(&dir, "shop");
+    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
+    tracing::dispatcher::with_default(&dispatch, || {
+        info_span!(target: "shop::web", "request", user = "ada").in_scope(|| {
+            info_span!(target: "shop::db", "query", rows = 7_u64).in_scope(|| debug!(target: "shop::db", "slow query"));
+            std::thread::sleep(Duration::from_millis(20));
+        });
+        info_span!(target: "shop::web", "request", user = "bob").in_scope(|| info!(target: "shop::web", "quick"));
+    });
+    let other = || tracing::dispatcher::with_default(&dispatch, || info!(target: "shop::jobs", "from a worker"));
+    std::thread::scope(|scope| {
+        _ = std::thread::Builder::new().name("worker".into()).spawn_scoped(scope, other).unwrap()
+    });
+    // A ring that has ended is shown to its end.
+    drop(dispatch);
+    let ring = argument(&ring);
+    let query = ["SPAN_NEW query", "SPAN_ENTER query", "EVENT slow query", "SPAN_EXIT query", "SPAN_CLOSE query"];
+    assert_eq!(shown(ring, &["--span", "query"]), query);
+    assert_eq!(shown(ring, &["--span", "shop::db::query"]), query);
+    // A span has everything in it, and nothing outside of it.
+    assert_eq!(shown(ring, &["--span", "request"]).len(), 2 * 4 + query.len() + 1);
+    assert_eq!(shown(ring, &["--min-duration", "15ms"]), ["SPAN_CLOSE request"]);
+    assert_eq!(shown(ring, &["--thread", "worker"]), ["EVENT from a worker"]);
+    assert_eq!(shown(ring, &["--target", "shop::j*"]), ["EVENT from a worker"]);
+    assert!(!shown(ring, &["--level", "info"]).contains(&"EVENT slow query".to_owned()));
+    assert_eq!(shown(ring, &["--where", "level>=INFO"]), ["EVENT quick", "EVENT from a worker"]);
+    // The fields of a span are known until its end.
+    assert_eq!(shown(ring, &["--where", "field.user=bob level>=INFO"]), ["EVENT quick"]);
+    assert_eq!(shown(ring, &["--where", "field.rows>=7", "--type", "SPAN_CLOSE"]), ["SPAN_CLOSE query"]);
+    assert_eq!(shown(ring, &["--where", "event=*main* or span=query dur>0s"]), ["SPAN_CLOSE query"]);
+    // The same of a capture.
+    let file = place(&dir, "shop.evc");
+    assert_eq!(run(&["capture", ring, "--now", "-o", argument(&file)]).code, Some(0));
+    let of_file = |condition: &str| {
+        let lines = run(&["watch", argument(&file), "--json", "--where", condition]).json_lines();
+        lines.len()
+    };
+    assert_eq!((of_file("level>=INFO"), of_file("field.user=bob level>=INFO")), (2, 1));
+    // Some terms are not about single events.
+    let refused = run(&["watch", ring, "--where", "open>2s"]);
+    assert!(refused.code == Some(2) && refused.err.contains("`open>2s` is not about a single event"), "{refused:?}");
+    let warned = run(&["watch", ring, "--from", "oldest", "--count", "1", "--where", "field.usr=ada or level>=INFO"]);
+    assert!(warned.err.contains("so far, no event has a field `usr`; there are"), "{warned:?}");
+}
+
+#[test]
+fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
+    let dir = directory();
+    let path = place(&dir, "shop");
+    let content = ContentDescription::of::<Shop>();
+    let recorder = Recorder::builder(content).config(argument(&path)).shifts(17, 24).build().unwrap();
+    let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
+    let mut watch = program(&["watch", argument(&path), "--from", "oldest"]);
+    watch.env("EVENTRING_DIR", dir.path());
+    recorder.record(Shop::Placed.code(), [0; 4], &payload);
+    let mut terminal = Terminal::start(watch, (200, 30));
+    terminal.wait(&["PLACED"]);
+    // Nobody reads the terminal while several laps are recorded, in steps that a reader keeps up with.
+    let events = 600_000_u64;
+    for batch in 0..600 {
+        for order in 0..1000 {
+            recorder.record(Shop::Placed.code(), [batch * 1000 + order, 0, 0, 0], &payload);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(recorder);
+    assert!(terminal.end().success());
+    let written = String::from_utf8_lossy(&terminal.written);
+    let plain = anstream_text(&written);
+    let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
+    let notes = plain.lines().filter_map(|line| line.strip_prefix("── ")?.split_once(" events not shown: "));
+    assert!(notes.count() > 0, "no note in {} bytes", plain.len());
+    let summary = plain.lines().rev().find(|line| line.contains("events shown")).unwrap();
+    let words: Vec<&str> = summary.split([' ']).collect();
+    let before = |word: &str| number(words[words.iter().position(|it| it.starts_with(word)).unwrap() - 1]);
+    assert_eq!(before("events") + before("more"), events + 1, "{summary}");
+    assert!(before("more") > 100_000 && plain.contains("none lost"), "{summary}");
+}
+
+/// Returns the text of a terminal's output, without the sequences for colours.
+fn anstream_text(written: &str) -> String {
+    let mut parts = written.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
+}
+
+#[test]
+fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_that_no_event_has_is_refused() {
+    let dir = directory();
+    let path = place(&dir, "shop");
+    let content = ContentDescription::of::<Shop>();
+    let recorder = Recorder::builder(content).config(argument(&path)).shifts(15, 21).keep(true).build().unwrap();
+    for order in 1..=3_u64 {
+        let placed = Placed { price: order * 100, parcels: 2 };
+        let payload = eventring::schema::encode_array(&[placed]);
+        recorder.record(Shop::Placed.code(), [order, 1, 0, 0], &payload);
+    }
+    drop(recorder);
+    let ring = argument(&path);
+    let orders = |condition: &str| {
+        let lines = run(&["watch", ring, "--from", "oldest", "--json", "--where", condition]).json_lines();
+        lines.iter().map(|line| line["order_seqno"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(orders("field.order=2"), [2]);
+    // As JSON calls it.
+    assert_eq!(orders("field.order_seqno=2"), [2]);
+    assert_eq!(orders("field.price>=200 event=PLACED"), [2, 3]);
+    assert_eq!(orders("not field.price=100"), [2, 3]);
+    for (verb, option) in [("watch", "--where"), ("capture", "--on")] {
+        let refused = run(&[verb, ring, option, "field.prize>1"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let said = "no event has a field `prize`; there are ";
+        let (_, names) = refused.err.split_once(said).unwrap_or_else(|| panic!("{refused:?}"));
+        assert!(names.contains(" order, order_seqno, parcels, price, "), "{names}");
+    }
+}
