@@ -52,6 +52,7 @@ pub use format::ring::{CapturedRing, RingRole};
 pub use format::stats::{CaptureStats, RingStats};
 pub use read::events::CaptureEvents;
 pub use read::file::CaptureFile;
+pub use select::found::FoundParts;
 pub use select::selection::Selection;
 pub use sinks::cut::{CutSummary, Shortfall};
 pub use sinks::file::{capture, capture_rings, capture_rings_to, capture_to};

@@ -36,6 +36,7 @@ mod formats;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 #[cfg_attr(not(feature = "forward"), path = "left_out/forward.rs")]
 mod forward;
+mod found;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod held;
 mod history;

@@ -2,10 +2,11 @@
 
 use super::advice;
 use super::exit::{Exit, Failure};
+use super::found;
 use super::losses::{report_payload_losses, report_problem, report_table_losses};
 use super::processes;
 use super::reading::ReadingBar;
-use super::selection::{SelectionArgs, SpanArgs};
+use super::selection::{SelectionArgs, SpanArgs, WhereArgs};
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
@@ -55,6 +56,8 @@ pub(super) struct PartArgs {
     spans: SpanArgs,
     #[command(flatten)]
     selection: SelectionArgs,
+    #[command(flatten)]
+    condition: WhereArgs,
 }
 
 impl PartArgs {
@@ -74,8 +77,11 @@ impl PartArgs {
         let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
         (saved.capture, saved.reading) = (capture, reading);
         let selection = self.selection(&saved.capture);
-        saved.is_part = selection != Selection::new();
+        saved.is_part = selection != Selection::new() || self.condition.condition.is_some();
         saved.select(names, &selection)?;
+        if let Some(condition) = &self.condition.condition {
+            found::select(&mut saved.capture, condition)?;
+        }
         Ok(saved)
     }
 

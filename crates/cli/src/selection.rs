@@ -3,6 +3,7 @@
 use super::amounts::parse_duration;
 use eventring::schema::perf::CallSiteLevel;
 use eventring_capture::{CaptureFile, Selection};
+use eventring_live::Condition;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, civil};
 use std::time::Duration;
@@ -45,6 +46,14 @@ pub(super) struct SpanArgs {
     /// Only spans of this name, with everything in them: query, or shop::query with its target; may be repeated
     #[arg(long, help_heading = "Selection", value_name = "NAME")]
     span: Vec<String>,
+}
+
+/// The option that selects by a condition.
+#[derive(clap::Args, Clone, Default)]
+pub(super) struct WhereArgs {
+    /// Only what fulfils this condition, as in `capture --on`: 'span=db.* dur>50ms', 'event=ORDER_* field.price>100'
+    #[arg(long = "where", help_heading = "Selection", value_name = "CONDITION", value_parser = Condition::for_events)]
+    pub condition: Option<Condition>,
 }
 
 /// A time on the command line.

@@ -188,13 +188,23 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
                 let level = call_site.map_or(CallSiteLevel::None, |call_site| call_site.level);
                 self.core.series.log_record(level).count += 1;
                 self.see(
-                    &Observation::LogRecord(SeenRecord { record, call_site, catalog, span: span(), program }),
+                    &Observation::LogRecord(SeenRecord {
+                        ring: entry.ring,
+                        record,
+                        call_site,
+                        catalog,
+                        span: span(),
+                        program,
+                    }),
                     state,
                 );
             }
             Some(PerfEvent::Marker) => {
                 let call_site = catalog.known_call_site(record.ext.call_site_id);
-                self.see(&Observation::Marker(SeenMark { record, call_site, span: span(), program }), state);
+                self.see(
+                    &Observation::Marker(SeenMark { ring: entry.ring, record, call_site, span: span(), program }),
+                    state,
+                );
             }
             _ => {}
         }

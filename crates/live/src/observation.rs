@@ -120,11 +120,19 @@ impl<'a> ClosedSpan<'a> {
     pub fn program(&self) -> &'a RecordedProgram {
         self.program
     }
+
+    /// Returns the index of the program among those of the recording.
+    #[must_use]
+    pub fn program_index(&self) -> usize {
+        self.process_index
+    }
 }
 
 /// A log record.
 #[derive(Clone, Copy)]
 pub struct SeenRecord<'a> {
+    /// The index of the ring.
+    pub(super) ring: u32,
     pub(super) record: &'a RawRecord<'a>,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     /// The call sites and threads of its recorder.
@@ -134,6 +142,12 @@ pub struct SeenRecord<'a> {
 }
 
 impl<'a> SeenRecord<'a> {
+    /// Returns the index of its ring, and its seqno there.
+    #[must_use]
+    pub fn place(&self) -> (u32, u64) {
+        (self.ring, self.record.descriptor.seqno)
+    }
+
     /// Returns the call site, if it is known. All records of the `log` crate of one level share one call site.
     #[must_use]
     pub fn call_site(&self) -> Option<&'a CallSite> {
@@ -207,6 +221,8 @@ impl<'a> SeenRecord<'a> {
 /// A mark in time.
 #[derive(Clone, Copy)]
 pub struct SeenMark<'a> {
+    /// The index of the ring.
+    pub(super) ring: u32,
     pub(super) record: &'a RawRecord<'a>,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     pub(super) span: Option<&'a Span>,
@@ -214,6 +230,12 @@ pub struct SeenMark<'a> {
 }
 
 impl<'a> SeenMark<'a> {
+    /// Returns the index of its ring, and its seqno there.
+    #[must_use]
+    pub fn place(&self) -> (u32, u64) {
+        (self.ring, self.record.descriptor.seqno)
+    }
+
     /// Returns the name of the marker; empty if it is not known.
     #[must_use]
     pub fn name(&self) -> &'a str {
@@ -258,6 +280,12 @@ pub struct SeenEvent<'a> {
 }
 
 impl<'a> SeenEvent<'a> {
+    /// Returns the index of its ring, and its seqno there.
+    #[must_use]
+    pub fn place(&self) -> (u32, u64) {
+        (self.ring, self.descriptor.seqno)
+    }
+
     /// Returns the name of the ring.
     #[must_use]
     pub fn ring_name(&self) -> &'a str {

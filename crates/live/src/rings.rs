@@ -108,12 +108,25 @@ impl Live {
         epoch_nanos: Option<u64>,
         options: &LiveOptions,
     ) -> Result<Self, CaptureError> {
+        Self::of_capture_seen(capture, epoch_nanos, options, |_, _| ())
+    }
+
+    /// Reads a capture as [`Self::of_capture`] does, and calls `see` with everything that it sees.
+    ///
+    /// # Errors
+    /// As [`Self::of_capture`].
+    pub fn of_capture_seen(
+        capture: &CaptureFile,
+        epoch_nanos: Option<u64>,
+        options: &LiveOptions,
+        mut see: impl FnMut(&Observation<'_>, LiveState<'_>),
+    ) -> Result<Self, CaptureError> {
         let recording = CaptureRecording::new(capture)?;
         let (mut replay, mut core) = (replay(options), LiveCore::new(options));
         let mut entries = recording.entries();
         replay.grow(entries.tables());
         core.grow(entries.tables());
-        let ignore = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
+        let see = &mut see;
         let until = epoch_nanos.unwrap_or(u64::MAX);
         let mut is_cut = false;
         while let Some(entry) = entries.next_entry() {
@@ -121,7 +134,7 @@ impl Live {
             if is_cut {
                 break;
             }
-            let mut consumer = LiveConsumer { core: &mut core, see: ignore, also: &mut () };
+            let mut consumer = LiveConsumer { core: &mut core, see, also: &mut () };
             replay.step(&entry, &mut consumer).map_err(write_error)?;
         }
         let mut end_nanos = if is_cut { until } else { 0 };
@@ -142,7 +155,7 @@ impl Live {
         let no_rings = RingSet::options().from_readers(Vec::new());
         let entries = RingEntries::with_tables(no_rings, entries.into_tables());
         let mut live = Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core) };
-        let watchers = &mut Watchers { see: ignore, also: &mut () };
+        let watchers = &mut Watchers { see, also: &mut () };
         live.advance(end_nanos.min(until), watchers).and_then(|()| live.close_all(watchers)).map_err(write_error)?;
         Ok(live)
     }

@@ -7,6 +7,7 @@ use crate::format::ring::CapturedRing;
 use crate::read::events::{CaptureEvents, ContentRef, ReadPlan, RecordRef};
 use crate::read::file::CaptureFile;
 use crate::read::file_block::{self, BlockExtent, FileBlock};
+use crate::select::found::FoundParts;
 use crate::select::roots::{RootRule, RootSearch, Roots, SPAN_EVENTS};
 use crate::select::selection::Selection;
 use crate::select::sieve::{Choice, RingChoice, Sieve};
@@ -53,6 +54,23 @@ impl CaptureFile {
         Ok(())
     }
 
+    /// Selects, of what is selected now, the spans and events that somebody has found by reading it.
+    ///
+    /// # Errors
+    /// The capture is damaged: it has more spans and events than a capture of its size can have.
+    pub fn select_found(&mut self, found: FoundParts) -> Result<(), CaptureError> {
+        let spans_max = SPANS_FREE.saturating_add(self.file_bytes());
+        let found = found.finish(spans_max.saturating_mul(8))?;
+        let mut choice = match self.choice.take() {
+            Some(choice) => Arc::unwrap_or_clone(choice),
+            None => Selection::new().choose(&self.rings, &self.catalogs)?,
+        };
+        choice.spans_max = usize::try_from(spans_max).unwrap_or(usize::MAX);
+        choice.found = Some(found);
+        self.choice = Some(Arc::new(choice));
+        Ok(())
+    }
+
     fn find_roots(&self, selection: &Selection, choice: &Choice) -> Result<Roots, CaptureError> {
         let call_sites = match selection.spans.is_empty() {
             true => None,
@@ -73,7 +91,7 @@ impl CaptureFile {
         // A span may be created and closed in any shard and by any thread.
         let of_spans = |ring: &RingChoice| RingChoice { is_wanted: ring.is_perf, threads: None, ..ring.clone() };
         let rings = choice.rings.iter().map(of_spans).collect();
-        let pass = Arc::new(Choice { rings, roots: None, ..*choice });
+        let pass = Arc::new(Choice { rings, roots: None, found: None, ..*choice });
         let may_have_root = |block: &FileBlock| {
             let BlockHeader { filter, .. } = &block.block.header;
             let may_have_span = || {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) type ProcessSpan = (u32, u64);
 
 /// The spans that a selection names or that last long enough. Selected are these spans and everything in them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Roots {
     ids: HashSet<ProcessSpan>,
     /// The times in which roots are open, in ascending order, apart from each other.
@@ -97,13 +97,18 @@ impl RootCandidate {
 }
 
 impl Roots {
-    fn add(&mut self, span: ProcessSpan, since: u64, until: u64) {
+    pub(crate) fn add(&mut self, span: ProcessSpan, since: u64, until: u64) {
         self.ids.insert(span);
+        self.add_time(since, until);
+    }
+
+    /// Adds a time in which something of the selection lies.
+    pub(crate) fn add_time(&mut self, since: u64, until: u64) {
         self.times.push(OpenTime { since, until });
     }
 
     /// Joins times that overlap.
-    fn join_times(&mut self) {
+    pub(crate) fn join_times(&mut self) {
         self.times.sort_unstable();
         let mut joined: Vec<OpenTime> = Vec::new();
         for time in self.times.drain(..) {

@@ -110,7 +110,7 @@ impl Selection {
                 threads: (!self.threads.is_empty()).then(|| threads[shard0].clone()),
             }
         });
-        Ok(Choice { from_nanos, to_nanos, rings: choices.collect(), roots: None, spans_max: 0 })
+        Ok(Choice { from_nanos, to_nanos, rings: choices.collect(), roots: None, found: None, spans_max: 0 })
     }
 
     /// Returns the ids of the named threads of a recorder.

@@ -1,6 +1,7 @@
 //! The filter of a selection: which blocks are read, and which of their records are returned.
 
 use crate::format::header::BlockHeader;
+use crate::select::found::FoundParts;
 use crate::select::roots::Roots;
 use eventring::reader::Descriptor;
 use eventring::schema::ExtWords;
@@ -9,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The meaning of a selection in one capture.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) from_nanos: u64,
     pub(crate) to_nanos: u64,
@@ -17,6 +18,8 @@ pub(crate) struct Choice {
     pub(crate) rings: Vec<RingChoice>,
     /// The spans with which the selection begins, if it is one of spans.
     pub(crate) roots: Option<Roots>,
+    /// What was found by reading the capture, if the selection is one of that.
+    pub(crate) found: Option<FoundParts>,
     /// The largest number of open spans in the roots. A capture with more is damaged.
     pub(crate) spans_max: usize,
 }
@@ -48,8 +51,10 @@ impl Choice {
                 (choice.is_wanted || choice.is_perf) && roots.may_be_open(header.first_nanos, header.last_nanos)
             }
         };
+        let may_have_found =
+            self.found.as_ref().is_none_or(|found| found.roots.may_be_open(header.first_nanos, header.last_nanos));
         // Losses are shown whatever spans and threads are wanted.
-        is_in_window && (may_have || (choice.is_wanted && header.filter.may_have_gaps()))
+        is_in_window && ((may_have && may_have_found) || (choice.is_wanted && header.filter.may_have_gaps()))
     }
 }
 
@@ -58,13 +63,15 @@ pub(crate) struct Sieve {
     choice: Arc<Choice>,
     /// The open spans inside of the roots: process and span id.
     inside: HashSet<(u32, u64)>,
+    /// The open spans inside of those that were found.
+    inside_found: HashSet<(u32, u64)>,
     is_full: bool,
     problem: Option<String>,
 }
 
 impl Sieve {
     pub(crate) fn new(choice: Arc<Choice>) -> Self {
-        Self { choice, inside: HashSet::new(), is_full: false, problem: None }
+        Self { choice, inside: HashSet::new(), inside_found: HashSet::new(), is_full: false, problem: None }
     }
 
     /// Returns the problems that were found when the spans were chosen.
@@ -78,15 +85,17 @@ impl Sieve {
     }
 
     /// Returns true if an event is wanted. `sort_nanos` is its sort time.
-    pub(crate) fn accepts_event(&mut self, ring: u32, sort_nanos: u64, event: &Descriptor) -> bool {
+    pub(crate) fn accepts_event(&mut self, ring_index: u32, sort_nanos: u64, event: &Descriptor) -> bool {
         let choice = self.choice.clone();
-        let Some(ring) = choice.rings.get(ring as usize) else { return false };
+        let Some(ring) = choice.rings.get(ring_index as usize) else { return false };
         if !(choice.from_nanos..=choice.to_nanos).contains(&sort_nanos) {
             return false;
         }
+        let is_found = choice.found.as_ref().is_none_or(|found| self.is_found(found, ring_index, ring, event));
         if !ring.is_perf {
             let span = ring.words.span_id(event.content_ext);
-            return ring.is_wanted
+            return is_found
+                && ring.is_wanted
                 && choice.roots.as_ref().is_none_or(|roots| self.is_inside(roots, (ring.process, span)));
         }
         let ext = PerfExt::from_words(event.content_ext);
@@ -111,7 +120,35 @@ impl Sieve {
                 is_inside
             }
         };
-        is_of_spans && ring.is_wanted && ring.threads.as_ref().is_none_or(|threads| threads.contains(&ext.thread_id))
+        is_found
+            && is_of_spans
+            && ring.is_wanted
+            && ring.threads.as_ref().is_none_or(|threads| threads.contains(&ext.thread_id))
+    }
+
+    /// Returns true if an event was found, or is in a span that was.
+    fn is_found(&mut self, found: &FoundParts, ring_index: u32, ring: &RingChoice, event: &Descriptor) -> bool {
+        let has = |inside: &HashSet<(u32, u64)>, span: (u32, u64)| {
+            span.1 != 0 && (found.roots.has(span) || inside.contains(&span))
+        };
+        if !ring.is_perf {
+            let span = (ring.process, ring.words.span_id(event.content_ext));
+            return found.has_event(ring_index, event.seqno) || has(&self.inside_found, span);
+        }
+        let ext = PerfExt::from_words(event.content_ext);
+        let span = (ring.process, ext.span_id);
+        if event.event_type == PerfEvent::SpanNew as u16
+            && !found.roots.has(span)
+            && has(&self.inside_found, (ring.process, ext.related))
+            && self.inside_found.len() < self.choice.spans_max
+        {
+            self.inside_found.insert(span);
+        }
+        let is_inside = found.has_event(ring_index, event.seqno) || has(&self.inside_found, span);
+        if event.event_type == PerfEvent::SpanClose as u16 {
+            self.inside_found.remove(&span);
+        }
+        is_inside
     }
 
     /// Returns true if a gap is wanted. `before_nanos` is the sort time of the record before the gap, and `after_nanos`

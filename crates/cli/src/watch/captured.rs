@@ -3,8 +3,10 @@
 use super::rings::Rings;
 use super::start::StartOption;
 use super::summary::WatchSummary;
+
 use super::{Args, WatchOutput, follow};
 use crate::exit::{Exit, Failure};
+use crate::found;
 use crate::interrupt::Interrupt;
 use crate::saved;
 use crate::silence::Silence;
@@ -22,8 +24,13 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let spans: Vec<String> = args.select.span_name().into_iter().cloned().collect();
     let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
     saved.select(&args.names, &part)?;
+    if let Some(condition) = args.wanted.condition() {
+        found::select(&mut saved.capture, condition)?;
+    }
     let mut rings = Rings::of_capture(&saved.capture);
-    let wanted = args.wanted.on(&rings)?;
+    // The reader of the capture tests the condition.
+    let mut wanted = args.wanted.on(&rings)?;
+    wanted.condition = None;
     let mut selection = args.select.on(&rings, wanted)?;
     let mut printer = args.printer(&rings)?;
     let mut summary = WatchSummary::new(Instant::now(), false);

@@ -5,7 +5,7 @@ use super::perf::{self, is_description};
 use super::rings::{LazyPayload, Ring, Rings};
 use crate::exit::{Exit, Failure};
 use crate::fields::{KnownFields, check_fields};
-use crate::selection::parse_level;
+use crate::selection::{WhereArgs, parse_level};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::Value;
 use eventring::schema::perf::{CallSiteLevel, FieldValue, PerfExt};
@@ -25,9 +25,8 @@ pub(super) struct WantedArgs {
     /// Only spans and log records of at most this level: error, warn, info, debug, trace
     #[arg(long, alias = "max-level", help_heading = "Selection", value_name = "LEVEL", value_parser = parse_level)]
     level: Option<CallSiteLevel>,
-    /// Only what fulfils this condition, as in `capture --on`: 'field.order=7', 'event=ORDER_* field.price>100'
-    #[arg(long = "where", help_heading = "Selection", value_name = "CONDITION", value_parser = Condition::for_events)]
-    condition: Option<Condition>,
+    #[command(flatten)]
+    condition: WhereArgs,
 }
 
 /// The largest number of open spans that are remembered. If there are more, all are forgotten.
@@ -38,7 +37,7 @@ const SPANS_MAX: usize = 1 << 20;
 pub(super) struct Wanted {
     targets: Vec<NamePattern>,
     level: Option<CallSiteLevel>,
-    condition: Option<Condition>,
+    pub(super) condition: Option<Condition>,
     /// Of rings alone; the reader of a capture knows these.
     pub(super) spans: Vec<String>,
     pub(super) threads: Vec<String>,
@@ -56,9 +55,14 @@ struct KnownSpan {
 }
 
 impl WantedArgs {
+    /// Returns the condition.
+    pub(super) fn condition(&self) -> Option<&Condition> {
+        self.condition.condition.as_ref()
+    }
+
     /// Makes the test for these rings.
     pub(super) fn on(&self, rings: &Rings) -> Result<Wanted, Failure> {
-        if let Some(condition) = &self.condition {
+        if let Some(condition) = &self.condition.condition {
             let refuse = |why: String| Failure::new(Exit::Usage, format!("--where: {why}"));
             let known: Vec<KnownFields> = rings.iter().map(Ring::known_fields).collect();
             check_fields(condition, &known).map_err(refuse)?;
@@ -66,7 +70,7 @@ impl WantedArgs {
         Ok(Wanted {
             targets: self.target.iter().map(NamePattern::new).collect(),
             level: self.level,
-            condition: self.condition.clone(),
+            condition: self.condition.condition.clone(),
             ..Wanted::default()
         })
     }

@@ -75,9 +75,36 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     assert_eq!(run(&["capture", ring, "--now", "-o", argument(&file)]).code, Some(0));
     let of_file = |condition: &str| {
         let lines = run(&["watch", argument(&file), "--json", "--where", condition]).json_lines();
-        lines.len()
+        lines.iter().filter(|line| line["name"] == "EVENT").count()
     };
     assert_eq!((of_file("level>=INFO"), of_file("field.user=bob level>=INFO")), (2, 1));
+    // Of a capture, a span that fulfils a condition comes with everything in it.
+    let lines = |condition: &str| {
+        let lines = run(&["export", argument(&file), "--format", "jsonl", "--where", condition]).json_lines();
+        let is_shown = |line: &&Value| line["type"] == "span" || line["type"] == "event";
+        let text = |line: &Value| {
+            line["message"].as_str().or(line["fields"]["message"].as_str()).or(line["name"].as_str()).map(str::to_owned)
+        };
+        lines
+            .iter()
+            .filter(is_shown)
+            .filter_map(text)
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lines("dur>15ms"), ["query", "request", "slow query"]);
+    assert_eq!(lines("field.user=bob"), ["quick", "request"]);
+    assert_eq!(lines("span=query"), ["query", "slow query"]);
+    assert_eq!(lines("level=INFO not span=request"), ["from a worker"]);
+    let summary = run(&["summary", argument(&file), "--json", "--where", "span=request field.user=ada"]).json();
+    let counts: Vec<_> =
+        summary["spans"].as_array().unwrap().iter().map(|span| (span["name"].clone(), span["count"].clone())).collect();
+    assert_eq!(counts, [("request".into(), 1.into()), ("query".into(), 1.into())]);
+    let refused = run(&["summary", argument(&file), "--where", "field.usr=ada"]);
+    assert!(refused.code == Some(2) && refused.err.contains("no event has a field `usr`; there are"), "{refused:?}");
+    let nothing = run(&["summary", argument(&file), "--where", "field.user=eve"]);
+    assert!(nothing.code == Some(2) && nothing.err.contains("nothing of the capture is so"), "{nothing:?}");
     // Some terms are not about single events.
     let refused = run(&["watch", ring, "--where", "open>2s"]);
     assert!(refused.code == Some(2) && refused.err.contains("`open>2s` is not about a single event"), "{refused:?}");
