@@ -155,8 +155,8 @@ impl RingConfig {
     /// `{pid}` and `{exe}` are replaced by the id of this process and the name of its program.
     ///
     /// # Errors
-    /// Returns the error [`BadConfig`](ShmErrorKind::BadConfig) if the string is malformed or a shift is outside of its
-    /// limits. The message names the string, the bad field, and what is allowed.
+    /// Returns the error [`BadConfig`](ShmErrorKind::BadConfig) if the string is malformed, the name begins with `@`, as
+    /// the addresses of servers do, or a shift is outside of its limits. The message names the string, the bad field, and what is allowed.
     pub fn parse(config: impl AsRef<OsStr>, limits: &ConfigLimits) -> Result<Self, ShmError> {
         let config = config.as_ref();
         let bad = |found: fmt::Arguments<'_>| {
@@ -176,6 +176,10 @@ impl RingConfig {
         }
         let refused = |found: &dyn fmt::Display| bad(format_args!("the name {:?} {found}", name.to_string_lossy()));
         let name = placeholders::expand(name).map_err(|found| refused(&found))?;
+        if name.as_encoded_bytes().starts_with(b"@") {
+            let found = "begins with `@`, which means the address of a server to readers; leave it out, or write a path (`./@name`)";
+            return Err(refused(&found));
+        }
         let name = RingName::understand(&name).map_err(|found| refused(&found))?;
         if descriptor.is_empty() && payload.is_empty() {
             return Ok(Self { name, size: None });
@@ -300,6 +304,19 @@ mod tests {
         assert!(parse("a\0b").unwrap_err().to_string().contains("NUL"));
         assert!(parse(&"n".repeat(244)).is_err());
         assert!(parse(&"n".repeat(243)).is_ok());
+    }
+
+    /// Readers take such a name for the address of a server, so nobody could read the ring.
+    #[test]
+    fn a_recorder_has_no_name_that_readers_take_for_a_server() {
+        for config in ["@x", "@x:64MiB", "@directory/x"] {
+            let refused = parse(config).unwrap_err();
+            assert_eq!(refused.kind(), ShmErrorKind::BadConfig);
+            assert!(refused.to_string().contains("begins with `@`"), "{refused}");
+        }
+        for config in ["x@y", "./@x", "/dev/shm/@x"] {
+            assert!(parse(config).is_ok(), "{config}");
+        }
     }
 
     #[test]
