@@ -16,8 +16,8 @@ pub const VERSION_OFFSET: usize = 0x108;
 ///
 /// Version 1.1 added [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`]; version 1.2 added [`HOLE_TABLE`] and
 /// [`COUNT_FOREIGN_EVENTS`]; version 1.3 added [`WRITER_LOCK`];
-/// version 1.4 added [`REDUCED_FREE_BYTES`].
-pub const VERSION: u64 = 1 << 16 | 4;
+/// version 1.4 added [`REDUCED_FREE_BYTES`]; version 1.5 added [`SNAPSHOT_EPOCH_NANOS`], and the shard in snapshots.
+pub const VERSION: u64 = 1 << 16 | 5;
 
 /// Writer: its process id (u32), then a reserved u32.
 pub const WRITER_PID: usize = 0x110;
@@ -110,6 +110,10 @@ pub const COUNT_SNAPSHOT_LOST: usize = 0x2a8;
 /// Counter: typed events that `record!` refused because their schema is not the schema of the ring. New in version
 /// 1.2.
 pub const COUNT_FOREIGN_EVENTS: usize = 0x2b0;
+
+/// Time at which this snapshot was taken, nanoseconds since the epoch. 0 in files that are not snapshots, and in
+/// snapshots whose writer did not say it. New in version 1.5.
+pub const SNAPSHOT_EPOCH_NANOS: usize = 0x2b8;
 
 /// Writer: name of its program, UTF-8, NUL padded.
 pub const PROGRAM_NAME: usize = 0x300;

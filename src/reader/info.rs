@@ -71,6 +71,9 @@ pub struct ExtensionInfo {
     /// Number of seqnos that are missing in this snapshot: they were overwritten, or not committed yet, when the
     /// snapshot was taken. 0 if the ring is not a snapshot.
     pub snapshot_lost: u64,
+    /// Time at which this snapshot was taken, nanoseconds since the epoch. 0 if the ring is not a snapshot, or if the
+    /// snapshot does not say it.
+    pub snapshot_epoch_nanos: u64,
 }
 
 /// The clock calibration in a ring's header. It turns ticks into nanoseconds since the epoch:
@@ -252,6 +255,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
         foreign_events: word(ext::COUNT_FOREIGN_EVENTS),
         reduced_free_bytes: word(ext::REDUCED_FREE_BYTES),
         snapshot_lost: word(ext::COUNT_SNAPSHOT_LOST),
+        snapshot_epoch_nanos: word(ext::SNAPSHOT_EPOCH_NANOS),
     }
 }
 

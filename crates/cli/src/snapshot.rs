@@ -1,12 +1,11 @@
 //! `eventring snapshot`.
 
-use super::advice;
 use super::exit::{Exit, Failure};
 use super::format::{bytes, content_name, counted, events, grouped, one_line};
 use super::output;
 use super::paint::{DIM, WARNING};
 use super::ring_args::RingArgs;
-use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
+use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring_capture::ReadFiles;
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Save the events that are in a ring now as a compressed file that every reader of rings can open
 ///
-/// A snapshot holds one ring. A recorder with several shards, as of spans, is saved by `eventring capture NAME --now`.
+/// A recorder of spans with several shards has several rings: `eventring capture RING --now` saves them all.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -58,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         options = options.last_seqno(to);
     }
     let reader = args.ring.open()?;
-    check_whole(args.ring.name(), &reader)?;
+    check_one_ring(&reader, args.ring.name())?;
     let output = args.output.clone().unwrap_or_else(|| default_output(&reader, args.ring.name()));
     if !output::is_stdout(&output) {
         // The directory of the output has room for the snapshot, so it is likely to have room for the events, too.
@@ -94,18 +93,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Refuses one of several shards. A snapshot holds one ring, and does not say that there were others: its readers would
-/// take spans that were closed in another shard for open ones.
-fn check_whole(name: &Path, reader: &Reader) -> Result<(), Failure> {
-    advice::check_not_a_shard(name, reader)?;
-    let shards = reader.info().extension.map_or(0, |extension| extension.shard_count);
-    if shards <= 1 {
+/// Refuses a recorder of several rings. A snapshot of its shard 0 would show spans of other threads as open, or not at
+/// all. (That a snapshot is one shard cannot be helped any more.)
+fn check_one_ring(reader: &Reader, as_written: &Path) -> Result<(), Failure> {
+    let is_whole = reader.shard_count() <= 1 || !reader.is_shard_0() || reader.state() == RingState::Saved;
+    if is_whole {
         return Ok(());
     }
-    let (name, file) = (name.display(), name.file_name().unwrap_or_default().display());
+    let name = as_written.display();
+    let file = as_written.file_name().unwrap_or("ring".as_ref()).display();
+    let shards = reader.shard_count();
     let message = format!(
-        "{name} is a recorder with {shards} shards, and a snapshot holds one ring; `eventring capture {name} --now -o {file}.evc` \
-         saves all of them"
+        "{name} is a recorder of {shards} shards, and a snapshot holds one ring; save all of them with `eventring capture \
+         {name} --now -o {file}.evc`"
     );
     Err(Failure::new(Exit::Usage, message))
 }

@@ -2,8 +2,10 @@
 
 use super::super::error::ReaderError;
 use super::super::handle::Reader;
+use super::super::info::RingState;
 use super::collect::Collected;
 use super::starts::SnapshotStarts;
+use crate::clock::Clock;
 use crate::layout::header::{self, FixedHeader};
 use crate::layout::limits::{
     DESCRIPTOR_BYTES, DESCRIPTOR_SHIFTS, DESCRIPTOR_WORDS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS,
@@ -18,11 +20,13 @@ use std::ops::Range;
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// The parts of the header's extension that a snapshot copies from its ring. They describe the events and their writer.
-/// State, window and chunks are not copied, because they belong to a live ring. Shards and holes are not copied,
-/// because a snapshot has none. The names and the schema text are copied separately.
-const KEPT: [Range<usize>; 4] = [
+/// State, window and chunks are not copied, because they belong to a live ring, and holes are not, because a snapshot
+/// has none. The words about shards tell that the snapshot is one shard of several. The names and the schema text are copied separately.
+const KEPT: [Range<usize>; 6] = [
     ext::WRITER_PID..ext::STATE,
+    ext::SHARD_INDEX..ext::SHARD_COUNT + 8,
     ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,
+    ext::SHARD_GROUP..ext::SHARD_GROUP + 8,
     ext::CLOCK..ext::CLOCK_TICKS_PER_SECOND + 8,
     ext::COUNT_REFUSED_CLAIMS..ext::COUNT_FOREIGN_EVENTS + 8,
 ];
@@ -33,6 +37,8 @@ pub(super) struct Image<'r> {
     collected: Collected,
     geometry: Geometry,
     starts: Option<SnapshotStarts>,
+    /// The time at which the events had been collected.
+    taken_epoch_nanos: u64,
 }
 
 impl<'r> Image<'r> {
@@ -45,7 +51,7 @@ impl<'r> Image<'r> {
         let geometry =
             Geometry::new(capacity, payload_bytes, context_bytes).map_err(|error| ReaderError::bad_header(&error))?;
         let starts = SnapshotStarts::new(reader, &collected.seqnos);
-        Ok(Self { reader, collected, geometry, starts })
+        Ok(Self { reader, collected, geometry, starts, taken_epoch_nanos: Clock::global().now_epoch_nanos() })
     }
 
     pub(super) fn geometry(&self) -> &Geometry {
@@ -100,8 +106,12 @@ impl<'r> Image<'r> {
         put(section, ext::STATE, ext::STATE_ENDED);
         put(section, ext::WINDOW_INCR, self.geometry.window_incr_bytes());
         // If the ring is itself a snapshot, events that are missing in it are missing in the new snapshot, too.
-        let lost_before = self.reader.info().extension.map_or(0, |extension| extension.snapshot_lost);
+        let of_ring = self.reader.info().extension;
+        let lost_before = of_ring.as_ref().map_or(0, |extension| extension.snapshot_lost);
         put(section, ext::COUNT_SNAPSHOT_LOST, lost_before.saturating_add(self.collected.lost));
+        let taken_before = of_ring.map_or(0, |extension| extension.snapshot_epoch_nanos);
+        let is_saved = self.reader.state() == RingState::Saved;
+        put(section, ext::SNAPSHOT_EPOCH_NANOS, if is_saved { taken_before } else { self.taken_epoch_nanos });
         if let Some(text) = self.reader.schema_text() {
             section[ext::SCHEMA_TEXT_START..ext::SCHEMA_TEXT_START + text.len()].copy_from_slice(text.as_bytes());
             put(section, ext::SCHEMA_TEXT_OFFSET, ext::SCHEMA_TEXT_START as u64);

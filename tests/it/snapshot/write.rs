@@ -80,6 +80,7 @@ fn an_image_is_minimal_renumbered_aligned_and_says_what_the_ring_said() {
     let (info, original) = (info.extension.unwrap(), original.extension.unwrap());
     assert_eq!((info.writer, info.created_epoch_nanos), (original.writer, original.created_epoch_nanos));
     assert_eq!((info.clock, info.shard_limit, info.snapshot_lost), (original.clock, 0, summary.lost));
+    assert!(info.snapshot_epoch_nanos > info.created_epoch_nanos && original.snapshot_epoch_nanos == 0);
 }
 
 #[test]

@@ -102,6 +102,7 @@ fn extension(info: &ExtensionInfo) -> Value {
     json!({
         "version": format!("{}.{}", info.version >> 16, info.version & 0xffff),
         "created_ts_ns": info.created_epoch_nanos,
+        "snapshot_ts_ns": (info.snapshot_epoch_nanos > 0).then_some(info.snapshot_epoch_nanos),
         "shards": (info.shard_limit > 0).then(|| json!({
             "index": info.shard_index, "count": info.shard_count, "limit": info.shard_limit,
         })),

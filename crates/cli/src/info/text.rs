@@ -97,14 +97,33 @@ fn state(reader: &Reader, survey: &Survey, clock: &TimeFormat) -> String {
             let when = survey.end(reader).map(|end| format!(": it {}", end_in_words(end, clock))).unwrap_or_default();
             format!("{WARNING}left behind{WARNING:#} by {}, which is dead{when}", by_or("its writer"))
         }
-        RingState::Saved if by.is_empty() => "snapshot".into(),
-        RingState::Saved => format!("snapshot of a ring of {by}"),
+        RingState::Saved => snapshot(reader, &by, clock),
         RingState::Truncated => format!("{WARNING}truncated{WARNING:#} while it was read"),
         RingState::NoMemory => format!("{WARNING}not read{WARNING:#} as a whole: there was no memory for a page of it"),
         RingState::Unreadable => format!("{WARNING}not read{WARNING:#} as a whole: an I/O error"),
         RingState::Unknown => {
             format!("written by {}; it is not known whether that process lives", by_or("an unknown process"))
         }
+    }
+}
+
+/// Says of what a snapshot is, by whom, and when it was taken.
+fn snapshot(reader: &Reader, by: &str, clock: &TimeFormat) -> String {
+    let by = if by.is_empty() { String::new() } else { format!(" of a ring of {by}") };
+    let Some(extension) = reader.info().extension else { return format!("snapshot{by}") };
+    let taken = match extension.snapshot_epoch_nanos {
+        0 => String::new(),
+        nanos => format!(", taken on {}", clock.date_and_time(nanos)),
+    };
+    let ExtensionInfo { shard_index: index, shard_count: shards, .. } = extension;
+    match (index, shards) {
+        (0, 0 | 1) => format!("snapshot{by}{taken}"),
+        (0, _) => format!(
+            "snapshot of {WARNING}shard 0 of {shards} of a recorder: events of the others are not here{WARNING:#}{taken}"
+        ),
+        _ => format!(
+            "snapshot of {WARNING}shard {index} of a recorder: events of the others are not here{WARNING:#}{taken}"
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::program;
 use crate::program::{argument, directory, exec_ring, memory_of, place, program, run};
-use eventring::reader::{Next, Reader, Seek};
+use eventring::reader::{Next, Reader, Seek, SnapshotOptions};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -167,26 +167,74 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1);
 }
 
+/// Makes a recorder of spans with two shards, and records a span in each.
+fn two_shards(path: &Path) -> PerfRecorder {
+    let builder = PerfRecorder::builder().config(path).shifts(15, 21).shards(2).prefault(false);
+    let recorder = builder.all_shards_at_build(true).build().unwrap();
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let work = || tracing::dispatcher::with_default(&dispatch, || tracing::info_span!("work").in_scope(|| ()));
+    work();
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    recorder
+}
+
 #[test]
 fn a_recorder_with_several_shards_is_refused_with_the_command_that_saves_them_all() {
-    let dir = program::directory();
-    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.snapshot.zst"));
-    let recorder = PerfRecorder::builder().config(argument(&ring)).shards(2).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
-    let record = || tracing::dispatcher::with_default(&dispatch, || tracing::info_span!("request").in_scope(|| ()));
-    std::thread::scope(|scope| {
-        record();
-        scope.spawn(record).join().unwrap();
-    });
-    for name in [argument(&ring).to_owned(), format!("{}.1", argument(&ring))] {
-        let refused = program::run(&["snapshot", &name, "-o", argument(&file)]);
-        assert_eq!((refused.code, file.exists()), (Some(2), false), "{refused:?}");
+    let directory = directory();
+    let (ring, file) = (place(&directory, "spans"), place(&directory, "saved"));
+    let recorder = two_shards(&ring);
+    assert_eq!(recorder.shard_count(), 2);
+    let refused = run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let expected = format!(
+        "error: {ring} is a recorder of 2 shards, and a snapshot holds one ring; save all of them with `eventring capture \
+         {ring} --now -o spans.evc`\n",
+        ring = ring.display()
+    );
+    assert_eq!(refused.err, expected);
+    assert!(!file.exists());
+    // The control: the command does it.
+    let captured = run(&["capture", argument(&ring), "--now", "-o", argument(&file), "--json"]).json();
+    assert_eq!(captured["rings"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_snapshot_of_one_shard_of_several_is_known_as_such() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "spans"), place(&directory, "saved"));
+    let recorder = two_shards(&ring);
+    // Only a program can take it.
+    let out = fs::File::create(&file).unwrap();
+    Reader::open(&ring).unwrap().write_snapshot(out, &SnapshotOptions::new()).unwrap();
+    let info = run(&["info", argument(&file)]);
+    assert!(info.out.contains("snapshot of shard 0 of 2 of a recorder: events of the others are not here"), "{info:?}");
+    let shards = run(&["info", argument(&file), "--json"]).json()["extension"]["shards"].clone();
+    assert_eq!(shards, json!({ "index": 0, "count": 2, "limit": 2 }));
+    for verb in ["summary", "export"] {
+        let done = run(&[verb, argument(&file), "-o", "/dev/null"][..if verb == "export" { 4 } else { 2 }]);
+        assert!(done.err.contains("shard 1"), "{verb}: {done:?}");
     }
-    let refused = program::run(&["snapshot", argument(&ring), "-o", argument(&file)]);
-    let command = refused.err.split('`').nth(1).unwrap();
-    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
-    assert_eq!(arguments[..3], ["capture", argument(&ring), "--now"], "{refused:?}");
-    let saved = place(&dir, "saved.evc");
-    assert_eq!(program::run(&["capture", argument(&ring), "--now", "-o", argument(&saved)]).code, Some(0));
-    assert_eq!(program::run(&["summary", argument(&saved), "--json"]).json()["spans"][0]["count"], 2);
+    drop(recorder);
+}
+
+#[test]
+fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
+    let directory = directory();
+    let (ring, file, copy) = (place(&directory, "ring"), place(&directory, "saved"), place(&directory, "copy"));
+    let recorder = recorder_at(&ring, 3);
+    let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    let before = now();
+    assert_eq!(run(&["snapshot", argument(&ring), "-o", argument(&file)]).code, Some(0));
+    let after = now();
+    drop(recorder);
+    assert_eq!(run(&["snapshot", argument(&file), "-o", argument(&copy)]).code, Some(0));
+    for saved in [&file, &copy] {
+        let taken = run(&["info", argument(saved), "--json"]).json()["extension"]["snapshot_ts_ns"].as_u64().unwrap();
+        // The clocks of two processes may differ a little.
+        assert!((before - 1_000_000..=after + 1_000_000).contains(&taken), "{before} {taken} {after}");
+        assert!(run(&["info", argument(saved)]).out.contains(", taken on 20"), "{saved:?}");
+    }
+    // Whoever made the kept one has not said when.
+    let kept = run(&["info", program::KEPT, "--json"]).json();
+    assert!(kept["extension"]["snapshot_ts_ns"].is_null());
 }
