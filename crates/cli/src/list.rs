@@ -2,7 +2,7 @@
 
 use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
-use super::format::{bytes, content_name, duration, grouped, one_line};
+use super::format::{bytes, content_name, counted, duration, grouped, one_line};
 use super::held;
 use super::history::History;
 use super::paint::{DIM, WARNING};
@@ -10,6 +10,7 @@ use super::servers::{self, ListedServer, SilentServer};
 use super::state::{add_end, json_name, short_word, writer};
 use super::table::column_width;
 use eventring::reader::{Reader, ReaderErrorKind, RingEnd, RingState, shard_path};
+use eventring::tracing::CatalogLosses;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -49,6 +50,8 @@ struct ListedRing {
     writer: Option<(u32, Option<bool>)>,
     program_name: Option<String>,
     shards: u64,
+    /// The number of shards that the recorder needed and could not make.
+    shards_not_made: u64,
     /// True for a shard whose shard 0 is gone.
     is_orphaned: bool,
     /// Events recorded since the ring was created.
@@ -74,6 +77,7 @@ impl ListedRing {
             content_name: content_name(&info).to_owned(),
             writer: writer(reader),
             shards: reader.shard_count(),
+            shards_not_made: CatalogLosses::read(reader).shards,
             is_orphaned: false,
             recorded: recorded(reader),
             file_bytes: info.geometry.file_bytes(),
@@ -254,6 +258,7 @@ fn object(found: &ListedRing) -> Value {
         "recorded": found.recorded,
         "file_bytes": found.file_bytes,
         "shards": (found.shards > 0).then_some(found.shards),
+        "shards_not_made": found.shards_not_made,
         "orphaned": found.is_orphaned,
         "events_per_s": found.history.per_second,
         "fill": found.history.fill,
@@ -284,7 +289,9 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
                 shards => Some(format!("{shards} shards")),
             };
             let removed = found.removed_from.as_ref().map(|_| "file removed".to_owned());
-            let more: Vec<String> = instance.into_iter().chain(removed).chain(shards).collect();
+            let not_made = Some(found.shards_not_made).filter(|count| *count > 0);
+            let not_made = not_made.map(|count| format!("{} not made", counted(count, "shard", "shards")));
+            let more: Vec<String> = instance.into_iter().chain(removed).chain(shards).chain(not_made).collect();
             let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
             let name = one_line(&found.name) + &more;
             let by = match found.writer {

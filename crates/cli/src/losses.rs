@@ -69,6 +69,17 @@ pub(crate) fn report_table_losses(stats: &CaptureStats) {
     }
 }
 
+/// Prints on stderr how many of the lost events were in rings that are not there.
+pub(crate) fn report_never_opened(stats: &CaptureStats) {
+    let count = stats.missing_by(GapCause::NeverOpened);
+    if count > 0 {
+        anstream::eprintln!("{WARNING}{} {NEVER_OPENED}{WARNING:#}", events(count));
+    }
+}
+
+/// What is said of events of shards that were not there when the capture looked for them.
+pub(crate) const NEVER_OPENED: &str = "were in shards that could not be opened";
+
 /// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
 /// people.
 pub(crate) const TABLE_LOSSES: [(&str, [&str; 2]); 4] = [

@@ -2,9 +2,11 @@
 
 use super::directories::{self, ShardRole};
 use super::exit::{Exit, Failure};
+use super::format::one_line;
 use eventring::files::RingDirectories;
 use eventring::reader::Reader;
 use eventring_live::NamePattern;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,6 +34,31 @@ pub(super) fn rings(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
         return Err(Failure::new(Exit::NotFound, message));
     }
     Ok(found)
+}
+
+/// Returns the name of one ring: the name itself, or of a pattern the only ring that fits.
+///
+/// # Errors
+/// No ring fits, or several do.
+pub(super) fn one_ring(name: &Path) -> Result<Cow<'_, Path>, Failure> {
+    /// So many rings are named at most.
+    const NAMES_MAX: usize = 8;
+    if !is_pattern(name) || name.exists() {
+        return Ok(name.into());
+    }
+    let mut found = rings(name)?;
+    if let [_] = found[..] {
+        return Ok(found.remove(0).into());
+    }
+    let names: Vec<String> = found.iter().take(NAMES_MAX).map(|ring| one_line(&ring.to_string_lossy())).collect();
+    let more = if found.len() > NAMES_MAX { ", …" } else { "" };
+    let message = format!(
+        "{} fits {} rings, expected one: {}{more}; name one of them",
+        name.display(),
+        found.len(),
+        names.join(", ")
+    );
+    Err(Failure::new(Exit::Usage, message))
 }
 
 /// Patterns, and the rings that are known to fit them.

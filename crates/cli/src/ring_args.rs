@@ -1,6 +1,7 @@
 //! The arguments that name a ring and what it must hold.
 
 use super::advice;
+use super::patterns;
 use eventring::reader::{Reader, ReaderOptions};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
@@ -15,7 +16,7 @@ pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// The ring to read, and the events that it must hold.
 #[derive(clap::Args)]
 pub(super) struct RingArgs {
-    /// Name or path of a ring, or a snapshot
+    /// Name or path of a ring, or a snapshot; or a pattern that fits one ring, as `shop*`
     ///
     /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
     /// $EVENTRING_DIR), then in the current directory.
@@ -51,8 +52,9 @@ impl RingArgs {
     }
 
     pub(super) fn open(&self) -> anyhow::Result<Reader> {
-        let reader = self.expect.options().open(&self.name).map_err(|error| advice::on_expected(&self.name, error))?;
-        advice::warn_of_shard(&self.name, &reader);
+        let name = patterns::one_ring(&self.name)?;
+        let reader = self.expect.options().open(&name).map_err(|error| advice::on_expected(&name, error))?;
+        advice::warn_of_shard(&name, &reader);
         Ok(reader)
     }
 }

@@ -3,7 +3,7 @@
 use super::advice;
 use super::exit::{Exit, Failure};
 use super::found;
-use super::losses::{report_payload_losses, report_problem, report_table_losses};
+use super::losses::{report_never_opened, report_payload_losses, report_problem, report_table_losses};
 use super::processes;
 use super::reading::ReadingBar;
 use super::selection::{SelectionArgs, SpanArgs, WhereArgs};
@@ -218,6 +218,7 @@ impl Saved {
         report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));
         if let Some(end) = self.capture.end() {
             report_table_losses(&end.stats);
+            report_never_opened(&end.stats);
         }
         if problems.is_empty() {
             self.lost_pages.map_or(Exit::Done, Exit::from_lost_pages)

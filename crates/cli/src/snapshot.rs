@@ -4,6 +4,7 @@ use super::exit::{Exit, Failure};
 use super::format::{bytes, content_name, counted, events, grouped, one_line};
 use super::output;
 use super::paint::{DIM, WARNING};
+use super::patterns::is_pattern;
 use super::ring_args::RingArgs;
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring_capture::ReadFiles;
@@ -58,7 +59,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let reader = args.ring.open()?;
     check_one_ring(&reader, args.ring.name())?;
-    let output = args.output.clone().unwrap_or_else(|| default_output(&reader, args.ring.name()));
+    let output = args.output.clone().unwrap_or_else(|| output_name(&reader, args.ring.name(), ".snapshot.zst"));
     if !output::is_stdout(&output) {
         // The directory of the output has room for the snapshot, so it is likely to have room for the events, too.
         let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
@@ -100,24 +101,25 @@ fn check_one_ring(reader: &Reader, as_written: &Path) -> Result<(), Failure> {
     if is_whole {
         return Ok(());
     }
-    let name = as_written.display();
-    let file = as_written.file_name().unwrap_or("ring".as_ref()).display();
-    let shards = reader.shard_count();
+    let name = if is_pattern(as_written) { reader.path().unwrap_or(as_written) } else { as_written };
+    let (name, shards) = (name.display(), reader.shard_count());
+    let file = output_name(reader, as_written, ".evc");
+    let file = file.display();
     let message = format!(
         "{name} is a recorder of {shards} shards, and a snapshot holds one ring; save all of them with `eventring capture \
-         {name} --now -o {file}.evc`"
+         {name} --now -o {file}`"
     );
     Err(Failure::new(Exit::Usage, message))
 }
 
-/// Returns the name of the ring, as a file name. A ring of a server has no path: it is called what the user calls it,
+/// Returns the name of the ring, as a file name with this extension. A ring of a server has no path: it is called what the user calls it,
 /// or, if the user has named only the program, by its content.
-fn default_output(reader: &Reader, as_written: &Path) -> PathBuf {
+fn output_name(reader: &Reader, as_written: &Path, extension: &str) -> PathBuf {
     let of_server = || as_written.to_str()?.rsplit_once('/').map(|(_, ring)| OsString::from(ring));
     let of_content = || Some(OsString::from(one_line(content_name(&reader.info())).replace('/', "_")));
     let of_file = reader.path().and_then(Path::file_name).map(OsStr::to_os_string);
     let mut name = of_file.or_else(of_server).or_else(of_content).unwrap_or_default();
-    name.push(".snapshot.zst");
+    name.push(extension);
     PathBuf::from(name)
 }
 

@@ -1,7 +1,7 @@
 //! The progress and the result of a capture, for people and as JSON.
 
 use crate::format::{bytes, duration, events, grouped, one_line};
-use crate::losses::{TABLE_LOSSES, report_payload_losses, report_problem, report_table_losses, sum};
+use crate::losses::{NEVER_OPENED, TABLE_LOSSES, report_payload_losses, report_problem, report_table_losses, sum};
 use crate::output::is_stdout;
 use crate::paint::{DIM, WARNING};
 use crate::program::Program;
@@ -161,7 +161,7 @@ pub(crate) fn print(summary: &CaptureSummary, is_of_now: bool, program: Option<&
             "were overwritten before they could be copied: larger rings, or a lower --compression, lose less",
         ),
         (GapCause::NeverCommitted, "were never committed by their program"),
-        (GapCause::NeverOpened, "were in shards that could not be opened"),
+        (GapCause::NeverOpened, NEVER_OPENED),
     ] {
         let count = summary.stats.missing_by(cause);
         if count > 0 {

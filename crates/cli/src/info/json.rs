@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) -> Value {
     let mut object = of_ring(reader, decoder, &all.total, all.history(reader));
     if !all.shards.is_empty() {
+        object["extension"]["shards"]["not_made"] = json!(all.not_made);
         object["shards"] = all.shards.iter().map(|shard| of_shard(shard, decoder)).collect();
     }
     object

@@ -4,6 +4,7 @@ use super::survey::Survey;
 use crate::format::one_line;
 use crate::history::History;
 use eventring::reader::{Reader, RingSet, RingState, ShardError};
+use eventring::tracing::CatalogLosses;
 
 /// The survey of a ring, or of a recorder with all its shards.
 pub(super) struct ShardedSurvey {
@@ -13,6 +14,8 @@ pub(super) struct ShardedSurvey {
     /// All shards by index, from shard 0. The list is empty if the ring has no shards, or if it is itself a shard
     /// other than shard 0.
     pub shards: Vec<SurveyedShard>,
+    /// The number of shards that the recorder needed and could not make.
+    pub not_made: u64,
 }
 
 /// One shard of the recorder.
@@ -36,7 +39,7 @@ impl ShardedSurvey {
     pub(super) fn read(shard0: &Reader) -> Self {
         let survey = Survey::read(shard0);
         if !shard0.is_shard_0() {
-            return Self { total: survey, shards: Vec::new() };
+            return Self { total: survey, shards: Vec::new(), not_made: 0 };
         }
         let set = RingSet::options().from_readers([shard0.clone()]);
         let unreadable = |error: &ShardError| SurveyedShard {
@@ -49,7 +52,9 @@ impl ShardedSurvey {
                 Some(reader) => ShardContent::Opened { reader: reader.clone(), survey: Survey::read(reader) },
                 None => {
                     let seqnos = ring.missed_seqnos().map_or("unknown".to_owned(), |seqnos| seqnos.to_string());
-                    let problem = format!("it was removed; sequence numbers that it handed out: {seqnos}");
+                    let problem = format!(
+                        "is not beside this file: it was removed or not copied; sequence numbers that it handed out: {seqnos}"
+                    );
                     ShardContent::Unreadable(problem)
                 }
             };
@@ -65,7 +70,12 @@ impl ShardedSurvey {
             (total.oldest_seqno, total.newest_seqno) = (of_shard0.oldest_seqno, of_shard0.newest_seqno);
         }
         shards.iter().filter_map(SurveyedShard::survey).for_each(|of_shard| total.add(of_shard));
-        Self { total, shards }
+        Self { total, shards, not_made: CatalogLosses::read(shard0).shards }
+    }
+
+    /// Returns how many shards could not be opened.
+    pub(super) fn absent(&self) -> usize {
+        self.shards.iter().filter(|shard| shard.survey().is_none()).count()
     }
 
     /// Returns the past that the ring holds, or the recorder with all its shards.

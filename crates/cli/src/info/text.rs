@@ -26,7 +26,7 @@ pub(super) fn write(
     all: &ShardedSurvey,
     clock: &TimeFormat,
 ) -> io::Result<()> {
-    let ShardedSurvey { total: survey, shards } = all;
+    let ShardedSurvey { total: survey, shards, .. } = all;
     let info = reader.info();
     let name = reader.path().or(reader.name()).map(|path| one_line(&path.to_string_lossy()));
     line(out, "ring", &format!("{BOLD}{}{BOLD:#}", name.unwrap_or_default()))?;
@@ -55,7 +55,11 @@ pub(super) fn write(
     if let Some(extension) = &info.extension {
         more(out, extension, all)?;
     }
-    line(out, "events", &what_is_there(survey, &info, !shards.is_empty()))?;
+    let absent = match all.absent() as u64 {
+        0 => String::new(),
+        absent => format!("; {WARNING}those of {} not here{WARNING:#}", counted(absent, "shard are", "shards are")),
+    };
+    line(out, "events", &format!("{}{absent}", what_is_there(survey, &info, !shards.is_empty())))?;
     if let Some(times) = survey.times {
         line(out, "time", &span(times, survey.count, clock))?;
     }
@@ -180,7 +184,17 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) ->
         // instead.
         match all.shards.is_empty() {
             true => line(out, "shard", &format!("number {} of a recorder, alone", extension.shard_index))?,
-            false => line(out, "shards", &format!("{}, at most {}", extension.shard_count, extension.shard_limit))?,
+            false => {
+                let not_made = match all.not_made {
+                    0 => String::new(),
+                    count => format!(
+                        "; {WARNING}{} could not be made: threads share the others{WARNING:#}",
+                        counted(count, "shard", "shards")
+                    ),
+                };
+                let (count, limit) = (extension.shard_count, extension.shard_limit);
+                line(out, "shards", &format!("{count}, at most {limit}{not_made}"))?;
+            }
         }
     }
     let counters = [

@@ -376,3 +376,22 @@ fn rings_that_are_smaller_than_by_default_say_why() {
     let json = run(&["info", "--json", argument(&place(&directory, "spans"))]).json();
     assert_eq!(json["extension"]["reduced_free_bytes"], 64 << 20);
 }
+
+#[test]
+fn a_pattern_that_fits_one_ring_means_it_and_several_are_named() {
+    let directory = directory();
+    let (first, second) = (place(&directory, "shop"), place(&directory, "shop~2"));
+    let pattern = place(&directory, "s*");
+    let nothing = run(&["info", argument(&pattern)]);
+    assert!(nothing.code == Some(3) && nothing.err.contains("no ring fits"), "{nothing:?}");
+    let _shop = exec_ring(&first);
+    let one = run(&["info", argument(&pattern), "--json"]).json();
+    assert_eq!(one["file"], argument(&first));
+    let _other = exec_ring(&second);
+    let two = run(&["info", argument(&pattern)]);
+    assert_eq!(two.code, Some(2), "{two:?}");
+    let (first, second) = (first.display(), second.display());
+    let expected =
+        format!("error: {} fits 2 rings, expected one: {first}, {second}; name one of them\n", pattern.display());
+    assert_eq!(two.err, expected);
+}

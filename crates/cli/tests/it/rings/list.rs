@@ -228,6 +228,9 @@ fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
             let run = run(verb);
             assert_eq!(run.code, Some(0), "{run:?}");
         }
+        // It has two shards.
+        let refused = run(&["snapshot", name]);
+        assert!(refused.code == Some(2) && refused.err.contains(&format!("`eventring capture {name} --now -o ")));
     }
     // A watch follows it to the end of the program.
     let mut watch = program(&["watch", &process, "--from", "oldest"]);

@@ -209,7 +209,7 @@ fn a_snapshot_of_one_shard_of_several_is_known_as_such() {
     let info = run(&["info", argument(&file)]);
     assert!(info.out.contains("snapshot of shard 0 of 2 of a recorder: events of the others are not here"), "{info:?}");
     let shards = run(&["info", argument(&file), "--json"]).json()["extension"]["shards"].clone();
-    assert_eq!(shards, json!({ "index": 0, "count": 2, "limit": 2 }));
+    assert_eq!(shards, json!({ "index": 0, "count": 2, "limit": 2, "not_made": 0 }));
     for verb in ["summary", "export"] {
         let done = run(&[verb, argument(&file), "-o", "/dev/null"][..if verb == "export" { 4 } else { 2 }]);
         assert!(done.err.contains("shard 1"), "{verb}: {done:?}");
@@ -237,4 +237,24 @@ fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
     // Whoever made the kept one has not said when.
     let kept = run(&["info", program::KEPT, "--json"]).json();
     assert!(kept["extension"]["snapshot_ts_ns"].is_null());
+}
+
+/// A plain copy of shard 0 alone: its header says that there were others.
+#[test]
+fn a_copy_of_one_shard_of_several_says_what_is_not_there() {
+    let directory = directory();
+    let (ring, copy) = (place(&directory, "spans"), place(&directory, "copy"));
+    let recorder = two_shards(&ring);
+    recorder.keep(true);
+    drop(recorder);
+    fs::copy(&ring, &copy).unwrap();
+    let info = run(&["info", argument(&copy)]);
+    assert!(info.out.contains("; those of 1 shard are not here"), "{}", info.out);
+    assert!(info.out.contains("is not beside this file: it was removed or not copied"), "{}", info.out);
+    let summary = run(&["summary", argument(&copy), "--strict"]);
+    assert!(summary.code == Some(16) && summary.err.contains("in shards that could not be opened"), "{summary:?}");
+    // The control: beside its shard, the ring is whole.
+    let whole = run(&["info", argument(&ring)]);
+    assert!(!whole.out.contains("not here"), "{}", whole.out);
+    assert_eq!(run(&["summary", argument(&ring), "--strict"]).code, Some(0));
 }
