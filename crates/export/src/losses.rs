@@ -18,9 +18,11 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Returns the title of the loss: `12 events lost`.
+    /// Returns the title of the loss: `12 events lost`, or `12 events overwritten before`.
     pub fn title(&self) -> String {
-        format!("{} {} lost", self.count, if self.count == 1 { "event" } else { "events" })
+        let are_past = self.by_cause[GapCause::OverwrittenBefore as usize] == self.count;
+        let what = if are_past { "overwritten before" } else { "lost" };
+        format!("{} {} {what}", self.count, if self.count == 1 { "event" } else { "events" })
     }
 
     /// Returns each cause of the loss, with the number of events that were lost by this cause.
