@@ -2,6 +2,7 @@
 
 use super::format::{counted, events, grouped, one_line};
 use super::paint::{ERROR, WARNING};
+use eventring::reader::GapCause;
 use eventring_capture::{CaptureStats, RingStats};
 
 /// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
