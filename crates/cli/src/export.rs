@@ -1,11 +1,10 @@
 //! `eventring export`.
 
 use super::exit::{Exit, Failure};
-use super::format::{counted, one_line};
-use super::losses::lost_in_words;
+use super::format::{grouped, one_line};
+use super::losses::MissingEvents;
 use super::output;
 use super::output_directory;
-use super::paint::WARNING;
 use super::saved::{Saved, SavedArgs, output_stem, stdout_twice};
 use crate::formats::{Format, FormatParser, export, export_files};
 use eventring::reader::CountedWriter;
@@ -42,7 +41,7 @@ pub(super) struct Args {
     /// Print one JSON object about the export
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
+    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
 }
@@ -131,9 +130,7 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
 fn conclude(args: &Args, output: &Path, saved: &Saved, summary: &ExportSummary) -> anyhow::Result<Exit> {
     report(args, output, summary)?;
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
-        Exit::Done if args.strict && summary.lost_while_captured().saturating_add(summary.lost_payloads()) > 0 => {
-            Ok(Exit::Lost)
-        }
+        Exit::Done if args.strict && MissingEvents::from(summary).is_loss() => Ok(Exit::Lost),
         exit => Ok(exit),
     }
 }
@@ -159,8 +156,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
             "lost_ends": summary.lost_ends,
             "slices": summary.slices, "events": summary.events, "typed_events": summary.typed_events,
             "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
-            "overwritten_before": summary.overwritten_before,
-            "lost_payloads": summary.lost_payloads(),
+            "overwritten_before": summary.overwritten_before, "lost_payloads": summary.lost_payloads(),
             "problems": summary.problems,
         });
         writeln!(anstream::stdout(), "{object}")?;
@@ -183,8 +179,8 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     parts.extend(counts.map(|(count, one, many)| counted(*count, one, many)));
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("{} written to {to}", parts.join(", "));
-    if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {
-        anstream::eprintln!("{WARNING}{lost}; the trace shows where{WARNING:#}");
+    if let Some(words) = MissingEvents::from(summary).in_words("; the trace shows where") {
+        anstream::eprintln!("{words}");
     }
     Ok(())
 }

@@ -1,9 +1,76 @@
 //! Problems and losses of rings and captures, as all verbs report them.
 
 use super::format::{counted, events, grouped, one_line};
-use super::paint::{ERROR, WARNING};
+use super::paint::{DIM, ERROR, WARNING};
 use eventring::reader::GapCause;
 use eventring_capture::{CaptureStats, RingStats};
+use eventring_export::{ExportSummary, Summary};
+use std::path::Path;
+
+/// The events that a capture does not have.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct MissingEvents {
+    /// Those that were lost since it began.
+    pub(crate) lost: u64,
+    /// Those that had been overwritten before: the past, of which nobody expects more than the rings hold.
+    pub(crate) overwritten_before: u64,
+    /// Those that it has, without their payload.
+    pub(crate) payloads: u64,
+}
+
+impl MissingEvents {
+    pub(crate) fn of_capture(stats: &CaptureStats) -> Self {
+        Self {
+            lost: stats.lost_since(),
+            overwritten_before: stats.missing_by(GapCause::OverwrittenBefore),
+            payloads: stats.lost_payloads(),
+        }
+    }
+
+    /// Returns true if it is a loss to `--strict`.
+    pub(crate) fn is_loss(self) -> bool {
+        self.lost.saturating_add(self.payloads) > 0
+    }
+
+    /// Says what is missing, with the text `more` behind it. Returns `None` if no event is missing.
+    pub(crate) fn in_words(self, more: &str) -> Option<String> {
+        let Self { lost, overwritten_before: before, .. } = self;
+        let before_in_words =
+            |and: &str| format!("{}{and} had been overwritten before the capture began", grouped(before));
+        let were_lost = || counted(lost, "event was lost", "events were lost");
+        match (lost, before) {
+            (0, 0) => None,
+            (0, _) => Some(format!("{DIM}no event was lost, {}{more}{DIM:#}", before_in_words(""))),
+            (_, 0) => Some(format!("{WARNING}{}{more}{WARNING:#}", were_lost())),
+            _ => Some(format!("{WARNING}{}, {}{more}{WARNING:#}", were_lost(), before_in_words(" more"))),
+        }
+    }
+
+    /// Warns on stderr that the numbers of a capture are too small. What was overwritten before is no reason to warn.
+    pub(crate) fn warn_of_numbers(self, capture: &Path) {
+        let (more, warning) = match self.lost {
+            0 => ("", String::new()),
+            _ => (", so the numbers are too small", format!("{WARNING}warning:{WARNING:#} ")),
+        };
+        if let Some(words) = self.in_words(more) {
+            anstream::eprintln!("{warning}{}: {words}", capture.display());
+        }
+    }
+}
+
+impl From<&ExportSummary> for MissingEvents {
+    fn from(counts: &ExportSummary) -> Self {
+        let (lost, payloads) = (counts.lost_since(), counts.lost_payloads());
+        Self { lost, overwritten_before: counts.overwritten_before, payloads }
+    }
+}
+
+impl From<&Summary> for MissingEvents {
+    fn from(summary: &Summary) -> Self {
+        let (lost, payloads) = (summary.lost_since(), summary.lost_payloads());
+        Self { lost, overwritten_before: summary.overwritten_before, payloads }
+    }
+}
 
 /// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
 pub(crate) fn report_problem(is_error: bool, problem: &str) {

@@ -1,7 +1,7 @@
 //! The captures whose spans `diff` and `budget` compare.
 
 use super::exit::Exit;
-use super::losses::lost_in_words;
+use super::losses::MissingEvents;
 use super::paint::WARNING;
 use super::reading::ReadingBar;
 use super::saved;
@@ -15,10 +15,10 @@ pub(super) struct Measured {
     pub(super) summaries: Vec<Summary>,
     /// The exit code for the first problem of a capture. It is `Done` if there is no problem.
     pub(super) exit: Exit,
-    /// True if events or payloads were lost, whatever the cause.
+    /// True if events or payloads were lost since the captures began.
     pub(super) has_losses: bool,
-    /// True if events were lost while they were captured, or payloads.
-    has_lost_while_captured: bool,
+    /// True if events had been overwritten before a capture began.
+    pub(super) lacks_beginning: bool,
     /// True if files of a rotated capture are missing.
     pub(super) has_missing_files: bool,
     /// The files of the captures. An output must not replace them.
@@ -32,7 +32,7 @@ impl Measured {
             summaries: Vec::new(),
             exit: Exit::Done,
             has_losses: false,
-            has_lost_while_captured: false,
+            lacks_beginning: false,
             has_missing_files: false,
             read: ReadFiles::default(),
         };
@@ -52,9 +52,7 @@ impl Measured {
                 let name = names[0].display();
                 anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {what}");
             };
-            if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {
-                warn(format!("{lost}, so the numbers are too small"));
-            }
+            MissingEvents::from(&summary).warn_of_numbers(&names[0]);
             if saved.has_missing_files() {
                 warn(
                     "files of its rotated capture are missing, so the numbers are too small; name all of its files, those \
@@ -63,9 +61,8 @@ impl Measured {
                 );
             }
             measured.has_missing_files |= saved.has_missing_files();
-            measured.has_losses |= summary.lost.saturating_add(summary.lost_payloads()) > 0;
-            measured.has_lost_while_captured |=
-                summary.lost_while_captured().saturating_add(summary.lost_payloads()) > 0;
+            measured.has_losses |= MissingEvents::from(&summary).is_loss();
+            measured.lacks_beginning |= summary.overwritten_before > 0;
             measured.summaries.push(summary);
         }
         Ok(measured)

@@ -3,10 +3,9 @@
 use super::diff::parse_rate;
 use super::exit::{Exit, Failure};
 use super::format::{counted, grouped, one_line};
-use super::losses::lost_in_words;
+use super::losses::MissingEvents;
 use super::measured::captures;
 use super::output;
-use super::paint::WARNING;
 use super::saved::{PartArgs, Saved, output_stem, stdout_twice};
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureError, ReadFiles};
@@ -50,7 +49,7 @@ pub(super) struct ReportArgs {
     /// Print one JSON object about the report
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
+    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
 }
@@ -63,9 +62,7 @@ struct ReportPage {
 
 /// The facts about a capture that was read for a page.
 struct ReadCapture {
-    lost: u64,
-    overwritten_before: u64,
-    lost_payloads: u64,
+    missing: MissingEvents,
     problems: Vec<String>,
     payload_losses: Vec<PayloadLosses>,
 }
@@ -116,9 +113,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     tell(args, &output, &sides, &made)?;
     let exits = made.captures.iter().zip(&opened).zip(&sides).map(|((capture, saved), names)| {
         match saved.report(names, &capture.problems, &capture.payload_losses) {
-            Exit::Done if args.strict && capture.lost_while_captured().saturating_add(capture.lost_payloads) > 0 => {
-                Exit::Lost
-            }
+            Exit::Done if args.strict && capture.missing.is_loss() => Exit::Lost,
             exit => exit,
         }
     });
@@ -177,9 +172,7 @@ fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
     let mut html = Vec::new();
     let summary = page::write(&saved.capture, args.options(), &mut html)?;
     let capture = ReadCapture {
-        lost: summary.lost,
-        overwritten_before: summary.overwritten_before,
-        lost_payloads: summary.lost_payloads(),
+        missing: MissingEvents::from(&summary),
         problems: summary.problems,
         payload_losses: summary.payload_losses,
     };
@@ -204,9 +197,7 @@ fn two(args: &ReportArgs, paths: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Res
     let captures = sides.each_ref().map(|side| {
         let summary = side.summary();
         ReadCapture {
-            lost: summary.lost,
-            overwritten_before: summary.overwritten_before,
-            lost_payloads: summary.lost_payloads(),
+            missing: MissingEvents::from(summary),
             problems: summary.problems.clone(),
             payload_losses: summary.payload_losses.clone(),
         }
@@ -230,9 +221,10 @@ fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportP
             .zip(sides)
             .map(|(capture, names)| {
                 let files: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
+                let MissingEvents { lost, overwritten_before, payloads } = capture.missing;
                 json!({
-                    "files": files, "lost": capture.lost, "overwritten_before": capture.overwritten_before, "lost_payloads": capture.lost_payloads,
-                    "problems": capture.problems,
+                    "files": files, "lost": lost.saturating_add(overwritten_before),
+                    "overwritten_before": overwritten_before, "lost_payloads": payloads, "problems": capture.problems,
                 })
             })
             .collect();
@@ -243,10 +235,7 @@ fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportP
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("a page of {} bytes written to {to}", grouped(page.html.len() as u64));
     for (capture, names) in page.captures.iter().zip(sides) {
-        if let Some(lost) = lost_in_words(capture.lost, capture.overwritten_before) {
-            let name = names[0].display();
-            anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {lost}, so the numbers are too small");
-        }
+        capture.missing.warn_of_numbers(&names[0]);
     }
     Ok(())
 }

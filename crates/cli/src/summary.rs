@@ -1,9 +1,9 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{TimeFormat, bytes, columns, events, grouped, one_line, rate};
-use super::losses::lost_in_words;
-use super::paint::{DIM, PLAIN, WARNING};
+use super::format::{columns, events, grouped, one_line};
+use super::losses::MissingEvents;
+use super::paint::{DIM, PLAIN};
 use super::saved::{Saved, SavedArgs};
 use super::state::end_in_words;
 use super::table::NumberTable;
@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
+    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
 }
@@ -43,9 +43,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     out.flush()?;
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
-        Exit::Done if args.strict && summary.lost_while_captured().saturating_add(summary.lost_payloads()) > 0 => {
-            Ok(Exit::Lost)
-        }
+        Exit::Done if args.strict && MissingEvents::from(&summary).is_loss() => Ok(Exit::Lost),
         exit => Ok(exit),
     }
 }
@@ -90,14 +88,8 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out)?;
         instructions(&counted).write(out, columns(&io::stdout()))?;
     }
-    let time = TimeFormat::new(false);
-    for program in summary.programs.iter().filter(|program| program.state() == "died") {
-        let name = if program.name.is_empty() { "the program" } else { &program.name };
-        let end = program.end.map_or_else(String::new, |end| end_in_words(end, &time));
-        writeln!(out, "{WARNING}{} {end}{WARNING:#}", one_line(name))?;
-    }
-    if let Some(lost) = lost_in_words(summary.lost, summary.overwritten_before) {
-        writeln!(out, "{WARNING}{lost}{WARNING:#}")?;
+    if let Some(words) = MissingEvents::from(summary).in_words("") {
+        writeln!(out, "{words}")?;
     }
     if summary.removed > 0 {
         writeln!(out, "{DIM}{} more were captured in files that were removed{DIM:#}", events(summary.removed))?;

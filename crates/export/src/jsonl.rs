@@ -63,8 +63,7 @@ fn foot(recording: &CaptureRecording<'_>, counts: &ExportSummary) -> Value {
         "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
         "lost_ends": counts.lost_ends, "slices": counts.slices,
         "events": counts.events, "typed_events": counts.typed_events, "counters": counts.counters,
-        "markers": counts.markers, "lost": counts.lost,
-        "overwritten_before": counts.overwritten_before,
+        "markers": counts.markers, "lost": counts.lost, "overwritten_before": counts.overwritten_before,
         "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
         "processes": processes,
     })

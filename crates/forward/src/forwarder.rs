@@ -82,8 +82,10 @@ pub struct ForwardProgress {
     pub batches: u64,
     /// Events in them.
     pub events: u64,
-    /// Events that were lost: gaps in these batches.
+    /// Events that are missing: gaps in these batches.
     pub lost: u64,
+    /// The number of events among `lost` that had been overwritten before the forwarder began.
+    pub overwritten_before: u64,
     /// Events that the filter has left out.
     pub filtered: u64,
     /// Bytes of these batches.
@@ -103,6 +105,7 @@ impl ForwardProgress {
         self.batches += other.batches;
         self.events += other.events;
         self.lost += other.lost;
+        self.overwritten_before += other.overwritten_before;
         self.filtered += other.filtered;
         self.bytes += other.bytes;
         self.resent += other.resent;

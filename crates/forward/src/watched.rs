@@ -48,6 +48,7 @@ impl<'p> Watched<'p> {
         self.state.batches += 1;
         self.state.events += batch.events();
         self.state.lost += batch.lost();
+        self.state.overwritten_before += batch.overwritten_before();
         self.state.filtered += batch.filtered();
         self.state.bytes += bytes.len() as u64;
     }

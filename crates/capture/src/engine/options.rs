@@ -5,6 +5,7 @@ use crate::engine::rotation::RotationOptions;
 use crate::engine::start::{BatchStart, host_name};
 use crate::format::header::PAYLOAD_BYTES_MAX;
 use crate::select::batch_filter::BatchFilter;
+use eventring::reader::Seek;
 use std::time::Duration;
 
 /// Options for a capture: what to take, and when to stop.
@@ -18,6 +19,7 @@ pub struct CaptureOptions {
     /// True if the files have numbers even if none is ever full.
     pub(crate) is_row: bool,
     pub(crate) only_new: bool,
+    pub(crate) awaited: bool,
     pub(crate) overwrite: bool,
     /// The longest time for which events wait in their rings.
     pub(crate) wait_max: Duration,
@@ -49,6 +51,7 @@ impl CaptureOptions {
             rotation: RotationOptions::default(),
             is_row: false,
             only_new: false,
+            awaited: false,
             overwrite: false,
             wait_max: Pace::WAIT_MAX,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
@@ -124,6 +127,23 @@ impl CaptureOptions {
     pub fn only_new(mut self, only_new: bool) -> Self {
         self.only_new = only_new;
         self
+    }
+
+    /// Says that the caller has waited for the first rings to be made, as for those that come while the capture runs.
+    /// What such a ring overwrote before it was found is lost ([`GapCause::Overwritten`](eventring::reader::GapCause::Overwritten)), and not the past of the
+    /// capture ([`GapCause::OverwrittenBefore`](eventring::reader::GapCause::OverwrittenBefore)). Default: false.
+    pub fn awaited(mut self, awaited: bool) -> Self {
+        self.awaited = awaited;
+        self
+    }
+
+    /// Returns where the capture begins in the rings that exist when it begins.
+    pub(crate) fn first_place(&self) -> Seek {
+        match (self.only_new, self.awaited) {
+            (true, _) => Seek::Newest,
+            (false, true) => Seek::Seqno(1),
+            (false, false) => Seek::Oldest,
+        }
     }
 
     /// Replaces files that exist. Default: false.

@@ -13,7 +13,7 @@ use crate::engine::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::end::EndReason;
 use crate::format::stats::RingStats;
-use eventring::reader::{LostPages, Reader};
+use eventring::reader::{GapCause, LostPages, Reader};
 use eventring::recorder::Clock;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -72,7 +72,7 @@ impl<'o> Capture<'o> {
             let message = format!("the compression level is {}, expected 0 to 22; choose one of these", options.level);
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
-        let mut sources = Sources::new(options.only_new, options.start.clone(), options.filter.clone());
+        let mut sources = Sources::new(options.first_place(), options.start.clone(), options.filter.clone());
         let may_come_more = loop {
             match next_ring() {
                 NextRing::Ring(reader) => sources.add_first(reader)?,
@@ -296,6 +296,7 @@ impl<'o> Capture<'o> {
             rings: self.output.rings.len(),
             events: all(&|stats| stats.events).saturating_add(removed),
             lost: all(&RingStats::lost),
+            overwritten_before: all(&|stats| stats.missing_by(GapCause::OverwrittenBefore)),
             bytes: self.output.bytes(),
             files: self.output.files(),
         }

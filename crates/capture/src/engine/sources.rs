@@ -27,7 +27,8 @@ pub(crate) struct Sources {
     /// The descriptions of the rings that are not further shards of a recorder, by index.
     first_shards: BTreeMap<u32, CapturedRing>,
     writers: Vec<Option<WriterInfo>>,
-    only_new: bool,
+    /// The place in rings that exist when the capture begins.
+    first_place: Seek,
     start: BatchStart,
     filter: BatchFilter,
     /// The number of shard errors in the ring set's list that are already in the problems.
@@ -95,9 +96,8 @@ impl FoundRings {
 }
 
 impl Sources {
-    /// Makes an empty set of rings. With `only_new`, the capture leaves out the events that the rings hold at the
-    /// start.
-    pub(crate) fn new(only_new: bool, start: BatchStart, filter: BatchFilter) -> Self {
+    /// Makes an empty set of rings. `first_place` is where the capture begins in those that exist at its start.
+    pub(crate) fn new(first_place: Seek, start: BatchStart, filter: BatchFilter) -> Self {
         let mut set = RingSet::options().from_readers([]);
         if let Some(opened) = &start.opened {
             set.keep_shards(opened);
@@ -107,7 +107,7 @@ impl Sources {
             rings: Vec::new(),
             first_shards: BTreeMap::new(),
             writers: Vec::new(),
-            only_new,
+            first_place,
             start,
             filter,
             known_shard_errors: 0,
@@ -117,7 +117,7 @@ impl Sources {
 
     /// Adds a ring that exists at the start of the capture. A ring that was added before is not added again.
     pub(crate) fn add_first(&mut self, reader: Reader) -> Result<(), CaptureError> {
-        self.add_ring(reader, if self.only_new { Seek::Newest } else { Seek::Oldest })
+        self.add_ring(reader, self.first_place)
     }
 
     /// Adds the shards that were made since the last call.
@@ -139,10 +139,10 @@ impl Sources {
         self.set.rings().get(ring).and_then(|ring| ring.recorder()).unwrap_or(ring)
     }
 
-    /// Adds a ring that was made during the capture, with all of its events. If the ring cannot be captured, it is
-    /// left out, and the error is added to `problems`.
+    /// Adds a ring that was made during the capture, with all of its events: those that it has overwritten meanwhile
+    /// are lost. If the ring cannot be captured, it is left out, and the error is added to `problems`.
     pub(crate) fn add_later(&mut self, reader: Reader) {
-        if let Err(error) = self.add_ring(reader, Seek::Oldest) {
+        if let Err(error) = self.add_ring(reader, Seek::Seqno(1)) {
             self.found.problems.push(error.to_string());
         }
     }

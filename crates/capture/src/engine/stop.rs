@@ -104,7 +104,7 @@ mod tests {
             .unwrap();
         let record = || (0..10).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"x"), 0));
         record();
-        let mut sources = Sources::new(false, Default::default(), Default::default());
+        let mut sources = Sources::new(eventring::reader::Seek::Oldest, Default::default(), Default::default());
         sources.add_first(Reader::open(path).unwrap()).unwrap();
         let mut stop = Stop::new(EndReason::Duration, u64::MAX, Instant::now() + Duration::from_secs(3600));
         stop.see(&sources.rings);

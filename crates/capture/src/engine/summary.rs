@@ -28,8 +28,10 @@ pub struct CaptureProgress {
     pub rings: usize,
     /// The number of events taken, including those in files that the capture has removed.
     pub events: u64,
-    /// The number of events lost. The events of a shard that could not be opened are added only at the end.
+    /// The number of events that are missing. The events of a shard that could not be opened are added only at the end.
     pub lost: u64,
+    /// The number of events among `lost` that had been overwritten before the capture began.
+    pub overwritten_before: u64,
     /// Bytes written, including files that the capture has removed.
     pub bytes: u64,
     /// Files begun.

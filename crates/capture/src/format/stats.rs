@@ -195,6 +195,13 @@ impl CaptureStats {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost()))
     }
 
+    /// Returns the number of events that were lost since the capture began: the missing events without those that had
+    /// been overwritten before.
+    #[must_use]
+    pub fn lost_since(&self) -> u64 {
+        self.lost().saturating_sub(self.missing_by(GapCause::OverwrittenBefore))
+    }
+
     /// Returns the number of captured events without their payload, for all rings together.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {

@@ -192,13 +192,15 @@ impl ReceivedCapture {
         if count > 0 { self.writer.tables(&out, count) } else { Ok(()) }
     }
 
-    /// Writes the gap of the seqnos before `first_seqno` that the stream has not.
+    /// Writes the gap of the seqnos before `first_seqno` that the stream has not. Before the first batch that was
+    /// received they are the past, and later a loss.
     fn state_gap(&mut self, index: u32, first_seqno: u64) -> Result<(), CaptureError> {
         let next = self.rings[index as usize].next_seqno();
         if first_seqno <= next {
             return Ok(());
         }
-        let gap = Gap { first_seqno: next, count: first_seqno - next, cause: GapCause::OverwrittenBefore };
+        let cause = if next == 1 { GapCause::OverwrittenBefore } else { GapCause::Overwritten };
+        let gap = Gap { first_seqno: next, count: first_seqno - next, cause };
         let gaps = vec![PlacedGap { events_before: 0, gap }];
         self.write(&BlockRecords { ring: index, gaps, ..BlockRecords::default() })
     }

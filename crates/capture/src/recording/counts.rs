@@ -21,9 +21,9 @@ pub struct ReplayCounts {
     pub counters: u64,
     /// Markers.
     pub markers: u64,
-    /// Events that were lost, whatever the cause.
+    /// Events that are missing, whatever the cause.
     pub lost: u64,
-    /// Those of `lost` that had been overwritten before the capture began. Nobody was too slow for them.
+    /// The number of events among `lost` that had been overwritten before the capture began.
     pub overwritten_before: u64,
     /// The events that have lost their payload, counted for each ring that has such events. The fields of spans and
     /// log records are in the payload, so they are lost, too.
@@ -37,9 +37,9 @@ pub struct ReplayCounts {
 }
 
 impl ReplayCounts {
-    /// Returns the number of events that were lost while they were captured, or later.
+    /// Returns the number of events that were lost since the capture began.
     #[must_use]
-    pub fn lost_while_captured(&self) -> u64 {
+    pub fn lost_since(&self) -> u64 {
         self.lost.saturating_sub(self.overwritten_before)
     }
 

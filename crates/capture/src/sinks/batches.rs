@@ -22,7 +22,7 @@ use crate::format::ring::CapturedRing;
 use crate::format::stats::RingStats;
 use crate::read::file::CaptureFile;
 use crate::select::batch_filter::BatchFilter;
-use eventring::reader::Reader;
+use eventring::reader::{GapCause, Reader};
 use eventring::shm;
 use std::cell::RefCell;
 use std::io;
@@ -105,6 +105,11 @@ impl Batch<'_> {
 
     pub fn lost(&self) -> u64 {
         self.end.stats.lost()
+    }
+
+    /// Returns the number of events among [`Self::lost`] that had been overwritten before the capture began.
+    pub fn overwritten_before(&self) -> u64 {
+        self.end.stats.missing_by(GapCause::OverwrittenBefore)
     }
 
     pub fn filtered(&self) -> u64 {

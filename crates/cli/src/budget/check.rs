@@ -22,7 +22,7 @@ pub(super) enum BudgetResult {
     Missing,
     /// The capture has the span, but not the number.
     NotCounted,
-    /// Events were lost, or some spans of this name were not counted, so the number says nothing.
+    /// Events were lost or overwritten, or some spans of this name were not counted, so the number says nothing.
     Incomplete,
     /// The file does not have the span.
     New,
@@ -128,8 +128,8 @@ pub(super) fn write(out: &mut impl Write, rows: &[CheckedBudget<'_>], columns: O
         let incomplete = counted(having(BudgetResult::Incomplete), "number is", "numbers are");
         writeln!(
             out,
-            "{WARNING}{incomplete} incomplete: events were lost, or spans were open at the end; capture again, with larger rings \
-             (EVENTRING_PERF=name:256MiB, or init(\"name:256MiB\")) or spans that are closed{WARNING:#}"
+            "{WARNING}{incomplete} incomplete: events were lost or overwritten, or spans were open at the end; capture again, with larger \
+             rings (EVENTRING_PERF=name:256MiB, or init(\"name:256MiB\")) or spans that are closed{WARNING:#}"
         )?;
     }
     if having(BudgetResult::New) > 0 {

@@ -47,7 +47,7 @@ struct CheckArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
+    /// Exit with code 16 if events were lost or overwritten before the capture began, or lost their payloads
     #[arg(long)]
     strict: bool,
 }
@@ -137,7 +137,7 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     if measured.exit != Exit::Done || measured.has_losses || measured.has_missing_files {
         let exit = if measured.exit == Exit::Done { Exit::Lost } else { measured.exit };
         let message = "the capture is not whole, so its numbers are no budget; name all files of a rotated capture, or capture \
-                       it again, with larger rings if events were lost";
+                       it again, with larger rings if events were lost or overwritten";
         return Err(Failure::new(exit, message).into());
     }
     let measures = match &*args.measures {
@@ -201,7 +201,9 @@ impl BudgetInput {
             );
             return Err(Failure::new(Exit::Exists, message).into());
         }
-        let measured = Measured::read(&self.captures, is_quiet)?;
+        let mut measured = Measured::read(&self.captures, is_quiet)?;
+        // A budget is about the whole run.
+        measured.has_losses |= measured.lacks_beginning;
         let mut figures = FiguresByName::new();
         // Nothing is tested here, so the rate of false alarms has no effect.
         for span in Comparison::new(&[], &measured.summaries, 0.01).spans {

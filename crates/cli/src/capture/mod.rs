@@ -12,6 +12,7 @@ use crate::control::enable::Enabled;
 use crate::exit::{Exit, Failure};
 use crate::filter::{FilterArgs, report_filtered};
 use crate::interrupt::Interrupt;
+use crate::losses::MissingEvents;
 use crate::output;
 use crate::paint::WARNING;
 use crate::processes::{FollowedPrograms, ProcessArgs};
@@ -74,7 +75,7 @@ pub(super) struct Args {
     /// Print one JSON object about the capture
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
+    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
     /// Wait for rings that do not exist yet, until Ctrl-C or --duration; existing rings are read meanwhile
@@ -171,9 +172,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     output::try_to_write(&output, target.as_ref())?;
     let interrupt = Interrupt::listen()?;
     let (rings, is_at_once) = begin(args, &names, programs, args.json || target.is_none(), &interrupt)?;
-    // If no ring existed at the first search, all rings were made later. Then all their events are new, and
-    // `--only-new` leaves out nothing.
-    options = options.only_new(args.only_new && is_at_once);
+    // If no ring existed at the first search, all rings were made later. Then all their events are new: `--only-new`
+    // leaves out nothing, and what they have overwritten is lost.
+    options = options.only_new(args.only_new && is_at_once).awaited(!is_at_once);
     args.filter.check_types(&rings)?;
     let enabled = enable(args, &rings)?;
     let rings = RefCell::new(rings);
@@ -202,9 +203,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     match code {
         _ if !summary.lost_pages.is_empty() => Ok(Exit::from_lost_pages(summary.lost_pages[0].1)),
-        _ if args.strict && summary.stats.lost_while_captured().saturating_add(summary.stats.lost_payloads()) > 0 => {
-            Ok(Exit::Lost)
-        }
+        _ if args.strict && MissingEvents::of_capture(&summary.stats).is_loss() => Ok(Exit::Lost),
         // `eventring` exits with the exit code of the program that it has started, as a shell does.
         Some(code) if code != 0 => std::process::exit(code),
         _ => match enabled {

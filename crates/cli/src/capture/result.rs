@@ -12,7 +12,8 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn progress_line(progress: &CaptureProgress) -> String {
-    let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
+    let lost = progress.lost.saturating_sub(progress.overwritten_before);
+    let lost = if lost > 0 { format!(", {} lost", grouped(lost)) } else { String::new() };
     format!(
         "{}  {} from {}{lost}, {} written; Ctrl-C ends it",
         duration(progress.elapsed),
@@ -72,6 +73,7 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
         "removed": summary.stats.removed(),
         "removed_files": summary.removed_files,
         "lost": summary.stats.lost(),
+        "overwritten_before": summary.stats.missing_by(GapCause::OverwrittenBefore),
         "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)),
         "given_up": summary.stats.given_up(),
         "hurried_events": summary.lower_level_events,
@@ -164,8 +166,10 @@ pub(crate) fn print(summary: &CaptureSummary, is_of_now: bool, program: Option<&
         (GapCause::NeverOpened, NEVER_OPENED),
     ] {
         let count = summary.stats.missing_by(cause);
+        // The past is no loss of this capture.
+        let style = if cause == GapCause::OverwrittenBefore { DIM } else { WARNING };
         if count > 0 {
-            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
+            anstream::eprintln!("{style}{} {what}{style:#}", events(count));
         }
     }
     let rings = summary.rings.iter().zip(&summary.stats.rings);

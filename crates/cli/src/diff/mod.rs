@@ -50,7 +50,7 @@ pub(super) struct DiffArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
+    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
 }

@@ -102,7 +102,7 @@ impl ForwardersProgress {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, problems) = &mut *states;
         let sum = |count: fn(&ForwardProgress) -> u64| all.iter().map(count).sum::<u64>();
-        let lost = match sum(|state| state.lost) {
+        let lost = match sum(|state| state.lost.saturating_sub(state.overwritten_before)) {
             0 => String::new(),
             lost => format!(", {} lost", grouped(lost)),
         };
@@ -137,7 +137,8 @@ impl ForwardersProgress {
     ) -> anyhow::Result<()> {
         let each = || summaries.iter().map(|it| &it.sent).chain(failed.iter().map(|(_, sent)| sent));
         let sum = |count: fn(&ForwardProgress) -> u64| each().map(count).sum::<u64>();
-        let (all, lost) = (sum(|sent| sent.events), sum(|sent| sent.lost));
+        let (all, before) = (sum(|sent| sent.events), sum(|sent| sent.overwritten_before));
+        let lost = sum(|sent| sent.lost).saturating_sub(before);
         if is_json {
             let whole = summaries.iter().map(|it| object(&it.sent, ("subject", &it.subject)));
             let others = failed.iter().map(|(ring, sent)| object(sent, ("failed", ring)));
@@ -162,6 +163,9 @@ impl ForwardersProgress {
                 events(lost)
             );
         }
+        if before > 0 {
+            anstream::eprintln!("{DIM}{} had been overwritten before the forwarder began{DIM:#}", events(before));
+        }
         Ok(())
     }
 }
@@ -177,6 +181,7 @@ fn object(sent: &ForwardProgress, (whose, name): (&str, &str)) -> Value {
         "batches": sent.batches,
         "events": sent.events,
         "lost": sent.lost,
+        "overwritten_before": sent.overwritten_before,
         "filtered": sent.filtered,
         "bytes": sent.bytes,
         "resent": sent.resent,

@@ -8,12 +8,13 @@ use crate::exit::{Exit, Failure};
 use crate::format::{bytes, counted, events, one_line};
 use crate::formats::{Format, export_files};
 use crate::interrupt::Interrupt;
-use crate::losses::report_problem;
+use crate::losses::{MissingEvents, report_problem};
 use crate::output;
 use crate::output_directory;
 use crate::paint::WARNING;
 use crate::rotation::RotationArgs;
 use crate::silence::Silence;
+use eventring::reader::GapCause;
 use eventring_capture::secret::SecretAddress;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring_forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};
@@ -72,7 +73,7 @@ pub(crate) struct ReceiveArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events are missing, messages were left out, or a ring of --rings was not made
+    /// Exit with code 16 if events were lost, messages were left out, or a ring of --rings was not made
     #[arg(long)]
     strict: bool,
 }
@@ -164,6 +165,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             "events": stats.events(),
             "removed": stats.removed(),
             "lost": stats.lost(),
+            "overwritten_before": stats.missing_by(GapCause::OverwrittenBefore),
             "given_up": stats.given_up(),
             "filtered": stats.filtered(),
             "refused": state.refused,
@@ -187,8 +189,8 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
                 [] => args.output.display().to_string(),
             }
         );
-        if stats.lost() > 0 {
-            anstream::eprintln!("{WARNING}{} are missing; the capture says which{WARNING:#}", events(stats.lost()));
+        if let Some(words) = MissingEvents::of_capture(&stats).in_words("; the capture says which") {
+            anstream::eprintln!("{words}");
         }
         if state.refused > 0 {
             anstream::eprintln!(
@@ -205,7 +207,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     }
     Ok(match not_recorded {
         Some(exit) => exit,
-        None if args.strict && (stats.lost_while_captured() > 0 || state.refused > 0 || without_room > 0) => Exit::Lost,
+        None if args.strict && (stats.lost_since() > 0 || state.refused > 0 || without_room > 0) => Exit::Lost,
         None => Exit::Done,
     })
 }

@@ -15,8 +15,7 @@ use super::amounts::parse_bytes;
 use super::exit::{Exit, Failure};
 use super::format::grouped;
 use super::interrupt::Interrupt;
-use super::losses::lost_in_words;
-use super::paint::WARNING;
+use super::losses::MissingEvents;
 use super::saved::SavedArgs;
 use eventring_export::{Names, View};
 use serde_json::json;
@@ -106,8 +105,8 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 
 /// Prints what the capture has lost, and where the trace is to be seen.
 fn tell(args: &ViewArgs, url: &str, ui: &str, trace: &ShownTrace) -> anyhow::Result<()> {
-    if let Some(lost) = lost_in_words(trace.summary.lost, trace.summary.overwritten_before) {
-        anstream::eprintln!("{WARNING}{lost}; the trace shows where{WARNING:#}");
+    if let Some(words) = MissingEvents::from(&trace.summary).in_words("; the trace shows where") {
+        anstream::eprintln!("{words}");
     }
     if args.json {
         writeln!(anstream::stdout(), "{}", json!({ "url": url, "ui": ui, "trace_bytes": trace.bytes }))?;

@@ -74,7 +74,7 @@ pub(super) struct Args {
     /// The watch looks 500 times a second, and cannot see a ring that is made and removed between two looks
     #[arg(long)]
     reopen: bool,
-    /// Exit with code 16 if events were lost since the watch began
+    /// Exit with code 16 if events were lost; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
     /// One JSON object a line

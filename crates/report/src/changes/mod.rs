@@ -52,7 +52,7 @@ impl<'c> ReportSide<'c> {
 
     /// Says what the capture has lost: `7 of 88 events and 2 payloads`. Returns `None` if that is nothing.
     fn lost(&self) -> Option<String> {
-        let lost = self.figures.summary.lost_while_captured();
+        let lost = self.figures.summary.lost_since();
         let all = self.figures.events().saturating_add(lost);
         let events = (lost > 0).then(|| format!("{} of {} events", grouped(lost), grouped(all)));
         let payloads = self.summary().lost_payloads();

@@ -45,7 +45,7 @@ impl Comparison {
     /// Compares the captures of two sides. `alpha` is the rate of false alarms.
     #[must_use]
     pub fn new(a: &[Summary], b: &[Summary], alpha: f64) -> Self {
-        let lost = [a, b].map(|side| side.iter().map(Summary::lost_while_captured).fold(0, u64::saturating_add));
+        let lost = [a, b].map(|side| side.iter().map(Summary::lost_since).fold(0, u64::saturating_add));
         let not_whole = [a, b].map(side::not_whole);
         let (a, b) = (side::spans(a), side::spans(b));
         let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();

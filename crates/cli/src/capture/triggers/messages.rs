@@ -11,6 +11,7 @@ use crate::history::History;
 use crate::losses::{problem_line, report_problem};
 use crate::paint::{DIM, WARNING};
 use crate::state::end_between;
+use eventring::reader::GapCause;
 use eventring_capture::{CaptureSummary, EndReason};
 use serde_json::json;
 use std::io::Write as _;
@@ -124,6 +125,7 @@ impl Watch<'_> {
             "events": state.events(),
             "unseen": self.unseen(),
             "lost": summary.map(|summary| summary.stats.lost()),
+            "overwritten_before": summary.map(|summary| summary.stats.missing_by(GapCause::OverwrittenBefore)),
             "not_tracked": state.not_tracked(),
             "commands": self.args.triggers.exec.as_ref().map(|_| json!({
                 "done": self.actions.done, "failed": self.actions.failed, "timed_out": self.actions.timed_out,

@@ -120,8 +120,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     if code.is_some() {
         rings.remove_what_stayed_for_us();
     }
-    let has_lost =
-        summary.as_ref().is_some_and(|summary| summary.stats.lost_while_captured() > 0) || watch.not_written > 0;
+    let has_lost = summary.as_ref().is_some_and(|summary| summary.stats.lost_since() > 0) || watch.not_written > 0;
     let failure = failed.map(Into::into).or(failure).or(watch.failure.take());
     let outcome = match (failure, code) {
         (Some(failure), _) => Err(failure),
