@@ -1,7 +1,7 @@
 //! `eventring export`.
 
 use super::exit::{Exit, Failure};
-use super::format::{grouped, one_line};
+use super::format::{counted, one_line};
 use super::losses::MissingEvents;
 use super::output;
 use super::output_directory;

@@ -83,26 +83,6 @@ pub(crate) fn problem_line(is_error: bool, problem: &str) -> String {
     format!("{style}{kind}{style:#} {}", one_line(&crate::without_secrets(problem)))
 }
 
-/// Says how many of the lost events had been overwritten before the capture began, and how many were lost later. Returns
-/// `None` if nothing was lost.
-pub(crate) fn lost_in_words(lost: u64, overwritten_before: u64) -> Option<String> {
-    let later = lost.saturating_sub(overwritten_before);
-    match (overwritten_before, later) {
-        (0, 0) => None,
-        (before, 0) => Some(format!("{} overwritten before the capture began", were(before))),
-        (0, later) => Some(format!("{} lost while capturing", were(later))),
-        (before, later) => Some(format!(
-            "{} overwritten before the capture began, and {} lost while capturing",
-            were(before),
-            counted(later, "was", "were")
-        )),
-    }
-}
-
-fn were(count: u64) -> String {
-    counted(count, "event was", "events were")
-}
-
 /// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
 /// large.
 pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {

@@ -71,7 +71,7 @@ impl Measured {
     /// Returns the code of a problem, of losses if `is_strict`, of limits that were exceeded, or `Done`.
     pub(super) fn exit_code(&self, is_strict: bool, is_exceeded: bool) -> Exit {
         match self.exit {
-            Exit::Done if is_strict && self.has_lost_while_captured => Exit::Lost,
+            Exit::Done if is_strict && self.has_losses => Exit::Lost,
             Exit::Done if is_exceeded => Exit::Exceeded,
             exit => exit,
         }

@@ -67,12 +67,6 @@ struct ReadCapture {
     payload_losses: Vec<PayloadLosses>,
 }
 
-impl ReadCapture {
-    fn lost_while_captured(&self) -> u64 {
-        self.lost.saturating_sub(self.overwritten_before)
-    }
-}
-
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let sides = args.sides()?;
     if args.per.is_some() && sides.len() < 2 {

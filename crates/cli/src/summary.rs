@@ -1,9 +1,9 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{columns, events, grouped, one_line};
+use super::format::{TimeFormat, bytes, columns, events, grouped, one_line, rate};
 use super::losses::MissingEvents;
-use super::paint::{DIM, PLAIN};
+use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::state::end_in_words;
 use super::table::NumberTable;
@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
+    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
     #[arg(long)]
     strict: bool,
 }
@@ -87,6 +87,12 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     if !counted.is_empty() {
         writeln!(out)?;
         instructions(&counted).write(out, columns(&io::stdout()))?;
+    }
+    let time = TimeFormat::new(false);
+    for program in summary.programs.iter().filter(|program| program.state() == "died") {
+        let name = if program.name.is_empty() { "the program" } else { &program.name };
+        let end = program.end.map_or_else(String::new, |end| end_in_words(end, &time));
+        writeln!(out, "{WARNING}{} {end}{WARNING:#}", one_line(name))?;
     }
     if let Some(words) = MissingEvents::from(summary).in_words("") {
         writeln!(out, "{words}")?;

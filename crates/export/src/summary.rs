@@ -22,9 +22,13 @@ use std::io;
 pub struct Summary {
     /// The spans with the largest total first.
     pub spans: Vec<SpanSummary>,
-    /// The number of events that are missing, whatever the cause.
+    /// The programs that recorded the events.
+    pub programs: Vec<ProgramSummary>,
+    /// The typed events, those types with the most events first.
+    pub events: Vec<EventSummary>,
+    /// The number of events that were lost, whatever the cause.
     pub lost: u64,
-    /// The number of events among `lost` that had been overwritten before the capture began.
+    /// Those of `lost` that had been overwritten before the capture began.
     pub overwritten_before: u64,
     /// The events that have lost their payload, counted for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
@@ -120,7 +124,7 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
 }
 
 impl Summary {
-    /// Returns the number of events that were lost since the capture began.
+    /// Returns the number of events that were lost while they were captured, or later.
     #[must_use]
     pub fn lost_since(&self) -> u64 {
         self.lost.saturating_sub(self.overwritten_before)
@@ -132,9 +136,11 @@ impl Summary {
         payloads::count(&self.payload_losses)
     }
 
-    /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
-    /// "p90_ns", "p99_ns", "max_ns", "instructions": {"spans", "all", "self", "min", "max"}}, …], "lost",
-    /// "overwritten_before", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    /// Returns the summary as JSON: `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …],
+    /// "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
+    /// "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max"}}, …], "events": [{"name",
+    /// "code", "count", "payload_bytes", "per_second"}, …], "lost", "overwritten_before", "lost_payloads",
+    /// "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self
@@ -158,7 +164,8 @@ impl Summary {
             .collect();
         let events: Vec<serde_json::Value> = self.events.iter().map(EventSummary::to_json).collect();
         json!({
-            "spans": spans, "lost": self.lost, "overwritten_before": self.overwritten_before,
+            "programs": self.programs.iter().map(ProgramSummary::to_json).collect::<Vec<_>>(),
+            "spans": spans, "events": events, "lost": self.lost, "overwritten_before": self.overwritten_before,
             "lost_payloads": self.lost_payloads(),
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
         })
@@ -262,9 +269,11 @@ impl SpanCounter {
         wall_times.truncate(durations_max);
         let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
         let removed = capture.end().map_or(0, |end| end.stats.removed());
-        let &ExportSummary { lost, overwritten_before, ref payload_losses, .. } = counts;
-        let payload_losses = payload_losses.clone();
-        (Summary { spans, lost, overwritten_before, payload_losses, removed, problems }, wall_times)
+        let payload_losses = counts.payload_losses.clone();
+        let events = self.typed.finish();
+        let ExportSummary { lost, overwritten_before, .. } = *counts;
+        let programs = ProgramSummary::all(capture);
+        (Summary { programs, spans, events, lost, overwritten_before, payload_losses, removed, problems }, wall_times)
     }
 
     /// Returns the group of the span, and the counter of bytes.

@@ -183,12 +183,6 @@ impl CaptureStats {
         }
     }
 
-    /// Returns the number of missing events that were not overwritten before the capture began, of all rings.
-    #[must_use]
-    pub fn lost_while_captured(&self) -> u64 {
-        self.lost().saturating_sub(self.missing_by(GapCause::OverwrittenBefore))
-    }
-
     /// Returns the number of missing events of all rings.
     #[must_use]
     pub fn lost(&self) -> u64 {

@@ -60,8 +60,8 @@ impl CaptureFigures<'_> {
         let counts = self.counts();
         let tiles = [
             ("events captured", self.events(), false),
-            ("events lost", counts.lost_since(), true),
             ("overwritten before", counts.overwritten_before, false),
+            ("lost while capturing", counts.lost_since(), true),
             ("payloads lost", counts.lost_payloads(), true),
             ("spans", counts.spans, false),
             ("times entered", counts.slices, false),
@@ -95,18 +95,11 @@ impl CaptureFigures<'_> {
     pub(crate) fn problems(&self) -> String {
         let mut out = String::new();
         let causes = GapCause::ALL.into_iter().map(|cause| (cause, self.lost_by(cause, None)));
-        let causes =
-            causes.filter(|(cause, count)| cause.is_loss() && *cause != GapCause::OverwrittenBefore && *count > 0);
+        let causes = causes.filter(|(cause, count)| cause.is_loss() && *count > 0);
         let causes: Vec<String> =
             causes.map(|(cause, count)| format!("{} {}", grouped(count), cause.name().replace('_', " "))).collect();
         if !causes.is_empty() {
             _ = write!(out, "<p class=\"cut\">Lost events: {}.</p>", causes.join(", "));
-        }
-        let before = self.counts().overwritten_before;
-        if before > 0 {
-            let events = if before == 1 { "event" } else { "events" };
-            let before = grouped(before);
-            _ = write!(out, "<p class=\"note\">{before} {events} had been overwritten before the capture began.</p>");
         }
         for problem in &self.summary.problems {
             _ = write!(out, "<p class=\"cut\">{}</p>", escape(problem));
