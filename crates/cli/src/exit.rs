@@ -53,7 +53,7 @@ const MEANINGS: [(Exit, &str); 19] = [
     (Exit::Unsupported, "this system cannot do it"),
     (
         Exit::Lost,
-        "events were lost, or their payloads: with --strict; in `icount` and in budgets of instructions also without",
+        "events were lost (not: overwritten before), or their payloads: with --strict; in `icount` and in budgets of instructions also without",
     ),
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
     (Exit::Exceeded, "a span has changed more than --fail-if allows, or is not within its budget"),

@@ -2,7 +2,7 @@
 //! becomes a log record.
 
 use super::attributes::Attributes;
-use eventring::reader::{Descriptor, Gap, PayloadRead};
+use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::schema::{RecordError, RecordErrorView, decode_event};
 use eventring::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord, Span};
@@ -109,8 +109,11 @@ impl Happening {
     pub(super) fn of_loss(ring_name: &str, gap: Gap, epoch_nanos: u64, total: u64) -> Self {
         let mut loss = Self::named("eventring.lost", CallSiteLevel::Warn);
         loss.epoch_nanos = epoch_nanos;
-        let were = if gap.count == 1 { "was" } else { "were" };
-        loss.message = Some(format!("{} of the ring {ring_name} {were} lost", counted(gap.count, "event", "events")));
+        let what = match gap.cause {
+            GapCause::OverwrittenBefore => "had been overwritten before the recording was read",
+            _ => "were lost",
+        };
+        loss.message = Some(format!("{} events of the ring {ring_name} {what}", gap.count));
         loss.attributes.push_text("eventring.ring", ring_name);
         loss.attributes.push_count("eventring.lost.first_seqno", gap.first_seqno);
         loss.attributes.push_count("eventring.lost.count", gap.count);
