@@ -1,6 +1,7 @@
 //! A program reads rings that were recorded with another version of its schema: each rule of `docs/FORMAT.md`,
 //! "Versions of a schema".
 
+mod edits;
 mod payloads;
 mod random;
 mod refusals;
