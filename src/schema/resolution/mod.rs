@@ -7,6 +7,7 @@
 mod difference;
 mod fields;
 mod payload;
+mod types;
 
 use super::describe::{EventInfo, SchemaInfo};
 use super::evolution::Evolution;

@@ -2,6 +2,8 @@
 //! "Versions of a schema".
 
 mod edits;
+mod info;
+mod model;
 mod payloads;
 mod random;
 mod refusals;

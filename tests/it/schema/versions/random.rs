@@ -1,7 +1,9 @@
 //! Random pairs of schemas against a simple model: whether a ring of one can be read with the other, and what is read.
 
 use super::edits::Random;
-use super::sketch::{self, Event, Model, RULES, Rule, Sketch, Type, Val};
+use super::info::info;
+use super::model::{Model, RULES, Rule};
+use super::sketch::{self, Event, Sketch, Type, Val};
 use eventring::schema::{Resolution, SchemaInfo, SchemaModel, Value};
 
 /// A schema, as a ring has it and as a reader has it.
@@ -16,7 +18,7 @@ impl Sides {
     fn new(sketch: Sketch) -> Self {
         let text = sketch::text(&sketch);
         let model = SchemaModel::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let info = sketch::info(&sketch);
+        let info = info(&sketch);
         Self { sketch, model, info }
     }
 }
