@@ -5,8 +5,9 @@ use quote::quote;
 use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized, token};
+use syn::{Attribute, Expr, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized, token};
 
+use crate::evolution::Evolution;
 use crate::names;
 use crate::payloads::Payloads;
 
@@ -36,6 +37,8 @@ pub struct EventAttributes {
     pub domain: Option<LitStr>,
     /// True if the high byte of an event's code is the number of its domain.
     pub domains: bool,
+    /// Earlier names, and the value for rings without the field.
+    pub evolution: Evolution,
     pub redact: bool,
     pub no_span: bool,
     pub no_views: bool,
@@ -50,8 +53,9 @@ pub struct ExtWord {
 }
 
 /// A trailing array of a payload, written `NAME: TYPE * COUNT`. Without `* COUNT`, the array takes the rest of the
-/// payload.
+/// payload. `#[event(alias = "…", default)]` may stand before the name.
 pub struct Trailing {
+    pub evolution: Evolution,
     pub name: Ident,
     pub element: Type,
     pub count: Option<CountPath>,
@@ -75,6 +79,7 @@ impl Parse for ExtWord {
 
 impl Parse for Trailing {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let evolution = Evolution::of_array(&input.call(Attribute::parse_outer)?)?;
         let name = input.parse()?;
         input.parse::<Token![:]>()?;
         let element = input.parse()?;
@@ -86,7 +91,7 @@ impl Parse for Trailing {
         } else {
             None
         };
-        Ok(Self { name, element, count })
+        Ok(Self { evolution, name, element, count })
     }
 }
 
@@ -128,6 +133,14 @@ impl EventAttributes {
             "carries" => list(meta, &mut self.carried),
             "domain" => once(meta, &mut self.domain),
             "domains" => switch(meta, &mut self.domains),
+            "alias" => {
+                self.evolution.aliases.push(meta.value()?.parse()?);
+                Ok(())
+            }
+            "default" => {
+                let value = meta.input.peek(Token![=]).then(|| meta.value()?.parse::<Expr>()).transpose()?;
+                set(meta, &mut self.evolution.default, value)
+            }
             "redact" => switch(meta, &mut self.redact),
             "no_span" => switch(meta, &mut self.no_span),
             "no_views" => switch(meta, &mut self.no_views),

@@ -6,6 +6,7 @@ use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Fields, FieldsNamed, Ident, Result, Type};
 
 use crate::attributes::{EventAttributes, checked_name, refuse_packed};
+use crate::evolution::{Evolution, refuse_equal_aliases};
 use crate::names;
 
 /// A field as the generated code needs it.
@@ -15,6 +16,7 @@ struct Field<'a> {
     name: String,
     description: String,
     redact: bool,
+    evolution: Evolution,
     /// Name of the constant that holds the field's offset.
     offset: Ident,
 }
@@ -33,6 +35,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         None => names::type_name(&input.ident)?,
     };
     let fields = fields.named.iter().enumerate().map(|(i, field)| read_field(i, field)).collect::<Result<Vec<_>>>()?;
+    refuse_equal_aliases(fields.iter().map(|field| (field.name.as_str(), &field.evolution)))?;
 
     let krate = attributes.krate();
     let ident = &input.ident;
@@ -44,7 +47,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let offsets = fields.iter().enumerate().map(
         |(i, Field { offset, .. })| quote!(const #offset: ::core::primitive::usize = __EVENTRING_LAYOUT.offsets[#i];),
     );
-    let infos = fields.iter().map(|Field { ty, name, description, redact, offset, .. }| {
+    let infos = fields.iter().map(|Field { ty, name, description, redact, evolution, offset, .. }| {
+        let evolution = evolution.of_field(ty);
         quote! {
             __schema::FieldInfo {
                 name: #name,
@@ -52,6 +56,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
                 offset: #offset,
                 bytes: <#ty as __schema::PayloadField>::WIRE_BYTES,
                 redacted: #redact,
+                evolution: #evolution,
                 description: #description,
             }
         }
@@ -177,13 +182,17 @@ fn read_field(index: usize, field: &syn::Field) -> Result<Field<'_>> {
             "a payload holds no references: take the value, or put variable-length data into a trailing array of the event",
         ));
     }
-    let attributes = EventAttributes::read(&field.attrs, &["redact"])?;
+    let attributes = EventAttributes::read(&field.attrs, &["redact", "alias", "default"])?;
+    if attributes.redact && attributes.evolution.default.is_some() {
+        return Err(syn::Error::new(ident.span(), "a redacted field is zeros in every ring: leave `default` out"));
+    }
     Ok(Field {
         ident,
         ty: &field.ty,
         name: names::plain(ident)?,
         description: names::description(&field.attrs),
         redact: attributes.redact,
+        evolution: attributes.evolution,
         offset: format_ident!("__EVENTRING_OFFSET_{index}"),
     })
 }

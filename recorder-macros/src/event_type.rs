@@ -6,6 +6,7 @@ use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, LitStr, Result, 
 
 use crate::attributes::{EventAttributes, OWN_SCHEMA, Trailing, repr_integer, screaming_name};
 use crate::domains;
+use crate::evolution::{Evolution, refuse_equal_aliases};
 use crate::ext_words::ExtWords;
 use crate::names;
 use crate::payloads;
@@ -24,6 +25,8 @@ pub struct Event<'a> {
     pub description: String,
     pub payload: Option<Type>,
     pub trailing: Vec<Trailing>,
+    /// The event's earlier names.
+    pub evolution: Evolution,
     /// The name of the event's view. A view is a generated struct that reads the event's payload.
     pub view: Ident,
     /// The names of the extension words that the event carries. `None` if the variant has no attribute `carries`.
@@ -61,6 +64,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let mut events = data.variants.iter().map(read_event).collect::<Result<Vec<_>>>()?;
     events.sort_by_key(|event| event.code);
     refuse_equal_names(&events)?;
+    refuse_equal_aliases(events.iter().map(|event| (event.name.as_str(), &event.evolution)))?;
 
     let words = ExtWords::read(&attributes)?;
     let carried = events.iter().map(|event| words.carried_bits(event.carried.as_deref()));
@@ -155,7 +159,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
         ));
     }
     let attributes =
-        EventAttributes::read(&variant.attrs, &["name", "domain", "payload", "trailing", "view", "carries"])?;
+        EventAttributes::read(&variant.attrs, &["name", "alias", "domain", "payload", "trailing", "view", "carries"])?;
     let code = match &variant.discriminant {
         Some((_, Expr::Lit(ExprLit { lit: Lit::Int(code), .. }))) => code.base10_parse::<u16>()?,
         Some((_, other)) => return Err(syn::Error::new_spanned(other, "expected the event code as a number")),
@@ -190,6 +194,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
         description: names::description(&variant.attrs),
         payload: attributes.payload,
         trailing,
+        evolution: attributes.evolution,
         view: attributes.view.unwrap_or_else(|| format_ident!("{}View", variant.ident)),
         carried: attributes.carried,
         domain: attributes.domain,
@@ -219,6 +224,8 @@ fn check_trailing(trailing: &[Trailing], has_payload: bool) -> Result<()> {
             return Err(syn::Error::new(array.name.span(), "a second trailing array of this name"));
         }
     }
+    let names: Vec<String> = trailing.iter().map(|array| array.name.to_string()).collect();
+    refuse_equal_aliases(names.iter().map(String::as_str).zip(trailing.iter().map(|array| &array.evolution)))?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod attributes;
 mod domains;
 mod event_payload;
 mod event_type;
+mod evolution;
 mod ext_words;
 mod names;
 mod payload_field;

@@ -5,6 +5,7 @@ use quote::quote;
 use syn::{Data, DataEnum, DeriveInput, Field, Fields, Ident, Result};
 
 use crate::attributes::{EventAttributes, checked_name, refuse_packed, repr_integer};
+use crate::evolution::{Evolution, refuse_equal_aliases};
 use crate::names;
 
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -73,6 +74,7 @@ fn expand_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     }
     let mut variants = Vec::new();
     let mut value_names = Vec::new();
+    let mut evolutions = Vec::new();
     for variant in &data.variants {
         if !matches!(variant.fields, Fields::Unit) {
             return Err(syn::Error::new_spanned(
@@ -80,10 +82,12 @@ fn expand_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
                 "an enum in a payload has no fields: it is represented by its number",
             ));
         }
-        EventAttributes::read(&variant.attrs, &[])?;
+        evolutions.push(EventAttributes::read(&variant.attrs, &["alias"])?.evolution);
         variants.push(&variant.ident);
         value_names.push(names::screaming(&variant.ident)?);
     }
+    refuse_equal_aliases(value_names.iter().map(String::as_str).zip(&evolutions))?;
+    let evolutions = evolutions.iter().map(Evolution::of_names);
     let scalar = Ident::new(&repr.to_string().to_uppercase(), repr.span());
     let krate = attributes.krate();
     let description = names::description(&input.attrs);
@@ -95,6 +99,7 @@ fn expand_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
                 name: #name,
                 repr: __schema::Scalar::#scalar,
                 values: &[#((#ident::#variants as ::core::primitive::#repr as ::core::primitive::i128, #value_names)),*],
+                evolution: &[#(#evolutions),*],
                 description: #description,
             };
 

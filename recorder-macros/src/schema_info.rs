@@ -73,13 +73,14 @@ pub fn schema_info(
 }
 
 fn event_info(event: &Event<'_>, domain: Option<&Domain>) -> TokenStream {
-    let Event { code, name, description, payload, trailing, .. } = event;
+    let Event { code, name, description, payload, trailing, evolution, .. } = event;
+    let evolution = evolution.of_names();
     let payload = match payload {
         Some(ty) => quote_spanned!(ty.span()=> ::core::option::Option::Some(<#ty as __schema::EventPayload>::STRUCT)),
         None => quote!(::core::option::Option::None),
     };
-    let arrays = trailing.iter().map(|Trailing { name, element, count }| {
-        let name = name.to_string();
+    let arrays = trailing.iter().map(|Trailing { name, element, count, evolution }| {
+        let (name, evolution) = (name.to_string(), evolution.of_elements());
         let count = match count {
             Some(path) => {
                 let path = &path.text;
@@ -92,6 +93,7 @@ fn event_info(event: &Event<'_>, domain: Option<&Domain>) -> TokenStream {
                 name: #name,
                 element: <#element as __schema::PayloadField>::TYPE,
                 count: #count,
+                evolution: #evolution,
             }
         }
     });
@@ -108,6 +110,7 @@ fn event_info(event: &Event<'_>, domain: Option<&Domain>) -> TokenStream {
             domain: #domain,
             payload: #payload,
             trailing: &[#(#arrays),*],
+            evolution: #evolution,
             description: #description,
         }
     }
@@ -117,7 +120,7 @@ fn event_info(event: &Event<'_>, domain: Option<&Domain>) -> TokenStream {
 /// compiler knows these. So each check is an assertion that the compiler evaluates. Its error points to the wrong part
 /// of the `#[event(...)]` attribute.
 pub fn checks(event: &Event<'_>) -> TokenStream {
-    let checks = event.trailing.iter().map(|Trailing { name, element, count }| {
+    let checks = event.trailing.iter().map(|Trailing { name, element, count, .. }| {
         let text = name.to_string();
         let element_check = quote_spanned! {element.span()=>
             const _: () = assert!(

@@ -216,10 +216,18 @@ impl Cursor {
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer`. After the copy, checks that no writer
-    /// has overwritten the payload meanwhile. If the payload is valid, `buffer` holds exactly the payload.
+    /// has overwritten the payload meanwhile. If the payload is valid, `buffer` holds exactly the payload. (If the ring
+    /// was opened with [`compatible`](super::ReaderOptions::compatible), this is the payload as the reader's version of
+    /// the schema has it.)
     #[inline(always)]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(descriptor, buffer)
+    }
+
+    /// Copies a payload as it was recorded, whatever schema the reader has.
+    #[cfg(feature = "snapshot")]
+    pub(super) fn recorded_payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
+        self.source.recorded_payload(descriptor, buffer)
     }
 
     /// Returns true if the payload of `descriptor` has not been overwritten yet.

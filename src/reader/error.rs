@@ -1,6 +1,7 @@
 //! Errors of opening rings and writing snapshots.
 
 use crate::layout::GeometryError;
+use crate::schema::SchemaDifference;
 use crate::shm::{LostPages, ShmError, ShmErrorKind};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ struct Inner {
     message: String,
     /// True if the file is empty or begins with zeros, as a ring does that is being made in place.
     is_unfinished: bool,
+    differences: Vec<SchemaDifference>,
     source: Option<ReaderErrorSource>,
 }
 
@@ -47,7 +49,7 @@ pub enum ReaderErrorKind {
         /// The content type that the reader expects.
         expected: u16,
     },
-    /// The ring's events have another schema.
+    /// The ring's events have another schema. [`ReaderError::differences`] says what differs.
     WrongSchema {
         /// The hash of the ring's schema.
         found: [u8; 32],
@@ -68,7 +70,8 @@ pub enum ReaderErrorKind {
 
 impl ReaderError {
     pub(super) fn new(kind: ReaderErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, path: None, message: message.into(), is_unfinished: false, source: None }))
+        let (message, differences) = (message.into(), Vec::new());
+        Self(Box::new(Inner { kind, path: None, message, is_unfinished: false, differences, source: None }))
     }
 
     pub(super) fn shm(error: ShmError) -> Self {
@@ -83,9 +86,10 @@ impl ReaderError {
             ShmErrorKind::NoSpace | ShmErrorKind::NoHugePages => ReaderErrorKind::NoSpace,
             _ => ReaderErrorKind::Io,
         };
-        let path = error.path().map(Path::to_path_buf);
-        let message = error.to_string();
-        Self(Box::new(Inner { kind, path, message, is_unfinished: false, source: Some(ReaderErrorSource::Shm(error)) }))
+        let mut made = Self::new(kind, error.to_string());
+        made.0.path = error.path().map(Path::to_path_buf);
+        made.0.source = Some(ReaderErrorSource::Shm(error));
+        made
     }
 
     pub(super) fn io(operation: &str, error: std::io::Error) -> Self {
@@ -94,13 +98,15 @@ impl ReaderError {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ReaderErrorKind::NoSpace,
             _ => ReaderErrorKind::Io,
         };
-        Self(Box::new(Inner {
-            kind,
-            path: None,
-            message,
-            is_unfinished: false,
-            source: Some(ReaderErrorSource::Io(error)),
-        }))
+        let mut made = Self::new(kind, message);
+        made.0.source = Some(ReaderErrorSource::Io(error));
+        made
+    }
+
+    /// Adds what differs between the schemas of ring and reader.
+    pub(super) fn because_of(mut self, differences: Vec<SchemaDifference>) -> Self {
+        self.0.differences = differences;
+        self
     }
 
     /// Makes the error for events that are missing because pages of the file could not be read.
@@ -139,6 +145,13 @@ impl ReaderError {
     /// Returns the kind of the error.
     pub fn kind(&self) -> ReaderErrorKind {
         self.0.kind
+    }
+
+    /// Returns what differs between the schemas of ring and reader, for [`ReaderErrorKind::WrongSchema`]. The
+    /// differences that are not compatible come first. Returns at most 200 differences. Returns an empty list for all
+    /// other kinds of error, and if the ring has no schema text that can be read.
+    pub fn differences(&self) -> &[SchemaDifference] {
+        &self.0.differences
     }
 
     /// Returns the path of the file, if there is one.

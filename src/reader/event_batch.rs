@@ -280,6 +280,8 @@ impl Cursor {
     /// [`Self::next`] for that event: [`Next::NotReady`] or [`Next::Gap`]. Never waits. Call this again after a gap.
     ///
     /// This is the fastest way to copy all events of a ring, because payloads that lie together are copied together.
+    /// The payloads are as they were recorded, also if the ring was opened with
+    /// [`compatible`](super::ReaderOptions::compatible): only the ring's own schema decodes them.
     ///
     /// ```
     /// use eventring::reader::{EventBatch, Next, Reader};
@@ -303,7 +305,7 @@ impl Cursor {
         let next = self.each_ready(|event| {
             if is_sparse {
                 // The bytes of a sparse file may have to be mapped first, for each payload.
-                batch.push(event.descriptor(), event.payload(&mut buffer));
+                batch.push(event.descriptor(), event.source.recorded_payload(event.descriptor(), &mut buffer));
             } else {
                 batch.add(&event, &mut joined);
             }

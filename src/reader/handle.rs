@@ -84,8 +84,9 @@ impl Reader {
     /// Returns an error if the ring has another content type or another schema.
     pub fn check_events<E: EventType>(&self) -> Result<(), ReaderError> {
         let info = self.info();
-        let checked = Self::options().expect_events::<E>().check_content(info.content_type, info.schema_hash);
-        checked.map_err(|error| match self.path() {
+        let options = Self::options().expect_events::<E>();
+        let checked = options.check_content(info.content_type, info.schema_hash, || self.schema_text());
+        checked.map(drop).map_err(|error| match self.path() {
             Some(path) => error.at(path),
             None => error,
         })

@@ -9,6 +9,7 @@ mod cursor;
 mod end;
 mod error;
 mod event_batch;
+mod expected;
 mod filter;
 mod follow;
 mod gap;

@@ -2,14 +2,16 @@
 
 use super::end::SignOfLife;
 use super::error::{ReaderError, ReaderErrorKind};
+use super::expected::Expected;
 use super::handle::Reader;
+use super::info;
 use super::source::Source;
 use crate::layout::Geometry;
 use crate::layout::extension as ext;
 use crate::layout::header::{FIXED_BYTES, FixedHeader, MAGIC};
 use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::ring::memory::MappedMemory;
-use crate::schema::{EventType, Hex};
+use crate::schema::{EventType, Resolution};
 use crate::shm::{self, AsFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -28,13 +30,6 @@ pub struct ReaderOptions {
     wait: Option<Duration>,
 }
 
-#[derive(Clone, Debug)]
-struct Expected {
-    content_type: u16,
-    content_name: &'static str,
-    schema_hash: [u8; 32],
-}
-
 /// Default of [`ReaderOptions::snapshot_bytes_max`].
 #[cfg(feature = "snapshot")]
 pub(super) const SNAPSHOT_BYTES_MAX: u64 = 8 << 30;
@@ -43,11 +38,84 @@ impl ReaderOptions {
     /// Accepts only rings with the content type and the schema hash of `E`.
     #[must_use]
     pub fn expect_events<E: EventType>(mut self) -> Self {
-        self.expected = Some(Expected {
-            content_type: E::CONTENT_TYPE,
-            content_name: E::CONTENT_NAME,
-            schema_hash: E::schema_hash(),
-        });
+        self.expected = Some(Expected::exactly::<E>());
+        self
+    }
+
+    /// Accepts rings with the events `E`, also if they were recorded with another version of the schema that is
+    /// compatible. Payloads are then mapped to those of `E` by the names of their fields: [`Cursor::payload`],
+    /// [`ReadyEvent::payload`] and [`RingSet::payload`] return payloads that the types of `E` decode. What the ring
+    /// has and `E` does not is skipped. Events that `E` does not have come with their code and their bytes.
+    /// [`Cursor::copy_batch`] and snapshots copy the payloads as they were recorded, and [`Reader::schema`] is the
+    /// ring's own schema. So programs that copy or export rings open them without this option.
+    ///
+    /// Compatible are events, fields, arrays and values of enums that only one side has. A field or array that only `E`
+    /// has needs the attribute `default`, and a name that was changed the attribute `alias`
+    /// ([`EventPayload`](crate::schema::EventPayload), [`EventType`]). `docs/FORMAT.md`, "Versions of a schema", has
+    /// all rules.
+    ///
+    /// ```
+    /// # #[cfg(feature = "macros")] {
+    /// use eventring::reader::{Next, Reader, Seek};
+    /// use eventring::recorder::{ContentDescription, Recorder};
+    /// use eventring::{EventPayload, EventType, record};
+    ///
+    /// mod first_release {
+    ///     # use eventring::{EventPayload, EventType};
+    ///     #[derive(EventPayload)]
+    ///     pub struct OrderPlaced {
+    ///         pub id: u64,
+    ///         pub price: u32,
+    ///     }
+    ///
+    ///     #[derive(EventType, Clone, Copy)]
+    ///     #[event(content_type = 300, name = "SHOP")]
+    ///     #[repr(u16)]
+    ///     pub enum Shop {
+    ///         #[event(payload = OrderPlaced)]
+    ///         OrderPlaced = 2,
+    ///     }
+    /// }
+    ///
+    /// #[derive(EventPayload, Debug, PartialEq)]
+    /// struct OrderPlaced {
+    ///     id: u64,
+    ///     #[event(alias = "price")]
+    ///     price_cents: u32,
+    ///     #[event(default = 1)]
+    ///     pieces: u32,
+    /// }
+    ///
+    /// #[derive(EventType, Clone, Copy)]
+    /// #[event(content_type = 300, name = "SHOP")]
+    /// #[repr(u16)]
+    /// enum Shop {
+    ///     #[event(payload = OrderPlaced)]
+    ///     OrderPlaced = 2,
+    ///     DayEnded = 3,
+    /// }
+    ///
+    /// let recorder = Recorder::builder(ContentDescription::of::<first_release::Shop>()).anonymous().build()?;
+    /// let order = first_release::OrderPlaced { id: 7, price: 250 };
+    /// record!(recorder => first_release::Shop::OrderPlaced, &order);
+    ///
+    /// let mut cursor = Reader::options().compatible::<Shop>().open_fd(recorder.as_fd())?.cursor();
+    /// cursor.seek(Seek::Oldest);
+    /// let Next::Event(event) = cursor.next() else { panic!("it was recorded") };
+    /// let mut buffer = Vec::new();
+    /// let payload = cursor.payload(&event, &mut buffer).valid().expect("nothing has overwritten it");
+    /// assert_eq!(OrderPlaced::decode_exact(payload)?, OrderPlaced { id: 7, price_cents: 250, pieces: 1 });
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`Cursor::payload`]: super::Cursor::payload
+    /// [`Cursor::copy_batch`]: super::Cursor::copy_batch
+    /// [`ReadyEvent::payload`]: super::ReadyEvent::payload
+    /// [`RingSet::payload`]: super::RingSet::payload
+    #[must_use]
+    pub fn compatible<E: EventType>(mut self) -> Self {
+        self.expected = Some(Expected::compatible_with::<E>());
         self
     }
 
@@ -214,13 +282,18 @@ impl ReaderOptions {
         let mapping = shm::Mapping::map(file.descriptor(), sections, options).map_err(ReaderError::shm)?;
         // The content type and schema are checked only after the mapping, because the mapping checks the file's
         // length. So the error for a truncated ring says that it is truncated.
-        self.check_content(fixed.content_type, fixed.schema_hash)?;
-        let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
+        let mut memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
         })?;
+        let text = || info::schema_text(&memory);
+        let resolution = self.check_content(fixed.content_type, fixed.schema_hash, text)?;
+        if resolution.is_some() {
+            memory.switch_fast_paths_off();
+        }
         let finished = OnceLock::new();
         let source = Source {
             memory,
+            resolution,
             file,
             file_id,
             saved_as,
@@ -237,33 +310,15 @@ impl ReaderOptions {
         Ok(source)
     }
 
-    pub(super) fn check_content(&self, content_type: u16, schema_hash: [u8; 32]) -> Result<(), ReaderError> {
-        let Some(expected) = &self.expected else { return Ok(()) };
-        if content_type != expected.content_type {
-            return Err(ReaderError::new(
-                ReaderErrorKind::WrongContentType { found: content_type, expected: expected.content_type },
-                format!(
-                    "the ring has content type {} ({}), expected {} ({}); open a ring of that type, or open this one raw",
-                    content_type,
-                    crate::layout::header::content_type_name(content_type),
-                    expected.content_type,
-                    expected.content_name,
-                ),
-            ));
-        }
-        if schema_hash != expected.schema_hash {
-            return Err(ReaderError::new(
-                ReaderErrorKind::WrongSchema { found: schema_hash, expected: expected.schema_hash },
-                format!(
-                    "the ring's {} events have schema hash {}, expected {}: writer and reader were built with \
-                     different versions of the events; use matching versions, or open the ring raw",
-                    expected.content_name,
-                    Hex(&schema_hash),
-                    Hex(&expected.schema_hash),
-                ),
-            ));
-        }
-        Ok(())
+    /// Checks the content of a ring whose schema text `text` returns. Returns how its payloads become those that are
+    /// expected, if they differ.
+    pub(super) fn check_content(
+        &self,
+        content_type: u16,
+        schema_hash: [u8; 32],
+        text: impl FnOnce() -> Option<String>,
+    ) -> Result<Option<Resolution>, ReaderError> {
+        self.expected.as_ref().map_or(Ok(None), |expected| expected.check(content_type, schema_hash, text))
     }
 }
 

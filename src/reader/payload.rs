@@ -19,7 +19,9 @@ pub enum PayloadRead<'b> {
     /// ([`Reader::lost_pages`](super::Reader::lost_pages)). In the second case, the copy may hold zeros in place of
     /// the payload.
     Expired,
-    /// The descriptor names a payload that is larger than the payload buffer: the file is damaged.
+    /// The descriptor names a payload that is larger than the payload buffer: the file is damaged. Also a payload that
+    /// does not fit the schema of its ring, if the ring has another version of the schema than its reader
+    /// ([`ReaderOptions::compatible`](super::ReaderOptions::compatible)).
     Malformed,
 }
 
@@ -39,17 +41,26 @@ impl Source {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
         // Two fast paths need fewer checks than `payload_slow`. The first is for payloads of 32 bytes and more. It
-        // relies on `is_copied_in_line`, which returns false if the payload does not fit the buffer, or if the file
-        // is sparse. The second is for smaller payloads, which fit every buffer.
+        // relies on `is_copied_in_line`, which returns false if the payload does not fit the buffer, if the file
+        // is sparse, or if payloads are resolved. The second is for smaller payloads, which fit every buffer.
         if is_as_long && self.memory.is_copied_in_line(bytes) {
             return self.copy_payload(descriptor, buffer);
         }
-        if is_as_long && bytes < SMALL_PAYLOAD_BYTES && !self.memory.is_sparse() {
+        if is_as_long && bytes < SMALL_PAYLOAD_BYTES && self.memory.only_copies() {
             return self.copy_payload(descriptor, buffer);
         }
-        // The call passes two fields, not a reference to the descriptor. A reference would force the compiler to move
-        // the descriptor from registers into memory.
-        match self.payload_slow(descriptor.payload_size, descriptor.payload_buf_offset, buffer) {
+        // The call passes three fields, not a reference to the descriptor. A reference would force the compiler to
+        // move the descriptor from registers into memory.
+        match self.payload_slow(descriptor.event_type, descriptor.payload_size, descriptor.payload_buf_offset, buffer) {
+            Some(true) => PayloadRead::Valid(buffer),
+            Some(false) => PayloadRead::Expired,
+            None => PayloadRead::Malformed,
+        }
+    }
+
+    /// Copies a payload as it was recorded, even if the reader has another version of the schema.
+    pub(super) fn recorded_payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
+        match self.copy_payload_slow(descriptor.payload_size, descriptor.payload_buf_offset, buffer) {
             Some(true) => PayloadRead::Valid(buffer),
             Some(false) => PayloadRead::Expired,
             None => PayloadRead::Malformed,
@@ -76,10 +87,19 @@ impl Source {
         if self.memory.mapping().was_truncated() { u64::MAX } else { valid_from }
     }
 
-    /// Copies a payload of any size. Returns `Some(true)` if the payload is valid, `Some(false)` if it has expired,
-    /// and `None` if it is malformed.
+    /// Copies a payload of any size, and resolves it if the ring has another version of the schema. Returns
+    /// `Some(true)` if the payload is valid, `Some(false)` if it has expired, and `None` if it is malformed.
     #[inline(never)]
-    fn payload_slow(&self, size: u32, offset: u64, buffer: &mut Vec<u8>) -> Option<bool> {
+    fn payload_slow(&self, code: u16, size: u32, offset: u64, buffer: &mut Vec<u8>) -> Option<bool> {
+        let is_valid = self.copy_payload_slow(size, offset, buffer)?;
+        match &self.resolution {
+            Some(resolution) if is_valid => resolution.resolve(code, buffer).then_some(true),
+            _ => Some(is_valid),
+        }
+    }
+
+    /// Copies a payload of any size. The result is that of [`Self::payload_slow`].
+    fn copy_payload_slow(&self, size: u32, offset: u64, buffer: &mut Vec<u8>) -> Option<bool> {
         if !self.can_have_payload(size) {
             return None;
         }

@@ -6,6 +6,7 @@ use super::open::ReaderOptions;
 use crate::clock::Clock;
 use crate::ring::memory::{MappedMemory, RingMemory as _};
 use crate::ring::mutation::{self, Mutation};
+use crate::schema::Resolution;
 use crate::shm::{self, Liveness, LostPages};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -13,6 +14,8 @@ use std::sync::OnceLock;
 /// An opened ring: its mapping, its file, and whether it has ended.
 pub(super) struct Source {
     pub(super) memory: MappedMemory,
+    /// How payloads become those of the reader's schema, if the ring has another version of the schema.
+    pub(super) resolution: Option<Resolution>,
     pub(super) file: shm::RingFile,
     /// The identity of the file that was opened. For a snapshot, it is the identity of the compressed file, not of
     /// `file`.

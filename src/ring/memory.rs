@@ -91,6 +91,8 @@ mod mapped {
         copier: Copier,
         has_holes: bool,
         is_sparse: bool,
+        /// False if a reader does more for a payload than copy it.
+        only_copies: bool,
         geometry: Geometry,
         mapping: Mapping,
     }
@@ -126,8 +128,21 @@ mod mapped {
                 }),
                 has_holes,
                 is_sparse: mapping.is_sparse(),
+                only_copies: !mapping.is_sparse(),
                 mapping,
             })
+        }
+
+        /// Switches the fast paths of readers off, because they do nothing but copy payloads.
+        pub(crate) fn switch_fast_paths_off(&mut self) {
+            self.copier = self.copier.within(0);
+            self.only_copies = false;
+        }
+
+        /// Returns true if a reader has to do nothing for a payload but to copy it.
+        #[inline(always)]
+        pub(crate) fn only_copies(&self) -> bool {
+            self.only_copies
         }
 
         /// Returns the mapping.

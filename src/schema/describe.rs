@@ -1,6 +1,7 @@
 //! Descriptions of payload types, made at compile time by the derives and read by [`Schema`](super::Schema).
 
 use super::domain::DomainInfo;
+use super::evolution::Evolution;
 use super::ext_words::ExtWords;
 
 /// A number, a bool, or a byte of text.
@@ -159,6 +160,8 @@ pub struct FieldInfo {
     pub bytes: usize,
     /// True if the field is redacted: it is never recorded, and its bytes are zero in the ring.
     pub redacted: bool,
+    /// Earlier names, and the value for rings without the field.
+    pub evolution: Evolution,
     /// The first paragraph of the field's documentation comment, or an empty text if the field has none.
     pub description: &'static str,
 }
@@ -202,6 +205,8 @@ pub struct EnumInfo {
     pub repr: Scalar,
     /// The enum's values in the order of declaration. Each value is a number and a name (`BLOCK_PROLOGUE`).
     pub values: &'static [(i128, &'static str)],
+    /// Earlier names of the values, in the same order; empty if no value has one.
+    pub evolution: &'static [Evolution],
     /// The first paragraph of the enum's documentation comment, or an empty text if the enum has none.
     pub description: &'static str,
 }
@@ -215,6 +220,8 @@ pub struct TrailingInfo {
     pub element: FieldType,
     /// The number of elements.
     pub count: TrailingCount,
+    /// Earlier names, and whether a ring may lack the array.
+    pub evolution: Evolution,
 }
 
 /// The place of the number of elements of a trailing array.
@@ -240,6 +247,8 @@ pub struct EventInfo {
     pub payload: Option<&'static StructInfo>,
     /// The arrays that follow, in order.
     pub trailing: &'static [TrailingInfo],
+    /// Earlier names. An event has no default: a ring without it just brings none.
+    pub evolution: Evolution,
     /// The first paragraph of the event's documentation comment, or an empty text if the event has none.
     pub description: &'static str,
 }

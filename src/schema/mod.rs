@@ -14,6 +14,7 @@ mod decode;
 mod describe;
 mod domain;
 mod error;
+mod evolution;
 mod ext_words;
 mod field;
 mod hex;
@@ -22,6 +23,7 @@ mod of_ring;
 mod parse;
 mod payload;
 mod record_error;
+mod resolution;
 #[cfg(feature = "serde")]
 mod serialize;
 mod shape;
@@ -43,6 +45,7 @@ pub use self::describe::{
 };
 pub use self::domain::{DomainInfo, DomainModel};
 pub use self::error::{DecodeError, DecodeErrorKind};
+pub use self::evolution::Evolution;
 pub use self::ext_words::{ExtWord, ExtWordKind, ExtWords};
 pub use self::field::PayloadField;
 pub use self::hex::Hex;
@@ -56,6 +59,10 @@ pub use self::of_ring::decode_event;
 pub use self::of_ring::{ext_words, published_schema};
 pub use self::payload::{EventPayload, EventType, PayloadOf};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
+#[doc(hidden)]
+pub use self::resolution::Resolution;
+pub use self::resolution::SchemaDifference;
+
 pub use self::shape::Shape;
 pub use self::text::Schema;
 #[doc(hidden)]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::describe::{EventInfo, FieldInfo, FieldType, StructInfo, TrailingCount, TrailingInfo};
 use super::error::DecodeError;
+use super::evolution::Evolution;
 use super::field::PayloadField;
 use super::payload::EventPayload;
 use super::trailing::{expect_end, split_bytes};
@@ -42,7 +43,7 @@ impl RecordError {
 
 /// Returns the description of a field of [`STRUCT`].
 const fn field(name: &'static str, ty: FieldType, offset: usize, description: &'static str) -> FieldInfo {
-    FieldInfo { name, ty, offset, bytes: ty.bytes(), redacted: false, description }
+    FieldInfo { name, ty, offset, bytes: ty.bytes(), redacted: false, evolution: Evolution::NONE, description }
 }
 
 /// The description of the fixed struct. It is written by hand, because it must also exist without the derives of the
@@ -76,7 +77,9 @@ pub const RECORD_ERROR_EVENT: EventInfo = EventInfo {
         name: "truncated_payload",
         element: u8::TYPE,
         count: TrailingCount::Field("truncated_payload_size"),
+        evolution: Evolution::NONE,
     }],
+    evolution: Evolution::NONE,
     description: "An event that could not be recorded",
 };
 

@@ -115,7 +115,7 @@ impl Collected {
                 break;
             }
             let payload = match batch.payload(index) {
-                _ if batch.is_left_out(index) => cursor.payload(descriptor, &mut buffer),
+                _ if batch.is_left_out(index) => cursor.recorded_payload(descriptor, &mut buffer),
                 payload => payload,
             };
             self.take(descriptor, payload).map_err(no_spool)?;

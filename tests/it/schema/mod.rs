@@ -3,3 +3,4 @@ mod hostile_text;
 mod serialized;
 mod text;
 mod values;
+mod versions;

@@ -4,8 +4,8 @@ use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{
-    EventInfo, EventPayload, EventType, ExtWord, ExtWordKind, ExtWords, FieldInfo, FieldType, Scalar, Schema,
-    SchemaInfo, SchemaModel, SchemaTextErrorKind, StructInfo, ext_words, published_schema, schema_text_hash,
+    EventInfo, EventPayload, EventType, Evolution, ExtWord, ExtWordKind, ExtWords, FieldInfo, FieldType, Scalar,
+    Schema, SchemaInfo, SchemaModel, SchemaTextErrorKind, StructInfo, ext_words, published_schema, schema_text_hash,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -46,6 +46,7 @@ const FIELD: FieldInfo = FieldInfo {
     offset: 8,
     bytes: 8,
     redacted: false,
+    evolution: Evolution::NONE,
     description: "In cents",
 };
 
@@ -60,8 +61,15 @@ fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo,
         ext_words: ExtWords::SPAN,
         description: "A shop",
     };
-    let mut event =
-        EventInfo { code: 2, name: "ORDER", domain: None, payload: None, trailing: &[], description: "An order" };
+    let mut event = EventInfo {
+        code: 2,
+        name: "ORDER",
+        domain: None,
+        payload: None,
+        trailing: &[],
+        evolution: Evolution::NONE,
+        description: "An order",
+    };
     let mut order = StructInfo { name: "Order", bytes: 16, align: 8, fields: &[], description: "The order" };
     let mut field = FIELD;
     change(&mut schema, &mut event, &mut order, &mut field);

@@ -1,0 +1,85 @@
+//! What differs between two versions of a schema.
+
+use std::fmt;
+
+/// The largest number of differences that are kept, of each kind. The schema text of a ring may have very many.
+const KEPT_MAX: usize = 100;
+/// The largest number of differences that a message names.
+const NAMED_MAX: usize = 6;
+
+/// A difference between the schema of a ring and the schema of its reader.
+///
+/// `{}` names the event or field, says what differs, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaDifference {
+    text: String,
+    is_compatible: bool,
+}
+
+impl SchemaDifference {
+    /// Returns true if the ring's events can be read in spite of the difference, with
+    /// [`ReaderOptions::compatible`](crate::reader::ReaderOptions::compatible).
+    #[must_use]
+    pub fn is_compatible(&self) -> bool {
+        self.is_compatible
+    }
+}
+
+impl fmt::Display for SchemaDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The differences that were found, and how many there are of those that were not kept.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    incompatible: Vec<SchemaDifference>,
+    compatible: Vec<SchemaDifference>,
+    left_out: usize,
+}
+
+impl Differences {
+    /// Adds a difference in spite of which the events can be read.
+    pub(super) fn allow(&mut self, text: fmt::Arguments<'_>) {
+        Self::add(&mut self.compatible, &mut self.left_out, text, true);
+    }
+
+    /// Adds a difference because of which the events cannot be read.
+    pub(super) fn forbid(&mut self, text: fmt::Arguments<'_>) {
+        Self::add(&mut self.incompatible, &mut self.left_out, text, false);
+    }
+
+    fn add(list: &mut Vec<SchemaDifference>, left_out: &mut usize, text: fmt::Arguments<'_>, is_compatible: bool) {
+        match list.len() < KEPT_MAX {
+            true => list.push(SchemaDifference { text: text.to_string(), is_compatible }),
+            false => *left_out += 1,
+        }
+    }
+
+    pub(crate) fn are_compatible(&self) -> bool {
+        self.incompatible.is_empty()
+    }
+
+    /// Returns the differences, those that are not compatible first.
+    pub(crate) fn into_list(self) -> Vec<SchemaDifference> {
+        [self.incompatible, self.compatible].concat()
+    }
+}
+
+impl fmt::Display for Differences {
+    /// Prints those that are not compatible. If there are none, prints the others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.incompatible.is_empty() && self.compatible.is_empty() {
+            return f.write_str("only the order of fields, or names of types and domains, differ");
+        }
+        let list = if self.are_compatible() { &self.compatible } else { &self.incompatible };
+        for (i, difference) in list.iter().take(NAMED_MAX).enumerate() {
+            write!(f, "{}{difference}", if i > 0 { "; " } else { "" })?;
+        }
+        match list.len().saturating_sub(NAMED_MAX) + self.left_out {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Schema resolution: reading a ring whose schema is another version of the reader's schema.
+//!
+//! The words are those of Avro. The ring was written with the *writer's schema*, which stands in the ring. It is read
+//! with the *reader's schema*, which the program was compiled with. `docs/FORMAT.md`, "Versions of a schema", has the
+//! rules.
+
+mod difference;
+mod fields;
+mod payload;
+mod types;
+
+use super::describe::{EventInfo, SchemaInfo};
+use super::evolution::Evolution;
+use super::model::{EventModel, SchemaModel};
+use super::record_error::RECORD_ERROR_CODE;
+pub(crate) use difference::Differences;
+pub use difference::SchemaDifference;
+use payload::PayloadResolution;
+
+/// How payloads of the writer's schema become payloads of the reader's schema.
+#[derive(Debug)]
+pub struct Resolution {
+    /// The events of both schemas, by ascending code, without those whose payloads have the same bytes in both. Empty
+    /// if the schemas are not compatible.
+    payloads: Vec<(u16, PayloadResolution)>,
+    differences: Differences,
+}
+
+impl Resolution {
+    /// Compares the schemas.
+    #[must_use]
+    pub fn new(writer: &SchemaModel, reader: &SchemaInfo) -> Self {
+        let mut resolver = Resolver { writer, differences: Differences::default() };
+        resolver.content(reader);
+        let mut payloads: Vec<_> = reader.events.iter().filter_map(|event| resolver.event(event)).collect();
+        for event in writer.events() {
+            if reader.events.binary_search_by_key(&event.code(), |known| known.code).is_err() {
+                resolver.differences.allow(format_args!("{} is an event of the ring only", event.name()));
+            }
+        }
+        let differences = resolver.differences;
+        if !differences.are_compatible() {
+            payloads.clear();
+        }
+        Self { payloads, differences }
+    }
+
+    /// Returns true if the reader's schema can read all events that both schemas have.
+    #[must_use]
+    pub fn is_compatible(&self) -> bool {
+        self.differences.are_compatible()
+    }
+
+    /// Returns true if the payloads of an event have other bytes in the reader's schema than in the writer's.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.payloads.is_empty()
+    }
+
+    pub(crate) fn into_differences(self) -> Differences {
+        self.differences
+    }
+
+    /// Replaces a payload of the writer's schema by that of the reader's schema. Leaves the payload of an event that
+    /// the reader's schema does not have as it is. Returns false if the payload does not fit the writer's schema.
+    #[must_use]
+    pub fn resolve(&self, code: u16, payload: &mut Vec<u8>) -> bool {
+        // A RECORD_ERROR has no payload if the ring had no payload memory left for it.
+        let is_empty_error = code == RECORD_ERROR_CODE && payload.is_empty();
+        match self.payloads.binary_search_by_key(&code, |(code, _)| *code) {
+            Ok(found) if !is_empty_error => self.payloads[found].1.resolve(payload),
+            _ => true,
+        }
+    }
+}
+
+/// The comparison of two schemas.
+struct Resolver<'a> {
+    writer: &'a SchemaModel,
+    differences: Differences,
+}
+
+impl Resolver<'_> {
+    fn content(&mut self, reader: &SchemaInfo) {
+        let writer = self.writer;
+        if (writer.content_type(), writer.name()) != (reader.content_type, reader.name) {
+            self.differences.forbid(format_args!(
+                "the ring has {} events (content type {}), expected {} ({}): they are other events",
+                writer.name(),
+                writer.content_type(),
+                reader.name,
+                reader.content_type
+            ));
+        }
+        if writer.version() != reader.version {
+            self.differences.forbid(format_args!(
+                "the schema has version {} in the ring and {} here: its author says that a payload has another meaning",
+                writer.version(),
+                reader.version
+            ));
+        }
+    }
+
+    /// Compares an event of the reader's schema. Returns how its payloads change, if they do.
+    fn event(&mut self, event: &EventInfo) -> Option<(u16, PayloadResolution)> {
+        let (writer, name, code) = (self.writer, event.name, event.code);
+        let found = index_of(writer.events(), EventModel::name, name, &event.evolution);
+        match found.map(|index| &writer.events()[index]) {
+            Some(found) if found.code() == code => {
+                if found.name() != name {
+                    self.differences.allow(format_args!("{name} is called {} in the ring", found.name()));
+                }
+                Some((code, self.payload(event, found)?))
+            }
+            Some(found) => {
+                self.differences.forbid(format_args!(
+                    "{name} has code {} in the ring and {code} here: an event keeps its code; give it code {} again",
+                    found.code(),
+                    found.code()
+                ));
+                None
+            }
+            None => {
+                match writer.event(code) {
+                    Some(other) => self.differences.forbid(format_args!(
+                        "code {code} is {other} in the ring and {name} here: if the event was renamed, say \
+                         #[event(alias = \"{other}\")]; otherwise give {name} a code of its own",
+                        other = other.name()
+                    )),
+                    None => self.differences.allow(format_args!("{name} is no event of the ring: it never comes")),
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Finds the item with the name `name`, or otherwise with one of its earlier names. Returns its index.
+fn index_of<T>(items: &[T], name_of: fn(&T) -> &str, name: &str, evolution: &Evolution) -> Option<usize> {
+    let find = |is_it: &dyn Fn(&str) -> bool| items.iter().position(|item| is_it(name_of(item)));
+    find(&|of| of == name).or_else(|| find(&|of| evolution.has_alias(of)))
+}
