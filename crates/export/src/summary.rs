@@ -99,12 +99,25 @@ pub struct InstructionSummary {
     pub min: u64,
     /// The largest number of one span.
     pub max: u64,
+    /// How often threads were in these spans.
+    pub entered: u64,
+    /// True if spans inside of them were entered several times.
+    pub has_polls_inside: bool,
 }
 
 impl InstructionSummary {
+    /// Returns true if the counts are the same in each run of a program that does the same: each span was entered once, and so was each inside of it.
+    /// A span that is entered several times, as that of a future that is polled, has the instructions of a number of
+    /// polls that differs from run to run.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.entered == self.spans && !self.has_polls_inside
+    }
+
     fn add(&mut self, span: &SpanInstructions) {
         self.min = if self.spans == 0 { span.all } else { self.min.min(span.all) };
         self.max = self.max.max(span.all);
+        self.entered = self.entered.saturating_add(span.slices);
         self.spans += 1;
         self.all = self.all.saturating_add(span.all);
         self.own = self.own.saturating_add(span.own);
@@ -138,7 +151,7 @@ impl Summary {
 
     /// Returns the summary as JSON: `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …],
     /// "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
-    /// "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max"}}, …], "events": [{"name",
+    /// "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}}, …], "events": [{"name",
     /// "code", "count", "payload_bytes", "per_second"}, …], "lost", "overwritten_before", "lost_payloads",
     /// "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
@@ -156,7 +169,7 @@ impl Summary {
                 if let Some(counted) = &span.instructions {
                     object["instructions"] = json!({
                         "spans": counted.spans, "all": counted.all, "self": counted.own, "min": counted.min,
-                        "max": counted.max,
+                        "max": counted.max, "exact": counted.is_exact(),
                     });
                 }
                 object
@@ -200,6 +213,8 @@ pub struct SpanCounter {
 const GROUP_BYTES: u64 = 768;
 /// The number of blocks whose medians a summary has.
 const BLOCKS: usize = 20;
+/// The number of spans around a span that are looked at.
+const PARENTS_MAX: usize = 64;
 
 impl ReplayConsumer for SpanCounter {
     fn parts(&self) -> SpanParts {
@@ -223,10 +238,17 @@ impl ReplayConsumer for SpanCounter {
 
     fn span(
         &mut self,
-        _: usize,
+        process: usize,
         OverSpan { span, self_nanos, .. }: &OverSpan<'_>,
-        _: ReplayState<'_>,
+        state: ReplayState<'_>,
     ) -> io::Result<()> {
+        if span.instructions.is_some_and(|counted| counted.slices > 1) {
+            // In a damaged file, a span can be its own ancestor.
+            let parent = |span: &Span| span.parent.and_then(|parent| state.span(process, parent));
+            for outer in std::iter::successors(parent(span), |span| parent(span)).take(PARENTS_MAX) {
+                self.group_of(outer).0.has_polls_inside = true;
+            }
+        }
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.group_of(span);
         match (span.wall_nanos(), span.is_open()) {
@@ -305,6 +327,8 @@ impl SpanCounter {
 #[derive(Default)]
 struct SpanGroup {
     summary: SpanSummary,
+    /// True if spans inside of these were entered several times.
+    has_polls_inside: bool,
     wall_times: WallTimes,
 }
 
@@ -322,6 +346,9 @@ impl SpanGroup {
     }
 
     fn finish(mut self, name: String, target: String) -> (SpanSummary, WallTimes) {
+        if let Some(counted) = &mut self.summary.instructions {
+            counted.has_polls_inside = self.has_polls_inside;
+        }
         let block_medians = self.wall_times.block_medians(BLOCKS);
         // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
         let [p999_nanos, p99_nanos, p90_nanos, p50_nanos] =

@@ -80,6 +80,9 @@ pub struct SpanInstructions {
     pub all: u64,
     /// The instructions while the thread was in no other span inside this one.
     pub own: u64,
+    /// The number of slices: how often a thread was in the span. The span of a future has one for each poll, and their
+    /// number differs from run to run.
+    pub slices: u64,
 }
 
 /// A time on a thread.
@@ -253,7 +256,7 @@ impl Span {
         match taken.instructions {
             Some(slice) if !self.has_uncounted_slice => {
                 let (all, own) = (sum.all.saturating_add(slice.all), sum.own.saturating_add(slice.own));
-                self.instructions = Some(SpanInstructions { all, own });
+                self.instructions = Some(SpanInstructions { all, own, slices: sum.slices + 1 });
             }
             _ => {
                 self.instructions = None;

@@ -145,7 +145,13 @@ fn the_same_events_give_the_same_bytes_and_a_snapshot_of_a_snapshot_keeps_its_lo
     let from = SnapshotOptions::new().first_seqno(30_000).last_seqno(49_000);
     let (summary, first) = snapshot(&reader, &from);
     assert_eq!((summary.events, summary.lost), (19_001, 0));
-    assert_eq!(snapshot(&reader, &from).1, first);
+    // They differ in the time at which they were taken only.
+    let untimed = |bytes: &[u8]| {
+        let mut image = zstd::decode_all(bytes).unwrap();
+        image[extension::SNAPSHOT_EPOCH_NANOS..][..8].fill(0);
+        image
+    };
+    assert!(untimed(&snapshot(&reader, &from).1) == untimed(&first), "the bytes differ");
 
     let (summary, of_all) = snapshot(&reader, &SnapshotOptions::new());
     let (again, copy) = snapshot(&opened(&of_all), &SnapshotOptions::new());

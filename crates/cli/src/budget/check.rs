@@ -9,6 +9,9 @@ use eventring_export::numbers::signed;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
+/// The instructions of a span that is not exact may differ from its budget by one in so many: 10 %.
+const INEXACT_PART: u64 = 10;
+
 /// The result for one number of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BudgetResult {
@@ -47,6 +50,8 @@ pub(super) struct CheckedBudget<'b> {
     span: &'b str,
     budget: Option<&'b Budget>,
     found: Option<u64>,
+    /// False if the number is one of instructions that differ from run to run.
+    is_exact: bool,
     pub(super) result: BudgetResult,
     pub(super) has_failed: bool,
 }
@@ -75,12 +80,13 @@ pub(super) fn check<'b>(budgets: &'b [Budget], figures: &'b CapturedFigures, is_
             BudgetResult::Incomplete => is_exact || budget.measure.is_of_instructions(),
             BudgetResult::Exceeded | BudgetResult::Missing | BudgetResult::NotCounted => true,
         };
-        CheckedBudget { span: &budget.span, budget: Some(budget), found, result, has_failed }
+        let is_exact = !(budget.measure.is_of_instructions() && figures.inexact.contains(&budget.span));
+        CheckedBudget { span: &budget.span, budget: Some(budget), found, is_exact, result, has_failed }
     });
     let is_new = |name: &&String| !budgets.iter().any(|budget| budget.span == **name);
     let new = figures.spans.keys().filter(is_new).map(|span| {
         let result = BudgetResult::New;
-        CheckedBudget { span, budget: None, found: None, result, has_failed: is_exact }
+        CheckedBudget { span, budget: None, found: None, is_exact: true, result, has_failed: is_exact }
     });
     of_file.chain(new).collect()
 }
@@ -91,8 +97,11 @@ fn result(budget: &Budget, is_there: bool, found: Option<u64>, figures: &Capture
     };
     // An instruction that is not counted would pass for one that is saved.
     let is_partly_counted = figures.has_losses || figures.not_counted.contains_key(&budget.span);
+    // The instructions of such spans differ from run to run by some percent.
+    let is_inexact = budget.measure.is_of_instructions() && figures.inexact.contains(&budget.span);
     match () {
         () if budget.measure.is_of_instructions() && is_partly_counted => BudgetResult::Incomplete,
+        () if is_inexact && found.abs_diff(budget.number) <= budget.number / INEXACT_PART => BudgetResult::Kept,
         () if budget.tolerance.order_of(budget.number, found).is_gt() => BudgetResult::Exceeded,
         () if !budget.tolerance.negative().order_of(budget.number, found).is_lt() => BudgetResult::Kept,
         // What was lost is no gain.
@@ -120,6 +129,13 @@ pub(super) fn write(out: &mut impl Write, rows: &[CheckedBudget<'_>], columns: O
     table.write(out, columns)?;
     let count = |is_it: &dyn Fn(&CheckedBudget<'_>) -> bool| rows.iter().filter(|row| is_it(row)).count() as u64;
     let having = |result| count(&|row| row.result == result);
+    if count(&|row| !row.is_exact) > 0 {
+        let inexact = counted(count(&|row| !row.is_exact), "number is", "numbers are");
+        writeln!(
+            out,
+            "{DIM}{inexact} not exact: the spans were entered several times, as those of futures are; up to 10 % is no change{DIM:#}"
+        )?;
+    }
     if having(BudgetResult::Improved) > 0 {
         let improved = counted(having(BudgetResult::Improved), "number is", "numbers are");
         writeln!(out, "{DIM}{improved} less than the budget; `eventring budget update` keeps the gain{DIM:#}")?;

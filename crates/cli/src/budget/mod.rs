@@ -18,7 +18,7 @@ use check::{BudgetResult, CheckedBudget};
 use eventring_report::compare::{Comparison, Measure, SpanFigures, full_name};
 use file::BudgetFile;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +86,8 @@ struct CapturedFigures {
     not_counted: BTreeMap<String, u64>,
     /// True if events were lost, or files of the capture are missing.
     has_losses: bool,
+    /// The spans whose instructions differ from run to run.
+    inexact: BTreeSet<String>,
 }
 
 fn parse_measure(text: &str) -> Result<Measure, String> {
@@ -204,10 +206,13 @@ impl BudgetInput {
         let mut measured = Measured::read(&self.captures, is_quiet)?;
         // A budget is about the whole run.
         measured.has_losses |= measured.lacks_beginning;
-        let mut figures = FiguresByName::new();
+        let (mut figures, mut inexact) = (FiguresByName::new(), BTreeSet::new());
         // Nothing is tested here, so the rate of false alarms has no effect.
         for span in Comparison::new(&[], &measured.summaries, 0.01).spans {
             let name = span.full_name();
+            if !span.is_exact {
+                inexact.insert(name.clone());
+            }
             if let Some(other) = span.b.and_then(|of_span| figures.insert(name.clone(), of_span)) {
                 let calls = other.get(Measure::Count).unwrap_or(0);
                 let message = format!(
@@ -228,7 +233,7 @@ impl BudgetInput {
             }
         }
         let has_losses = measured.has_missing_files || measured.summaries.iter().any(|summary| summary.lost > 0);
-        Ok((measured, CapturedFigures { spans: figures, not_counted: not_counted_of, has_losses }))
+        Ok((measured, CapturedFigures { spans: figures, not_counted: not_counted_of, has_losses, inexact }))
     }
 
     /// Writes `{"shop::request": {"instructions": {"value": 1234}, …}, …}`, the Bencher Metric Format.

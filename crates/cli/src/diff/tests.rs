@@ -12,7 +12,7 @@ fn span(name: &str, target: &str, count: u64, each_nanos: u64, instructions: Opt
     span.block_medians = (0..count.min(20)).map(|block| each_nanos + block * 7 % 20).collect();
     span.instructions = instructions.map(|all| {
         let mut counted = InstructionSummary::default();
-        (counted.spans, counted.all, counted.own) = (count, all, all / 2);
+        (counted.spans, counted.entered, counted.all, counted.own) = (count, count, all, all / 2);
         (counted.min, counted.max) = (all / count.max(1), all / count.max(1));
         counted
     });

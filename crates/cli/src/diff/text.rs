@@ -25,6 +25,9 @@ pub(super) fn write(
             table.row(instructions(span), style(span, Measure::Instructions));
         }
         table.write(out, columns)?;
+        if let Some(note) = comparison.exactness_note() {
+            writeln!(out, "{DIM}{}{DIM:#}", one_line(&note))?;
+        }
         match with_times {
             true => writeln!(out)?,
             false => {

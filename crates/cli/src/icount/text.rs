@@ -4,6 +4,7 @@ use super::count::InstructionCount;
 use crate::format::{columns, counted, grouped, one_line};
 use crate::paint::{DIM, WARNING};
 use crate::summary::instructions;
+use eventring_report::compare::full_name;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -12,7 +13,7 @@ pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
     let of_span = |(span, counted): &(eventring_export::SpanSummary, eventring_export::InstructionSummary)| {
         json!({
             "name": span.name, "target": span.target, "count": counted.spans, "instructions": counted.all,
-            "self_instructions": counted.own, "min": counted.min, "max": counted.max,
+            "self_instructions": counted.own, "min": counted.min, "max": counted.max, "exact": counted.is_exact(),
         })
     };
     let spans: Vec<Value> = count.spans.iter().map(of_span).collect();
@@ -42,6 +43,15 @@ pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::
     let mut out = anstream::stdout();
     table.write(&mut out, columns(&io::stdout()))?;
     writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
+    let inexact = count.spans.iter().filter(|(_, counted)| !counted.is_exact());
+    let inexact: Vec<String> = inexact.map(|(span, _)| full_name(&span.name, &span.target)).collect();
+    if !inexact.is_empty() {
+        let names = one_line(&inexact.join(", "));
+        writeln!(
+            out,
+            "{WARNING}not exact: {names}: entered several times, as spans of futures are, so the next run counts others{WARNING:#}"
+        )?;
+    }
     if count.not_counted > 0 {
         let spans = counted(count.not_counted, "span is", "spans are");
         writeln!(

@@ -13,10 +13,17 @@ pub struct CalledSpan {
     pub calls: u64,
     /// The instructions of one call, without those of spans inside; 0 if they are not counted.
     pub instructions: u64,
+    /// How often each call is entered.
+    pub polls: u64,
 }
 
 pub fn called(name: &'static str, calls: u64, instructions: u64) -> CalledSpan {
-    CalledSpan { name, calls, instructions }
+    CalledSpan { name, calls, instructions, polls: 1 }
+}
+
+/// A span of a future, which is entered for each poll.
+pub fn polled(name: &'static str, calls: u64, instructions: u64) -> CalledSpan {
+    CalledSpan { polls: 2, ..called(name, calls, instructions) }
 }
 
 /// Records a span `main`, with the calls of `spans` in it, and captures the ring.
@@ -78,9 +85,11 @@ fn capture_of_ring(
         for _ in 0..span.calls {
             id += 1;
             event(PerfEvent::SpanNew, of(id, call_site, 1), &[]);
-            event(PerfEvent::SpanEnter, of(id, call_site, count), &[]);
-            count += span.instructions;
-            event(PerfEvent::SpanExit, of(id, call_site, count), &[]);
+            for _ in 0..span.polls {
+                event(PerfEvent::SpanEnter, of(id, call_site, count), &[]);
+                count += span.instructions / span.polls;
+                event(PerfEvent::SpanExit, of(id, call_site, count), &[]);
+            }
             event(PerfEvent::SpanClose, of(id, call_site, 0), &[]);
         }
     }

@@ -111,9 +111,10 @@ impl Happening {
         loss.epoch_nanos = epoch_nanos;
         let what = match gap.cause {
             GapCause::OverwrittenBefore => "had been overwritten before the recording was read",
+            _ if gap.count == 1 => "was lost",
             _ => "were lost",
         };
-        loss.message = Some(format!("{} events of the ring {ring_name} {what}", gap.count));
+        loss.message = Some(format!("{} of the ring {ring_name} {what}", counted(gap.count, "event", "events")));
         loss.attributes.push_text("eventring.ring", ring_name);
         loss.attributes.push_count("eventring.lost.first_seqno", gap.first_seqno);
         loss.attributes.push_count("eventring.lost.count", gap.count);

@@ -35,6 +35,9 @@ pub struct ComparedSpan {
     /// The number of further spans of each side that are in no figure: they were open, or their beginning or end was
     /// not seen.
     pub not_whole: [u64; 2],
+    /// True if the instructions of the span are the same in each run of a program that does the same. Otherwise, no
+    /// limit of instructions looks at the span.
+    pub is_exact: bool,
     /// The number of captures of each side that have the span.
     pub captures: [usize; 2],
     /// The p value of the test of the durations, corrected for the number of spans. `None` if there are too few.
@@ -56,6 +59,7 @@ impl Comparison {
             let (a, b) = (a.get(&key), b.get(&key));
             ComparedSpan {
                 captures: [a, b].map(|side| side.map_or(0, SideSpan::captures)),
+                is_exact: [a, b].into_iter().flatten().all(SideSpan::is_exact),
                 a: a.map(SideSpan::figures),
                 b: b.map(SideSpan::figures),
                 not_whole: not_whole.each_ref().map(|side| side.get(&key).copied().unwrap_or(0)),
@@ -87,6 +91,20 @@ impl Comparison {
         let sides = self.lost.into_iter().zip(["A", "B"]).filter(|(lost, _)| *lost > 0);
         let sides: Vec<String> = sides.map(|(lost, side)| format!("{side} lost {}", events(lost))).collect();
         (!sides.is_empty()).then(|| format!("{}, so sure compares only the spans that are left", sides.join(" and ")))
+    }
+
+    /// Says which spans have instructions that no limit looks at. Returns `None` if there is no such span.
+    #[must_use]
+    pub fn exactness_note(&self) -> Option<String> {
+        let is_counted = |span: &&ComparedSpan| span.values(Measure::Instructions).is_some() && !span.is_exact;
+        let names: Vec<String> = self.spans.iter().filter(is_counted).map(ComparedSpan::full_name).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "not exact: {}; they were entered several times, as spans of futures are, so their instructions differ from run to run, \
+                 and no limit looks at them",
+                names.join(", ")
+            )
+        })
     }
 
     /// Explains the words of [`ComparedSpan::one_sided`] for spans that were not seen whole. Returns `None` if there is

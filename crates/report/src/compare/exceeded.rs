@@ -27,6 +27,11 @@ pub enum LimitError {
         /// The names of some spans of the captures.
         known: Vec<String>,
     },
+    /// The instructions of the spans are not exact: they differ from run to run.
+    NotExact {
+        /// The limit.
+        limit: ChangeLimit,
+    },
     /// The instructions of the spans were not counted on both sides.
     NotCounted {
         /// The limit.
@@ -58,7 +63,11 @@ impl Comparison {
             if values.is_empty() || values.len() < named.len() && limit.span.exact().is_some() {
                 return Err(LimitError::NotCounted { limit: limit.clone() });
             }
-            for (span, (a, b)) in values {
+            let is_inexact = |span: &ComparedSpan| limit.measure.is_of_instructions() && !span.is_exact;
+            if values.iter().all(|(span, _)| is_inexact(span)) {
+                return Err(LimitError::NotExact { limit: limit.clone() });
+            }
+            for (span, (a, b)) in values.into_iter().filter(|(span, _)| !is_inexact(span)) {
                 let is_asked =
                     !(only_significant && limit.measure.is_time()) || span.is_significant(self.alpha).unwrap_or(false);
                 if is_asked && limit.forbids(a, b) {
@@ -81,6 +90,12 @@ impl fmt::Display for LimitError {
                     limit.span
                 )
             }
+            Self::NotExact { limit } => write!(
+                f,
+                "{limit}: the instructions of {} are not exact, because the spans were entered several times, as those of futures are: they \
+                 differ from run to run; name a span that is entered once, inside of them or around them",
+                limit.span
+            ),
             Self::NotCounted { limit } => write!(
                 f,
                 "{limit}: the instructions of {} were not counted on both sides, expected counts; record both sides with \

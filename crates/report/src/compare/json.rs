@@ -23,6 +23,7 @@ impl Comparison {
             "target": span.target,
             "a": figures(&span.a),
             "b": figures(&span.b),
+            "exact": span.is_exact,
             "captures": { "a": span.captures[0], "b": span.captures[1] },
             "not_whole": { "a": span.not_whole[0], "b": span.not_whole[1] },
             "change": of_each(|measure| whole(span.change(measure))),

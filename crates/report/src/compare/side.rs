@@ -24,6 +24,11 @@ impl SideSpan<'_> {
         SpanFigures::medians(&all)
     }
 
+    /// Returns true if the instructions of the span are the same in each run of a program that does the same.
+    pub(super) fn is_exact(&self) -> bool {
+        self.summaries.iter().all(|summary| summary.instructions.is_none_or(|counted| counted.is_exact()))
+    }
+
     /// Returns the medians of the blocks of all captures, in the order of time within each capture.
     pub(super) fn block_medians(&self) -> Vec<u64> {
         self.summaries.iter().flat_map(|summary| &summary.block_medians).copied().collect()

@@ -60,6 +60,7 @@ fn counted(name: &str, instructions: &[u64]) -> SpanSummary {
     let (min, max) = (instructions.iter().min().copied(), instructions.iter().max().copied());
     let mut of_all = InstructionSummary::default();
     (of_all.spans, of_all.all, of_all.own) = (instructions.len() as u64, all, all / 2);
+    of_all.entered = of_all.spans;
     (of_all.min, of_all.max) = (min.unwrap_or(0), max.unwrap_or(0));
     let mut summary = SpanSummary::of_durations(name, &durations);
     summary.instructions = Some(of_all);

@@ -5,7 +5,7 @@ use super::figures::CaptureFigures;
 use super::text::{escape, shortened, utc};
 use eventring::reader::GapCause;
 use eventring_export::ProgramSummary;
-use eventring_export::numbers::{grouped, time};
+use eventring_export::numbers::{counted, grouped, time};
 use std::fmt::Write as _;
 
 impl CaptureFigures<'_> {
@@ -95,7 +95,13 @@ impl CaptureFigures<'_> {
     pub(crate) fn problems(&self) -> String {
         let mut out = String::new();
         let causes = GapCause::ALL.into_iter().map(|cause| (cause, self.lost_by(cause, None)));
-        let causes = causes.filter(|(cause, count)| cause.is_loss() && *count > 0);
+        let before = self.lost_by(GapCause::OverwrittenBefore, None);
+        if before > 0 {
+            let events = counted(before, "event", "events");
+            _ = write!(out, "<p class=\"note\">{events} had been overwritten before the capture began.</p>");
+        }
+        let is_past = |cause: GapCause| cause == GapCause::OverwrittenBefore;
+        let causes = causes.filter(|(cause, count)| cause.is_loss() && !is_past(*cause) && *count > 0);
         let causes: Vec<String> =
             causes.map(|(cause, count)| format!("{} {}", grouped(count), cause.name().replace('_', " "))).collect();
         if !causes.is_empty() {

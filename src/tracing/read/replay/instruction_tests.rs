@@ -12,7 +12,7 @@ fn counted(records: Vec<(u32, u64, PerfContent)>) -> Vec<Option<(u64, u64)>> {
         let instructions = Some(instructions).filter(|count| *count > 0);
         spans.push(0, &PerfRecord { instructions, ..record(time as u64 + 1, thread, content) });
     }
-    let of_span = |span: Span| span.instructions.map(|SpanInstructions { all, own }| (all, own));
+    let of_span = |span: Span| span.instructions.map(|SpanInstructions { all, own, .. }| (all, own));
     spans.finish(1000).into_iter().map(of_span).collect()
 }
 

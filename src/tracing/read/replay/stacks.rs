@@ -58,6 +58,7 @@ impl TakenSlice {
         self.instructions = whole.map(|whole| SpanInstructions {
             all: whole.saturating_sub(inside.covered_instructions),
             own: whole.saturating_sub(inside.instructions.unwrap_or(0)),
+            slices: 1,
         });
         whole
     }

@@ -183,8 +183,7 @@ fn a_capture_that_does_not_hold_all_spans_never_keeps_a_budget_of_instructions()
     std::fs::write(file, "[spans.\"shop::request\"]\ncount = 1000\n").unwrap();
     let checked = run(&["budget", "check", file, &lossy]);
     assert!(checked.code == Some(0) && checked.out.contains("incomplete"), "{checked:?}");
-    // These events were overwritten before the capture began, which is no loss for --strict.
-    assert_eq!(run(&["budget", "check", file, &lossy, "--strict"]).code, Some(0));
+    assert_eq!(run(&["budget", "check", file, &lossy, "--strict"]).code, Some(16));
 }
 
 #[test]

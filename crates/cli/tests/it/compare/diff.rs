@@ -1,8 +1,8 @@
 //! `eventring diff` compares captures span by span.
 
 use crate::consumers;
-use crate::counted::{called, capture};
-use crate::program::{directory, place, run};
+use crate::counted::{called, capture, polled};
+use crate::program::{argument, directory, place, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use serde_json::Value;
 use std::path::Path;
@@ -262,4 +262,36 @@ fn the_rate_of_false_alarms_is_declared() {
     let diff = run(&["diff", &a, &a, "--json", "--alpha", "0.05"]).json();
     assert_eq!((&diff["alpha"], &span(&diff, "request")["significant"]), (&0.05.into(), &false.into()));
     assert_eq!(run(&["diff", &a, &a, "--alpha", "1.5"]).code, Some(2));
+}
+
+#[test]
+fn instructions_of_spans_that_are_entered_several_times_are_not_exact_and_no_limit_and_no_budget_fails_on_them() {
+    let directory = directory();
+    let a = capture(&directory, "a", &[called("order", 10, 1000), polled("request", 10, 1000)]);
+    // As a second run of the same program: another number of polls, other instructions.
+    let b = capture(&directory, "b", &[called("order", 10, 1000), polled("request", 10, 1060)]);
+    let diff = run(&["diff", &a, &b]);
+    assert!(diff.out.contains("not exact: shop::request; they were entered several times"), "{diff:?}");
+    let compared = run(&["diff", &a, &b, "--json"]).json();
+    let exact = |name: &str| {
+        let spans = compared["spans"].as_array().unwrap();
+        spans.iter().find(|span| span["name"] == name).unwrap()["exact"].clone()
+    };
+    assert_eq!((exact("order"), exact("request")), (true.into(), false.into()));
+    // A limit that names such a span is refused; one for all leaves it out, and still sees the others.
+    let refused = run(&["diff", &a, &b, "--fail-if", "instructions(request)>+0.5%"]);
+    assert!(refused.code == Some(2) && refused.err.contains("are not exact"), "{refused:?}");
+    assert_eq!(run(&["diff", &a, &b, "--fail-if", "instructions(*)>+0.5%"]).code, Some(0));
+    let slower = capture(&directory, "slower", &[called("order", 10, 1060), polled("request", 10, 1000)]);
+    assert_eq!(run(&["diff", &a, &slower, "--fail-if", "instructions(*)>+0.5%"]).code, Some(18));
+    // A budget allows such a span 10 %.
+    let file = place(&directory, "budgets.toml");
+    let file = argument(&file);
+    assert_eq!(run(&["budget", "update", file, &a]).code, Some(0));
+    let kept = run(&["budget", "check", file, &b]);
+    let note = "not exact: the spans were entered several times, as those of futures are; up to 10 % is no change";
+    assert!(kept.code == Some(0) && kept.out.contains(note), "{kept:?}");
+    let more = capture(&directory, "more", &[called("order", 10, 1000), polled("request", 10, 1200)]);
+    assert_eq!(run(&["budget", "check", file, &more]).code, Some(18));
+    assert_eq!(run(&["budget", "check", file, &slower]).code, Some(18));
 }

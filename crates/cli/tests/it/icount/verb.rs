@@ -79,7 +79,7 @@ fn the_capture_shows_the_counts_in_every_format() {
     let of_sort = &spans.iter().find(|span| span["name"] == "sort").unwrap()["instructions"];
     assert_eq!(
         *of_sort,
-        serde_json::json!({ "spans": 2, "all": 2 * each, "self": 2 * each, "min": each, "max": each })
+        serde_json::json!({ "spans": 2, "all": 2 * each, "self": 2 * each, "min": each, "max": each, "exact": true })
     );
 }
 
