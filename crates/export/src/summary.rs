@@ -221,7 +221,13 @@ impl ReplayConsumer for SpanCounter {
         SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        if let SpanStep::SliceEnded(taken) = step
+            && let Some(span) = state.span(entry.process_index, taken.slice.span)
+            && span.instructions.is_some_and(|counted| counted.slices == 2)
+        {
+            self.mark_outer(entry.process_index, span, state);
+        }
         match &entry.content {
             EntryContent::Perf { record, catalog, .. } if is_error(record, catalog) => {
                 if let Some(span) = record.span().and_then(|span| state.span(entry.process_index, span)) {
@@ -238,17 +244,10 @@ impl ReplayConsumer for SpanCounter {
 
     fn span(
         &mut self,
-        process: usize,
+        _: usize,
         OverSpan { span, self_nanos, .. }: &OverSpan<'_>,
-        state: ReplayState<'_>,
+        _: ReplayState<'_>,
     ) -> io::Result<()> {
-        if span.instructions.is_some_and(|counted| counted.slices > 1) {
-            // In a damaged file, a span can be its own ancestor.
-            let parent = |span: &Span| span.parent.and_then(|parent| state.span(process, parent));
-            for outer in std::iter::successors(parent(span), |span| parent(span)).take(PARENTS_MAX) {
-                self.group_of(outer).0.has_polls_inside = true;
-            }
-        }
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.group_of(span);
         match (span.wall_nanos(), span.is_open()) {
@@ -296,6 +295,16 @@ impl SpanCounter {
         let ExportSummary { lost, overwritten_before, .. } = *counts;
         let programs = ProgramSummary::all(capture);
         (Summary { programs, spans, events, lost, overwritten_before, payload_losses, removed, problems }, wall_times)
+    }
+
+    /// Notes for the spans around a span that it was entered a second time.
+    #[cold]
+    fn mark_outer(&mut self, process: usize, span: &Span, state: ReplayState<'_>) {
+        // In a damaged file, a span can be its own ancestor.
+        let parent = |span: &Span| span.parent.and_then(|parent| state.span(process, parent));
+        for outer in std::iter::successors(parent(span), |span| parent(span)).take(PARENTS_MAX) {
+            self.group_of(outer).0.has_polls_inside = true;
+        }
     }
 
     /// Returns the group of the span, and the counter of bytes.

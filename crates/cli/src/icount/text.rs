@@ -49,7 +49,7 @@ pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::
         let names = one_line(&inexact.join(", "));
         writeln!(
             out,
-            "{WARNING}not exact: {names}: entered several times, as spans of futures are, so the next run counts others{WARNING:#}"
+            "{WARNING}not exact: {names}: entered several times, as spans of futures are, or with such spans inside: the next run counts others{WARNING:#}"
         )?;
     }
     if count.not_counted > 0 {

@@ -100,8 +100,8 @@ impl Comparison {
         let names: Vec<String> = self.spans.iter().filter(is_counted).map(ComparedSpan::full_name).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "not exact: {}; they were entered several times, as spans of futures are, so their instructions differ from run to run, \
-                 and no limit looks at them",
+                "not exact: {}; they were entered several times, as spans of futures are, or have such spans inside, so their instructions \
+                 differ from run to run, and no limit looks at them",
                 names.join(", ")
             )
         })
