@@ -11,6 +11,9 @@ use super::error::DecodeError;
 /// of the schema [`exec`](super::exec) implement this trait. `#[derive(EventPayload)]` implements it for structs.
 /// `#[derive(PayloadField)]` implements it for enums without fields and for newtypes. All numbers are little endian.
 /// Each field has the offset that a C compiler for x86-64 gives it.
+///
+/// `#[event(alias = "…")]` on a value of an enum gives an earlier name of it, as schema text has it (`BOUGHT`), for
+/// readers of rings with another version of the schema.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of an event payload",
     label = "not a payload field",

@@ -14,6 +14,10 @@ use super::text::Schema;
 ///
 /// - `#[event(name = "…")]` on the struct gives its name in schema text.
 /// - `#[event(redact)]` on a field marks a secret. Zeros are recorded in place of the field, and schema text says so.
+/// - `#[event(alias = "…")]` on a field gives an earlier name of it, and may stand several times.
+///   `#[event(default)]` or `#[event(default = VALUE)]` gives its value in rings that lack it, where `default` alone
+///   means [`Default::default`]. Only readers of rings with another version of the schema use these attributes
+///   ([`ReaderOptions::compatible`](crate::reader::ReaderOptions::compatible)); schema text and hash do not change.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {
@@ -115,7 +119,8 @@ impl EventPayload for () {
 /// - `content_type = N` is the `content_type` of ring files with these events. The numbers 1 to 3 are TEST, EXEC and
 ///   PERF. Programs use numbers from 256; the derive refuses smaller ones.
 /// - `name = "…"` is the name of the content type. Default: the enum's name in capitals (`MY_EVENTS` for `MyEvents`).
-/// - `version = N` is the author's version number. Default: 1.
+/// - `version = N` is the author's version number. Default: 1. Raise it only if a payload gets another meaning and keeps
+///   its layout, because no reader reads a ring with another number.
 /// - `schema_hash = "…"` is the hash that others have published for this schema, in 64 hex digits.
 /// - `recorder = PATH` is the global recorder that `record!` uses for these events.
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
@@ -141,7 +146,9 @@ impl EventPayload for () {
 ///   makes a view of the whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME` gives. The
 ///   view's `decode` finds the arrays. The view's field `fixed` is the struct. The view has one more field for each
 ///   array. Views stand beside the enum. If another type there has the name already (the compiler says that
-///   `OrderFilledView` is defined multiple times), give the view another name with `view = NAME`.
+///   `OrderFilledView` is defined multiple times), give the view another name with `view = NAME`. Before NAME may stand
+///   `#[event(alias = "…", default)]`, with the meaning that it has for fields; an array that a ring lacks is empty.
+/// - `alias = "…"` is an earlier name of the event, as schema text has it (`ORDER_FILLED`).
 /// - `domain = "…"` is the name of the domain to which the event belongs. A program can switch domains on and off
 ///   ([`RecorderBuilder::domains`](crate::recorder::RecorderBuilder::domains)). If the enum does not say `domains`,
 ///   either all events or none have this attribute, and domains are numbered in the order of the codes. A schema has at

@@ -21,6 +21,7 @@ const LAYOUT: ::core::primitive::usize = 3;
 #[derive(::eventring::schema::PayloadField, ::core::clone::Clone, ::core::marker::Copy)]
 #[repr(i16)]
 enum Side {
+    #[event(alias = "BOUGHT")]
     Buy = -1,
     Sell = 1,
 }
@@ -33,7 +34,9 @@ struct Order {
     r#type: Side,
     id: OrderId,
     bytes: [::core::primitive::u8; LAYOUT],
+    #[event(alias = "failed", alias = "is_bad", default)]
     error: ::core::primitive::bool,
+    #[event(default = LAYOUT as ::core::primitive::u32)]
     out: ::core::primitive::u32,
 }
 
@@ -46,7 +49,7 @@ static SLOT: ::eventring::global::GlobalRecorder = ::eventring::global::GlobalRe
 #[event(content_type = 300, recorder = SLOT, ext(0 = r#type: seqno, 1 = f), payloads(AnyPayload))]
 #[repr(u16)]
 enum Shop {
-    #[event(payload = Order, trailing(bits: ::core::primitive::bool * out))]
+    #[event(payload = Order, alias = "ORDERED", trailing(#[event(alias = "flags", default)] bits: ::core::primitive::bool * out))]
     OrderPlaced = 0x10,
     #[event(payload = Empty, carries(f))]
     DayEnded = 3,

@@ -3,6 +3,7 @@
 use super::*;
 use eventring::reader::{EventBatch, RingSet, SnapshotOptions};
 use eventring::schema::{DecodeErrorKind, Value};
+use std::ops::ControlFlow;
 
 #[test]
 fn an_older_ring_is_read_with_renamed_and_moved_fields_and_with_defaults() {
@@ -186,4 +187,85 @@ fn ring_sets_map_and_copies_of_the_ring_do_not() {
     let mut mapped = compatible().open(&path).unwrap().cursor();
     mapped.seek(Seek::Oldest);
     assert!(OrderPlacedView::decode(mapped.payload(&event, &mut buffer).valid().unwrap()).is_ok());
+}
+
+/// Fields in another order than in the ring, so that payloads have the same size in both.
+#[derive(EventPayload, Debug, PartialEq)]
+struct Swapped {
+    second: u64,
+    first: u64,
+}
+
+#[derive(EventPayload, Debug, PartialEq)]
+struct SwappedPairs {
+    second: [u64; 2],
+    first: [u64; 2],
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP")]
+#[repr(u16)]
+enum Swaps {
+    #[event(payload = Swapped)]
+    Swapped = 2,
+    #[event(payload = SwappedPairs)]
+    SwappedPairs = 3,
+}
+
+#[test]
+fn payloads_that_keep_their_size_are_mapped_also_into_a_buffer_of_that_size() {
+    let structs = "struct A 16\nfield first u64 0 8\nfield second u64 8 8\nstruct B 32\nfield first u64[2] 0 16\nfield second u64[2] 16 16\n";
+    let ring =
+        ring(&format!("schema-text 1\ncontent 300 SHOP 1\n{structs}event 2 SWAPPED A\nevent 3 SWAPPED_PAIRS B\n"));
+    let mut cursor = open(&ring, &Reader::options().compatible::<Swaps>()).unwrap().cursor();
+    for _ in 0..3 {
+        ring.record(2, [0; 4], [1u64, 2].map(u64::to_le_bytes).as_flattened());
+    }
+    for _ in 0..3 {
+        ring.record(3, [0; 4], [1u64, 2, 3, 4].map(u64::to_le_bytes).as_flattened());
+    }
+    let mut buffer = Vec::new();
+    let mut ready = cursor.clone();
+    for index in 0..6 {
+        let Next::Event(event) = cursor.next() else { panic!("it was recorded") };
+        check_swapped(index, cursor.payload(&event, &mut buffer).valid().unwrap());
+    }
+    let mut index = 0;
+    ready.each_ready(|event| {
+        check_swapped(index, event.payload(&mut buffer).valid().unwrap());
+        index += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(index, 6);
+}
+
+fn check_swapped(index: usize, payload: &[u8]) {
+    match index < 3 {
+        true => assert_eq!(Swapped::decode_exact(payload).unwrap(), Swapped { second: 2, first: 1 }),
+        false => {
+            let expected = SwappedPairs { second: [3, 4], first: [1, 2] };
+            assert_eq!(SwappedPairs::decode_exact(payload).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn the_ring_that_replaces_a_ring_is_mapped_by_its_own_schema() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("shop");
+    let make = |text: &str| {
+        let content = ContentDescription::new(300, "SHOP").schema_text(text).schema_hash(schema_text_hash(text));
+        Recorder::builder(content).config(&path).compact(true).shifts(15, 21).build().unwrap()
+    };
+    let old = make(OLDEST);
+    let reader = compatible().open(&path).unwrap();
+    drop(old);
+    let new = make(NEWEST);
+    new.record(2, [0; 4], &newest_payload(1));
+    let mut cursor = reader.reopen().unwrap().expect("the ring was replaced").cursor();
+    cursor.seek(Seek::Oldest);
+    let Next::Event(event) = cursor.next() else { panic!("it was recorded") };
+    let mut buffer = Vec::new();
+    let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
+    assert_eq!(OrderPlacedView::decode(payload).unwrap().fixed.grid, [3, 4]);
 }

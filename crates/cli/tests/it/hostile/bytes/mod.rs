@@ -4,6 +4,7 @@
 //! No input may make these functions panic, hang, or use more memory than the limit of the test or the fuzzer.
 
 pub mod script;
+mod versions;
 
 use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, RingSet, Seek, SnapshotOptions};
 use eventring::schema::SchemaModel;
@@ -116,7 +117,8 @@ pub fn change_limit(data: &[u8]) {
     }
 }
 
-/// Treats the bytes before the first NUL as schema text, and the bytes after it as a payload to decode by that schema.
+/// Treats the bytes before the first NUL as schema text, and the bytes after it as a payload to decode by that schema,
+/// and to read with another version of the schema.
 pub fn schema_text(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
     let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else { return };
@@ -127,6 +129,7 @@ pub fn schema_text(data: &[u8]) {
         assert!(word.key().len() < 300 && word.value(u64::MAX).is_some());
     }
     decode_all(&model, payload);
+    versions::read_as_another_version(&model, payload);
 }
 
 fn decode_all(model: &SchemaModel, payload: &[u8]) {
