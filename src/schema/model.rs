@@ -215,6 +215,8 @@ pub(super) struct EnumModel {
     pub(super) repr: Scalar,
     /// The values, by ascending number.
     pub(super) values: Vec<(i128, String)>,
+    /// True if the text has only numbers, and the names were added.
+    pub(super) is_added: bool,
 }
 
 /// A type. The variants `Struct` and `Enum` hold the index of the definition in the [`SchemaModel`].

@@ -174,7 +174,7 @@ impl Parser {
         let Some(repr) = Scalar::from_name(repr).filter(|scalar| scalar.is_enum_repr()) else {
             return inconsistent("an enum is represented by an integer of 8 to 64 bits");
         };
-        self.model.enums.push(EnumModel { repr, values: Vec::new() });
+        self.model.enums.push(EnumModel { repr, values: Vec::new(), is_added: false });
         self.open = Open::Enum { name };
         Ok(())
     }
@@ -407,7 +407,7 @@ impl SchemaModel {
                 _ => continue,
             };
             field.ty = TypeModel::Enum(self.enums.len());
-            self.enums.push(EnumModel { repr, values });
+            self.enums.push(EnumModel { repr, values, is_added: true });
         }
     }
 }

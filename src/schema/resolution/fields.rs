@@ -134,6 +134,12 @@ impl Resolver<'_> {
         let schema = self.writer;
         match (writer, reader) {
             (TypeModel::Scalar(found), FieldType::Scalar(expected)) if found == expected => TypeResolution::Same,
+            // The ring's text has numbers here: its model has names for them.
+            (TypeModel::Enum(index), FieldType::Scalar(expected))
+                if schema.enums[*index].is_added && schema.enums[*index].repr == *expected =>
+            {
+                TypeResolution::Same
+            }
             (TypeModel::Array { element, len }, FieldType::Array { element: expected, len: expected_len })
                 if len == expected_len =>
             {
