@@ -1,7 +1,7 @@
 //! The events that a ring must hold.
 
 use super::error::{ReaderError, ReaderErrorKind};
-use crate::layout::header::content_type_name;
+use crate::layout::header::{CONTENT_TYPE_PERF, content_type_name};
 use crate::schema::{EventType, Hex, Resolution, Schema, SchemaModel};
 use std::fmt;
 
@@ -58,7 +58,8 @@ impl Expected {
             }
             Ok(found) => {
                 let (is_compatible, differences) = (found.is_compatible(), found.into_differences());
-                let advice = match is_compatible {
+                // Spans are read by eventring itself, which maps nothing.
+                let advice = match is_compatible && content_type != CONTENT_TYPE_PERF {
                     true => format!("open the ring with `Reader::options().compatible::<{}>()`", self.type_name),
                     false => "use matching versions, or open the ring raw".to_owned(),
                 };

@@ -31,53 +31,61 @@ impl fmt::Display for SchemaDifference {
     }
 }
 
-/// The differences that were found, and how many there are of those that were not kept.
+/// The differences that were found.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
-    incompatible: Vec<SchemaDifference>,
-    compatible: Vec<SchemaDifference>,
+    incompatible: Kept,
+    compatible: Kept,
+}
+
+/// Differences of one kind, and the number of those that were not kept.
+#[derive(Debug, Default)]
+struct Kept {
+    list: Vec<SchemaDifference>,
     left_out: usize,
+}
+
+impl Kept {
+    fn add(&mut self, text: fmt::Arguments<'_>, is_compatible: bool) {
+        match self.list.len() < KEPT_MAX {
+            true => self.list.push(SchemaDifference { text: text.to_string(), is_compatible }),
+            false => self.left_out += 1,
+        }
+    }
 }
 
 impl Differences {
     /// Adds a difference in spite of which the events can be read.
     pub(super) fn allow(&mut self, text: fmt::Arguments<'_>) {
-        Self::add(&mut self.compatible, &mut self.left_out, text, true);
+        self.compatible.add(text, true);
     }
 
     /// Adds a difference because of which the events cannot be read.
     pub(super) fn forbid(&mut self, text: fmt::Arguments<'_>) {
-        Self::add(&mut self.incompatible, &mut self.left_out, text, false);
-    }
-
-    fn add(list: &mut Vec<SchemaDifference>, left_out: &mut usize, text: fmt::Arguments<'_>, is_compatible: bool) {
-        match list.len() < KEPT_MAX {
-            true => list.push(SchemaDifference { text: text.to_string(), is_compatible }),
-            false => *left_out += 1,
-        }
+        self.incompatible.add(text, false);
     }
 
     pub(crate) fn are_compatible(&self) -> bool {
-        self.incompatible.is_empty()
+        self.incompatible.list.is_empty()
     }
 
     /// Returns the differences, those that are not compatible first.
     pub(crate) fn into_list(self) -> Vec<SchemaDifference> {
-        [self.incompatible, self.compatible].concat()
+        [self.incompatible.list, self.compatible.list].concat()
     }
 }
 
 impl fmt::Display for Differences {
     /// Prints those that are not compatible. If there are none, prints the others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.incompatible.is_empty() && self.compatible.is_empty() {
+        let Kept { list, left_out } = if self.are_compatible() { &self.compatible } else { &self.incompatible };
+        if list.is_empty() {
             return f.write_str("only the order of fields, or names of types and domains, differ");
         }
-        let list = if self.are_compatible() { &self.compatible } else { &self.incompatible };
         for (i, difference) in list.iter().take(NAMED_MAX).enumerate() {
             write!(f, "{}{difference}", if i > 0 { "; " } else { "" })?;
         }
-        match list.len().saturating_sub(NAMED_MAX) + self.left_out {
+        match list.len().saturating_sub(NAMED_MAX) + left_out {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }

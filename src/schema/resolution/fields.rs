@@ -97,7 +97,8 @@ impl Resolver<'_> {
                     is_same = false;
                     let why =
                         found.map_or("is not in the ring", |_| "is redacted in the ring, so it was never recorded");
-                    if self.is_dispensable(&place, why, &field.evolution)
+                    let remedy = "#[event(default)] or #[event(default = VALUE)]";
+                    if self.is_dispensable(&place, why, remedy, &field.evolution)
                         && let Some(encode) = field.evolution.default
                     {
                         encode(&mut template[place_in(field)]);
@@ -115,13 +116,12 @@ impl Resolver<'_> {
     }
 
     /// Notes that the ring lacks a field or array. Returns true if it has a default.
-    pub(super) fn is_dispensable(&mut self, place: &str, why: &str, evolution: &Evolution) -> bool {
+    pub(super) fn is_dispensable(&mut self, place: &str, why: &str, remedy: &str, evolution: &Evolution) -> bool {
         match evolution.default {
             Some(_) => self.differences.allow(format_args!("{place} {why}: it has its default")),
-            None => self.differences.forbid(format_args!(
-                "{place} {why}: say #[event(default)] or #[event(default = VALUE)], or #[event(alias = \"NAME\")] if \
-                 it was renamed"
-            )),
+            None => self
+                .differences
+                .forbid(format_args!("{place} {why}: say {remedy}, or #[event(alias = \"NAME\")] if it was renamed")),
         }
         evolution.default.is_some()
     }

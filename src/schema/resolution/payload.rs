@@ -152,7 +152,7 @@ impl Resolver<'_> {
 
     /// Notes that the ring lacks an array. It is empty, so its count must be 0 in all rings without it.
     fn missing_array(&mut self, place: &str, reader: &StructInfo, fixed: &TypeResolution, array: &TrailingInfo) {
-        if !self.is_dispensable(place, "is not in the ring", &array.evolution) {
+        if !self.is_dispensable(place, "is not in the ring", "#[event(default)]", &array.evolution) {
             return;
         }
         let TrailingCount::Field(path) = array.count else { return };
