@@ -61,7 +61,7 @@ impl CaptureFigures<'_> {
         let tiles = [
             ("events captured", self.events(), false),
             ("overwritten before", counts.overwritten_before, false),
-            ("lost while capturing", counts.lost_since(), true),
+            ("events lost", counts.lost_since(), true),
             ("payloads lost", counts.lost_payloads(), true),
             ("spans", counts.spans, false),
             ("times entered", counts.slices, false),
