@@ -5,9 +5,9 @@ use quote::quote;
 use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Expr, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized, token};
+use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized, token};
 
-use crate::evolution::Evolution;
+use crate::evolution::{self, Evolution};
 use crate::names;
 use crate::payloads::Payloads;
 
@@ -138,7 +138,7 @@ impl EventAttributes {
                 Ok(())
             }
             "default" => {
-                let value = meta.input.peek(Token![=]).then(|| meta.value()?.parse::<Expr>()).transpose()?;
+                let value = meta.input.peek(Token![=]).then(|| evolution::value(meta.value()?)).transpose()?;
                 set(meta, &mut self.evolution.default, value)
             }
             "redact" => switch(meta, &mut self.redact),

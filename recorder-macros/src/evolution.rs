@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
+use syn::parse::ParseStream;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Expr, LitStr, Result, Type};
+use syn::{Attribute, LitStr, Result, Token, Type};
 
 use crate::attributes::{EventAttributes, checked_name};
 
@@ -13,7 +14,7 @@ use crate::attributes::{EventAttributes, checked_name};
 #[derive(Default)]
 pub struct Evolution {
     pub aliases: Vec<LitStr>,
-    pub default: Option<Option<Expr>>,
+    pub default: Option<Option<TokenStream>>,
 }
 
 impl Evolution {
@@ -66,6 +67,16 @@ impl Evolution {
         };
         quote!(__schema::Evolution { aliases: &[#(#aliases),*], default: #default })
     }
+}
+
+/// Reads the value of `default = VALUE`, up to the next comma. The compiler parses it: `syn` knows all expressions only
+/// with its feature `full`, which takes long to build.
+pub fn value(input: ParseStream<'_>) -> Result<TokenStream> {
+    let mut value = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        value.extend([input.parse::<TokenTree>()?]);
+    }
+    if value.is_empty() { Err(input.error("expected a value")) } else { Ok(value) }
 }
 
 /// Checks the earlier names of items that stand beside each other. If an earlier name were that of two items, both

@@ -34,6 +34,12 @@ struct DefaultOfAnotherType {
     count: u64,
 }
 
+#[derive(EventPayload)]
+struct NoValue {
+    #[event(default = , alias = "number")]
+    count: u64,
+}
+
 #[derive(PayloadField)]
 #[repr(u8)]
 enum WithoutDefault {

@@ -52,8 +52,10 @@ enum Shop {
 /// The largest number of bytes by which a payload may grow, beside the fixed struct.
 const ADDED_BYTES_MAX: usize = 16 << 20;
 
-/// Reads a payload of any event of the schema as a payload of [`Shop`].
-pub fn read_as_another_version(writer: &SchemaModel, payload: &[u8]) {
+/// Reads a payload of any event of the schema as a payload of [`Shop`]. Returns the text of the event ORDER_PLACED, if
+/// it is one.
+pub fn read_as_another_version(writer: &SchemaModel, payload: &[u8]) -> Option<String> {
+    let mut note = None;
     let resolution = Resolution::new(writer, Shop::INFO);
     for code in [1, Shop::OrderPlaced.code(), Shop::Spoken.code(), 4] {
         let mut read = payload.to_vec();
@@ -69,7 +71,9 @@ pub fn read_as_another_version(writer: &SchemaModel, payload: &[u8]) {
             let Part { weight, shelf } = pair[0];
             let _ = (id, price_cents, payment as u8, card, weight, shelf, view.parts.to_vec().is_ok());
             assert_eq!(view.note.len(), usize::from(note_bytes));
+            note = note.or(resolution.is_compatible().then(|| view.note.to_text().into_owned()));
         }
         let _ = SpokenView::decode(&read).map(|view| view.words.to_vec());
     }
+    note
 }
