@@ -59,11 +59,14 @@ impl Screen {
     /// Returns the number of events that were left out, and how many that were in a second, if the terminal takes events
     /// again.
     pub(super) fn takes_again(&mut self) -> Option<(u64, f64)> {
-        let is_over = |left_out: &mut LeftOut| left_out.since.elapsed() >= PAUSE;
-        if self.left_out.is_none() || self.waiting() > 0 {
-            return None;
-        }
-        let LeftOut { since, events } = self.left_out.take_if(is_over)?;
+        let is_over = self.left_out.as_ref().is_some_and(|left_out| left_out.since.elapsed() >= PAUSE);
+        if is_over && self.waiting() == 0 { self.take_left_out() } else { None }
+    }
+
+    /// Returns the number of events that were left out, and how many that were in a second, even if the terminal does
+    /// not take more yet.
+    pub(super) fn take_left_out(&mut self) -> Option<(u64, f64)> {
+        let LeftOut { since, events } = self.left_out.take()?;
         Some((events, events as f64 / since.elapsed().as_secs_f64()))
     }
 }

@@ -52,12 +52,25 @@ struct ScreenLines(Lines<BufWriter<Screen>>);
 impl ScreenLines {
     /// Says how much was left out, if the terminal takes events again.
     fn say_left_out(&mut self) -> io::Result<()> {
+        let left_out = self.0.out.get_mut().takes_again();
+        self.say(left_out)
+    }
+
+    fn say(&mut self, left_out: Option<(u64, f64)>) -> io::Result<()> {
         let lines = &mut self.0;
-        let Some((count, per_second)) = lines.out.get_mut().takes_again() else { return Ok(()) };
+        let Some((count, per_second)) = left_out else { return Ok(()) };
         let text =
             format!("── {} not shown: {}/s are more than the terminal takes ──", events(count), rate(per_second));
         lines.line.push(WARNING, text);
         lines.end_line()
+    }
+}
+
+impl Drop for ScreenLines {
+    fn drop(&mut self) {
+        // The terminal may have taken nothing until the end.
+        let left_out = self.0.out.get_mut().take_left_out();
+        let _ = self.say(left_out);
     }
 }
 

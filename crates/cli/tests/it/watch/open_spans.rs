@@ -459,10 +459,6 @@ fn a_capture_shows_what_was_open_at_any_time() {
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.err.contains(said), "{refused:?}");
     }
-    let exec = program::exec_ring(&program::place(&directory, "exec"));
-    let refused = run(&["open", argument(&program::place(&directory, "exec"))]);
-    assert_eq!(refused.code, Some(8), "{refused:?}");
-    drop(exec);
 }
 
 #[test]
