@@ -2,7 +2,7 @@
 
 use crate::format::header::BlockHeader;
 use crate::select::found::FoundParts;
-use crate::select::roots::Roots;
+use crate::select::roots::{ProcessSpan, Roots};
 use eventring::reader::Descriptor;
 use eventring::schema::ExtWords;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -18,7 +18,7 @@ pub(crate) struct Choice {
     pub(crate) rings: Vec<RingChoice>,
     /// The spans with which the selection begins, if it is one of spans.
     pub(crate) roots: Option<Roots>,
-    /// What was found by reading the capture, if the selection is one of that.
+    /// The parts that were found by reading the capture, if the selection is one of these.
     pub(crate) found: Option<FoundParts>,
     /// The largest number of open spans in the roots. A capture with more is damaged.
     pub(crate) spans_max: usize,
@@ -61,17 +61,16 @@ impl Choice {
 /// A choice, and the spans that are open at one place of the stream.
 pub(crate) struct Sieve {
     choice: Arc<Choice>,
-    /// The open spans inside of the roots: process and span id.
-    inside: HashSet<(u32, u64)>,
-    /// The open spans inside of those that were found.
-    inside_found: HashSet<(u32, u64)>,
-    is_full: bool,
-    problem: Option<String>,
+    /// The spans inside of the roots.
+    inside: InnerSpans,
+    /// The spans inside of those that were found.
+    inside_found: InnerSpans,
+    has_told: bool,
 }
 
 impl Sieve {
     pub(crate) fn new(choice: Arc<Choice>) -> Self {
-        Self { choice, inside: HashSet::new(), inside_found: HashSet::new(), is_full: false, problem: None }
+        Self { choice, inside: InnerSpans::default(), inside_found: InnerSpans::default(), has_told: false }
     }
 
     /// Returns the problems that were found when the spans were chosen.
@@ -86,69 +85,25 @@ impl Sieve {
 
     /// Returns true if an event is wanted. `sort_nanos` is its sort time.
     pub(crate) fn accepts_event(&mut self, ring_index: u32, sort_nanos: u64, event: &Descriptor) -> bool {
-        let choice = self.choice.clone();
+        let Self { choice, inside, inside_found, .. } = self;
         let Some(ring) = choice.rings.get(ring_index as usize) else { return false };
         if !(choice.from_nanos..=choice.to_nanos).contains(&sort_nanos) {
             return false;
         }
-        let is_found = choice.found.as_ref().is_none_or(|found| self.is_found(found, ring_index, ring, event));
-        if !ring.is_perf {
-            let span = ring.words.span_id(event.content_ext);
-            return is_found
-                && ring.is_wanted
-                && choice.roots.as_ref().is_none_or(|roots| self.is_inside(roots, (ring.process, span)));
-        }
-        let ext = PerfExt::from_words(event.content_ext);
         // If the tables had no room for a call site, this event is the only place that names its spans.
-        if event.event_type == PerfEvent::CallSite as u16 {
+        if ring.is_perf && event.event_type == PerfEvent::CallSite as u16 {
             return ring.is_wanted;
         }
-        let is_of_spans = match &choice.roots {
-            None => true,
-            Some(roots) => {
-                let span = (ring.process, ext.span_id);
-                if event.event_type == PerfEvent::SpanNew as u16
-                    && !roots.has(span)
-                    && self.is_inside(roots, (ring.process, ext.related))
-                {
-                    self.open(span);
-                }
-                let is_inside = self.is_inside(roots, span);
-                if event.event_type == PerfEvent::SpanClose as u16 {
-                    self.inside.remove(&span);
-                }
-                is_inside
-            }
+        // Both follow each event, also one that the other does not want.
+        let is_found = choice.found.as_ref().is_none_or(|found| {
+            inside_found.follow(&found.roots, choice.spans_max, ring, event) || found.has_event(ring_index, event.seqno)
+        });
+        let is_of_spans = choice.roots.as_ref().is_none_or(|roots| inside.follow(roots, choice.spans_max, ring, event));
+        let is_of_thread = || {
+            let thread = PerfExt::from_words(event.content_ext).thread_id;
+            ring.threads.as_ref().is_none_or(|threads| threads.contains(&thread))
         };
-        is_found
-            && is_of_spans
-            && ring.is_wanted
-            && ring.threads.as_ref().is_none_or(|threads| threads.contains(&ext.thread_id))
-    }
-
-    /// Returns true if an event was found, or is in a span that was.
-    fn is_found(&mut self, found: &FoundParts, ring_index: u32, ring: &RingChoice, event: &Descriptor) -> bool {
-        let has = |inside: &HashSet<(u32, u64)>, span: (u32, u64)| {
-            span.1 != 0 && (found.roots.has(span) || inside.contains(&span))
-        };
-        if !ring.is_perf {
-            let span = (ring.process, ring.words.span_id(event.content_ext));
-            return found.has_event(ring_index, event.seqno) || has(&self.inside_found, span);
-        }
-        let ext = PerfExt::from_words(event.content_ext);
-        let span = (ring.process, ext.span_id);
-        if event.event_type == PerfEvent::SpanNew as u16
-            && !found.roots.has(span)
-            && has(&self.inside_found, (ring.process, ext.related))
-            && self.inside_found.len() < self.choice.spans_max
-        {
-            self.inside_found.insert(span);
-        }
-        let is_inside = found.has_event(ring_index, event.seqno) || has(&self.inside_found, span);
-        if event.event_type == PerfEvent::SpanClose as u16 {
-            self.inside_found.remove(&span);
-        }
-        is_inside
+        is_found && is_of_spans && ring.is_wanted && (!ring.is_perf || is_of_thread())
     }
 
     /// Returns true if a gap is wanted. `before_nanos` is the sort time of the record before the gap, and `after_nanos`
@@ -161,22 +116,53 @@ impl Sieve {
 
     /// Takes the problem that was found by the last event, if it is the first one.
     pub(crate) fn take_problem(&mut self) -> Option<String> {
-        self.problem.take()
-    }
-
-    fn is_inside(&self, roots: &Roots, span: (u32, u64)) -> bool {
-        span.1 != 0 && (roots.has(span) || self.inside.contains(&span))
-    }
-
-    fn open(&mut self, span: (u32, u64)) {
-        if self.inside.len() < self.choice.spans_max {
-            self.inside.insert(span);
-        } else if !std::mem::replace(&mut self.is_full, true) {
-            self.problem = Some(format!(
-                "more than {} spans are open at a time, which a file of its size cannot have: it is damaged; some spans are left out; copy the \
-                 file anew from where it was made",
-                self.choice.spans_max
-            ));
+        let is_full = self.inside.is_full || self.inside_found.is_full;
+        if !is_full || std::mem::replace(&mut self.has_told, true) {
+            return None;
         }
+        Some(format!(
+            "more than {} spans are open at a time, which a file of its size cannot have: it is damaged; some spans are left out; copy the \
+             file anew from where it was made",
+            self.choice.spans_max
+        ))
+    }
+}
+
+/// The open spans inside of chosen ones.
+#[derive(Default)]
+struct InnerSpans {
+    open: HashSet<ProcessSpan>,
+    /// True if a span was left out, because there were too many.
+    is_full: bool,
+}
+
+impl InnerSpans {
+    /// Returns true if an event is in one of the chosen spans, `roots`. Takes note of the spans that begin and end
+    /// inside of them; of `spans_max` at most.
+    fn follow(&mut self, roots: &Roots, spans_max: usize, ring: &RingChoice, event: &Descriptor) -> bool {
+        if !ring.is_perf {
+            return self.has(roots, (ring.process, ring.words.span_id(event.content_ext)));
+        }
+        let ext = PerfExt::from_words(event.content_ext);
+        let span = (ring.process, ext.span_id);
+        if event.event_type == PerfEvent::SpanNew as u16
+            && !roots.has(span)
+            && self.has(roots, (ring.process, ext.related))
+        {
+            if self.open.len() < spans_max {
+                self.open.insert(span);
+            } else {
+                self.is_full = true;
+            }
+        }
+        let is_inside = self.has(roots, span);
+        if event.event_type == PerfEvent::SpanClose as u16 {
+            self.open.remove(&span);
+        }
+        is_inside
+    }
+
+    fn has(&self, roots: &Roots, span: ProcessSpan) -> bool {
+        span.1 != 0 && (roots.has(span) || self.open.contains(&span))
     }
 }
