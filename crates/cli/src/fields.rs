@@ -36,21 +36,18 @@ impl KnownFields {
 
     /// Returns the fields of the events of a ring.
     pub(crate) fn of_reader(ring: &Reader) -> Self {
-        let info = ring.info();
-        if info.content_type == CONTENT_TYPE_PERF {
+        if ring.info().content_type == CONTENT_TYPE_PERF {
             let mut catalog = Catalog::new();
             catalog.update(ring);
-            let names = catalog.call_sites().flat_map(|site| site.field_names.iter().map(ToString::to_string));
-            return Self::of_perf(names.collect(), true);
+            return Self::of_perf(&catalog, true);
         }
-        let text = ring.schema_text();
-        let model = SchemaModel::of_ring(info.content_type, info.schema_hash, text.as_deref()).ok();
-        Self::of_typed(model.as_deref(), &ring.ext_words())
+        Self::of_typed(ring.schema().ok().as_deref(), &ring.ext_words())
     }
 
-    /// Returns the fields of the call sites of a perf ring.
-    pub(crate) fn of_perf(names: BTreeSet<String>, may_grow: bool) -> Self {
-        Self { names, has_others: false, may_grow }
+    /// Returns the fields of the call sites of a perf recorder.
+    pub(crate) fn of_perf(catalog: &Catalog, may_grow: bool) -> Self {
+        let names = catalog.call_sites().flat_map(|site| site.field_names.iter().map(ToString::to_string));
+        Self { names: names.collect(), has_others: false, may_grow }
     }
 }
 

@@ -3,8 +3,9 @@
 
 use crate::exit::{Exit, Failure};
 use crate::fields::{KnownFields, check_fields};
-use eventring::schema::{SchemaModel, ext_words};
-use eventring_capture::{CaptureFile, CapturedRing, FoundParts, RingRole};
+use eventring::schema::ext_words;
+use eventring_capture::recording::CaptureRecording;
+use eventring_capture::{CaptureFile, CapturedRing, FoundParts};
 use eventring_live::{Condition, Live, LiveOptions, Observation, Occurrence};
 
 /// Selects, of what is selected now, what fulfils the condition.
@@ -16,12 +17,7 @@ pub(crate) fn select(capture: &mut CaptureFile, condition: &Condition) -> anyhow
         capture.rings().iter().zip(0..).map(|(ring, index)| fields(capture, ring, index)).collect();
     check_fields(condition, &known).map_err(|why| Failure::new(Exit::Usage, format!("--where: {why}")))?;
     let mut found = FoundParts::default();
-    let processes: Vec<u32> = {
-        let mut processes: Vec<u32> = capture.rings().iter().map(|ring| ring.process).collect();
-        processes.sort_unstable();
-        processes.dedup();
-        processes
-    };
+    let processes = CaptureRecording::new(capture)?.processes().to_vec();
     let options = LiveOptions::new().windows([]).without_self_times();
     let live = Live::of_capture_seen(capture, None, &options, |observation, state| {
         if !condition.holds(&Occurrence::of(observation, state)) {
@@ -54,15 +50,9 @@ pub(crate) fn select(capture: &mut CaptureFile, condition: &Condition) -> anyhow
 
 fn fields(capture: &CaptureFile, ring: &CapturedRing, index: u32) -> KnownFields {
     if ring.is_perf() {
-        let recorder = match ring.role {
-            RingRole::Shard { recorder, .. } => recorder,
-            RingRole::Single => index,
-        };
-        let sites = capture.catalog(recorder);
-        let names = sites.call_sites().flat_map(|site| site.field_names.iter().map(ToString::to_string));
-        return KnownFields::of_perf(names.collect(), false);
+        // The call sites are those of shard 0.
+        return KnownFields::of_perf(&capture.catalog(index), false);
     }
-    let text = Some(ring.schema_text.as_str()).filter(|text| !text.is_empty());
-    let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok();
+    let model = ring.schema().ok();
     KnownFields::of_typed(model.as_deref(), &ext_words(ring.content_type, model.as_deref()))
 }

@@ -3,6 +3,8 @@
 use crate::format::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
 use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring::reader::{ClockInfo, Reader, RingInfo};
+use eventring::schema::{SchemaModel, SchemaTextError};
+use std::borrow::Cow;
 use std::hash::Hasher as _;
 use std::path::Path;
 use twox_hash::XxHash3_64;
@@ -27,7 +29,7 @@ pub struct CapturedRing {
     /// Schema hash.
     pub schema_hash: [u8; 32],
     /// The schema text of the ring, or an empty string if it has none. The text comes from the file and was not
-    /// checked: parse it with [`SchemaModel::of_ring`](eventring::schema::SchemaModel::of_ring).
+    /// checked: parse it with [`Self::schema`].
     pub schema_text: String,
     /// Number of descriptors that it can hold.
     pub descriptor_capacity: u64,
@@ -120,6 +122,15 @@ impl CapturedRing {
             RingRole::Shard { recorder, .. } => recorder,
             RingRole::Single => index,
         }
+    }
+
+    /// Returns the schema of its events: a published schema, or the one in [`Self::schema_text`].
+    ///
+    /// # Errors
+    /// As [`SchemaModel::of_ring`].
+    pub fn schema(&self) -> Result<Cow<'static, SchemaModel>, SchemaTextError> {
+        let text = Some(self.schema_text.as_str()).filter(|text| !text.is_empty());
+        SchemaModel::of_ring(self.content_type, self.schema_hash, text)
     }
 
     /// Returns true for a perf ring.

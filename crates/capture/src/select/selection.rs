@@ -3,7 +3,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::{CapturedRing, RingRole};
 use crate::select::sieve::{Choice, RingChoice};
-use eventring::schema::{SchemaModel, ext_words};
+use eventring::schema::ext_words;
 use eventring::tracing::{CallSite, Catalog, Thread};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -99,14 +99,12 @@ impl Selection {
         let choices = rings.iter().enumerate().map(|(index, ring)| {
             let shard0 = ring.shard0(index as u32) as usize;
             let is_named = self.rings.is_empty() || names_of_ring(ring).iter().any(|name| self.rings.contains(name));
-            let text = Some(ring.schema_text.as_str()).filter(|text| !text.is_empty());
-            let model = SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok();
             let has_spans = ring.is_perf() && !ring.has_other_perf_schema();
             RingChoice {
                 is_wanted: is_named && (has_spans || self.threads.is_empty()),
                 is_perf: has_spans,
                 process: ring.process,
-                words: ext_words(ring.content_type, model.as_deref()),
+                words: ext_words(ring.content_type, ring.schema().ok().as_deref()),
                 threads: (!self.threads.is_empty()).then(|| threads[shard0].clone()),
             }
         });

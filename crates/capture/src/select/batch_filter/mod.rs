@@ -19,7 +19,6 @@ use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::ring::ALL_PER_MILLION;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Descriptor, Gap, GapCause, Reader};
-use eventring::schema::SchemaModel;
 use eventring::schema::perf::CallSiteLevel;
 use rule::SpanRule;
 use std::collections::HashSet;
@@ -104,12 +103,10 @@ pub(crate) enum ContentFilter {
 impl ContentFilter {
     /// Makes the filter for the recorder with this ring.
     pub(crate) fn new(filter: &BatchFilter, ring: &Reader) -> Self {
-        let info = ring.info();
-        if info.content_type == CONTENT_TYPE_PERF {
+        if ring.info().content_type == CONTENT_TYPE_PERF {
             return Self::Spans(Box::new(SpanTrees::new(SpanRule::new(filter, ring))));
         }
-        let text = ring.schema_text();
-        let model = SchemaModel::of_ring(info.content_type, info.schema_hash, text.as_deref()).ok();
+        let model = ring.schema().ok();
         let code = |name: &String| model.as_deref().and_then(|model| model.event_by_name(name)).map(|it| it.code());
         // A number stands for a type that the schema does not name.
         let codes = filter.types.iter().filter_map(|name| code(name).or(name.parse().ok())).collect();
