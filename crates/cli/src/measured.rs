@@ -5,7 +5,6 @@ use super::losses::MissingEvents;
 use super::paint::WARNING;
 use super::reading::ReadingBar;
 use super::saved;
-use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureFile, ReadFiles};
 use eventring_export::{Summary, summarize};
 use std::path::PathBuf;
@@ -40,8 +39,7 @@ impl Measured {
             let mut saved = saved::open(&names, true)?;
             (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, |_, _| ());
             measured.read.add_capture(&saved.capture);
-            let has_spans = CaptureRecording::new(&saved.capture).and_then(|recording| recording.expect_spans());
-            let summary = has_spans.and_then(|()| summarize(&saved.capture));
+            let summary = saved.capture.expect_spans().and_then(|()| summarize(&saved.capture));
             saved.reading.end();
             let summary = summary?;
             let exit = saved.report(&names, &summary.problems, &summary.payload_losses);

@@ -79,7 +79,7 @@ mod typed_counts;
 pub mod wall_times;
 
 pub use files::ExportFiles;
-pub use names::{Names, SharedNames};
+pub use names::{Names, SharedNames, full_name};
 pub use programs::ProgramSummary;
 pub use summary::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
 
@@ -250,7 +250,7 @@ pub fn export(
     let options = options.into();
     let recording = CaptureRecording::new(capture)?;
     if format.has_only_spans() {
-        recording.expect_spans()?;
+        capture.expect_spans()?;
     }
     let mut summary = match format {
         Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,

@@ -130,8 +130,9 @@ impl CaptureOptions {
     }
 
     /// Says that the caller has waited for the first rings to be made, as for those that come while the capture runs.
-    /// What such a ring overwrote before it was found is lost ([`GapCause::Overwritten`](eventring::reader::GapCause::Overwritten)), and not the past of the
-    /// capture ([`GapCause::OverwrittenBefore`](eventring::reader::GapCause::OverwrittenBefore)). Default: false.
+    /// Events that such a ring overwrote before it was found are lost
+    /// ([`GapCause::Overwritten`](eventring::reader::GapCause::Overwritten)), and not the past of the capture
+    /// ([`GapCause::OverwrittenBefore`](eventring::reader::GapCause::OverwrittenBefore)). Default: false.
     pub fn awaited(mut self, awaited: bool) -> Self {
         self.awaited = awaited;
         self

@@ -1,4 +1,5 @@
-//! Perf rings with the schema of another version: their spans cannot be read, and those of the other rings can.
+//! Captures without spans that can be read. Those of perf rings with the schema of another version cannot, and those of
+//! the other rings can.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::CapturedRing;
@@ -35,6 +36,17 @@ impl CaptureFile {
         others.map(|ring| format!("left out: {}", ring.other_perf_schema())).collect()
     }
 
+    /// Checks that the capture has a perf ring of this version. A truncated or damaged capture passes, because it may
+    /// have had a perf ring in the part that is missing. Its problems say what is missing.
+    ///
+    /// # Errors
+    /// There is no perf ring, or all have the schema of another version.
+    pub fn expect_spans(&self) -> Result<(), CaptureError> {
+        self.check_schemas(true)?;
+        let has_spans = self.rings().iter().any(CapturedRing::is_perf);
+        if has_spans || !self.problems().is_empty() { Ok(()) } else { Err(no_spans(self)) }
+    }
+
     /// Checks that not all rings have the schema of another version. With `needs_spans`, only perf rings count.
     ///
     /// # Errors
@@ -52,4 +64,22 @@ impl CaptureFile {
         let is_wanted = |index: usize| self.choice.as_ref().is_none_or(|choice| choice.rings[index].is_wanted);
         self.rings.iter().enumerate().filter(move |(index, _)| is_wanted(*index)).map(|(_, ring)| ring)
     }
+}
+
+/// Returns the error that a capture has no spans.
+fn no_spans(capture: &CaptureFile) -> CaptureError {
+    let rings: Vec<String> = capture
+        .rings()
+        .iter()
+        .map(|ring| match ring.content_name.as_str() {
+            "" => format!("{} (content type {})", ring.name, ring.content_type),
+            name => format!("{} ({name})", ring.name),
+        })
+        .collect();
+    let message = format!(
+        "there are no spans in {}, expected a PERF ring (content type 3); typed events can be counted, watched and \
+         exported in formats that do not need spans",
+        if rings.is_empty() { "a capture without rings".into() } else { rings.join(", ") }
+    );
+    CaptureError::new(CaptureErrorKind::NoSpans, message)
 }

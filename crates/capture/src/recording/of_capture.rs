@@ -5,9 +5,7 @@ use super::payloads::PayloadLosses;
 use crate::recording::{
     EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingTables, RingOrigin, ShardOrigin,
 };
-use crate::{
-    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole,
-};
+use crate::{CaptureError, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::RawRecord;
 use std::sync::Arc;
@@ -71,17 +69,6 @@ impl<'c> CaptureRecording<'c> {
     /// Returns the numbers of the processes that wrote the rings, in ascending order.
     pub fn processes(&self) -> &[u32] {
         self.rings.processes()
-    }
-
-    /// Checks that the capture has a perf ring of this version. A truncated or damaged capture passes, because it may
-    /// have had a perf ring in the part that is missing. Its problems say what is missing.
-    ///
-    /// # Errors
-    /// There is no perf ring, or all have the schema of another version.
-    pub fn expect_spans(&self) -> Result<(), CaptureError> {
-        self.capture.check_schemas(true)?;
-        let has_spans = self.capture.rings().iter().any(CapturedRing::is_perf);
-        if has_spans || !self.capture.problems().is_empty() { Ok(()) } else { Err(no_spans(self.capture)) }
     }
 
     /// Returns the entries in the order of time.
@@ -155,22 +142,4 @@ impl CaptureEntries {
         };
         Some(RecordingEntry { tables, ring, process, process_index, content })
     }
-}
-
-/// Returns the error that a capture has no spans.
-fn no_spans(capture: &CaptureFile) -> CaptureError {
-    let rings: Vec<String> = capture
-        .rings()
-        .iter()
-        .map(|ring| match ring.content_name.as_str() {
-            "" => format!("{} (content type {})", ring.name, ring.content_type),
-            name => format!("{} ({name})", ring.name),
-        })
-        .collect();
-    let message = format!(
-        "there are no spans in {}, expected a PERF ring (content type 3); typed events can be counted, watched and \
-         exported in formats that do not need spans",
-        if rings.is_empty() { "a capture without rings".into() } else { rings.join(", ") }
-    );
-    CaptureError::new(CaptureErrorKind::NoSpans, message)
 }

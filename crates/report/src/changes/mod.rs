@@ -19,7 +19,6 @@ pub use basis::{Basis, BasisError};
 
 use crate::compare::Comparison;
 use crate::page::CaptureFigures;
-use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::numbers::grouped;
 use eventring_export::{ExportOptions, SharedNames, Summary};
@@ -46,7 +45,7 @@ impl<'c> ReportSide<'c> {
     /// The capture has no spans, a perf ring has a schema of another version, or the capture would take too much
     /// memory.
     pub fn read(name: String, capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
-        CaptureRecording::new(capture)?.expect_spans()?;
+        capture.expect_spans()?;
         Ok(Self { name, figures: CaptureFigures::read(capture, options)? })
     }
 
