@@ -3,7 +3,6 @@
 use super::rings::Rings;
 use super::start::StartOption;
 use super::summary::WatchSummary;
-
 use super::{Args, WatchOutput, follow};
 use crate::exit::{Exit, Failure};
 use crate::found;
@@ -28,10 +27,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         found::select(&mut saved.capture, condition)?;
     }
     let mut rings = Rings::of_capture(&saved.capture);
-    // The reader of the capture tests the condition.
-    let mut wanted = args.wanted.on(&rings)?;
-    wanted.condition = None;
-    let mut selection = args.select.on(&rings, wanted)?;
+    let mut selection = args.select.on(&rings, args.wanted.of_capture())?;
     let mut printer = args.printer(&rings)?;
     let mut summary = WatchSummary::new(Instant::now(), false);
     let mut output = WatchOutput {

@@ -1,6 +1,7 @@
 //! Events and losses as JSON, one object a line.
 
-use super::rings::{Ring, Rings};
+use super::ring::Ring;
+use super::rings::Rings;
 use super::{Printer, perf};
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use eventring::schema::Value;

@@ -3,12 +3,15 @@
 mod captured;
 mod columns;
 mod json;
+mod known_spans;
 pub(super) mod perf;
+mod ring;
 mod rings;
 mod screen;
 mod select;
 mod start;
 mod summary;
+mod tested;
 mod text;
 mod wanted;
 
@@ -23,7 +26,8 @@ use crate::processes::ProcessArgs;
 use crate::saved;
 use crate::silence::Silence;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
-use rings::{Ring, Rings};
+use ring::Ring;
+use rings::Rings;
 use select::{EventSelection, Select};
 use start::{Start, StartOption};
 use std::io;
@@ -109,10 +113,7 @@ impl Args {
 
     /// Returns the selection of events of live rings.
     fn selection_on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
-        let mut wanted = self.wanted.on(rings)?;
-        wanted.spans = self.select.span_name().into_iter().cloned().collect();
-        wanted.threads = self.selection.threads().to_vec();
-        wanted.min_duration = self.selection.min_duration();
+        let wanted = self.wanted.of_rings(rings, self.select.span_name(), &self.selection)?;
         self.select.on(rings, wanted)
     }
 
@@ -217,15 +218,16 @@ struct WatchOutput<'v> {
 impl WatchOutput<'_> {
     /// Shows an event that is selected.
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
-        if let (true, Some(perf)) = (self.hides_descriptions && perf::is_description(event.event_type), &ring.perf) {
-            // The description is decoded even though it is not shown, because later events refer to it. If the
-            // recorder's tables had no room for the description, this event is its only copy.
+        // A description is decoded even if it is not shown, because later events refer to it. If the recorder's tables
+        // had no room for the description, this event is its only copy.
+        let described = ring.perf.as_ref().filter(|_| perf::is_description(event.event_type));
+        if let Some(perf) = described.filter(|_| self.hides_descriptions) {
             perf.record(event, payload);
             self.summary.description();
             return Ok(());
         }
         if self.printer.leaves_out()? {
-            if let Some(perf) = ring.perf.as_ref().filter(|_| perf::is_description(event.event_type)) {
+            if let Some(perf) = described {
                 perf.record(event, payload);
             }
             self.summary.not_shown();

@@ -1,5 +1,6 @@
 //! The decoding of events of perf rings. Their call sites and threads are looked up in the tables of the recorder.
 
+use crate::fields::KnownFields;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
 use eventring::schema::Value;
@@ -9,7 +10,6 @@ use eventring::tracing::{
 };
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The decoder of one ring of a perf recorder.
@@ -39,10 +39,9 @@ impl Perf {
         Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
     }
 
-    /// Returns the names of the fields of all call sites that are known.
-    pub(crate) fn field_names(&self) -> BTreeSet<String> {
-        let catalog = self.catalog.borrow();
-        catalog.call_sites().flat_map(|site| site.field_names.iter().map(|name| name.to_string())).collect()
+    /// Returns the fields of all call sites that are known so far.
+    pub(super) fn known_fields(&self) -> KnownFields {
+        KnownFields::of_perf(&self.catalog.borrow(), true)
     }
 
     /// Decodes an event. Every payload gives a record, even if its bytes are damaged.

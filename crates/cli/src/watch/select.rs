@@ -1,6 +1,7 @@
 //! The selection of the events that `watch` shows.
 
-use super::rings::{LazyPayload, Ring, Rings};
+use super::ring::Ring;
+use super::rings::{LazyPayload, Rings};
 use super::wanted::Wanted;
 use crate::decoder::no_such_event;
 use crate::exit::{Exit, Failure};
@@ -34,7 +35,7 @@ pub(super) struct EventSelection {
     filter: EventFilter,
     block_number: Option<u64>,
     span: Option<u64>,
-    /// What needs the whole event.
+    /// The test that needs the whole event.
     wanted: Wanted,
 }
 

@@ -1,7 +1,8 @@
 //! Events and losses for people: each on a line, with the aligned columns that [`super::columns`] chooses.
 
 use super::columns::{Columns, RING_HEADING, fit};
-use super::rings::{Ring, Rings};
+use super::ring::Ring;
+use super::rings::Rings;
 use super::screen::Screen;
 use super::{Printer, perf};
 use crate::format::{TimeFormat, columns, events, grouped, one_line, rate};

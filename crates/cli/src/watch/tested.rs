@@ -1,0 +1,132 @@
+//! An event as the subject of a test: what is known of it, and of the span that it is in.
+
+use super::known_spans::{KnownSpan, KnownSpans};
+use super::perf;
+use super::ring::Ring;
+use eventring::reader::Descriptor;
+use eventring::schema::Value;
+use eventring::schema::perf::{CallSiteLevel, FieldValue};
+use eventring::tracing::{CallSite, Field, PerfContent, PerfRecord, is_log_record};
+use eventring_live::{Operand, Subject};
+use std::cell::OnceCell;
+
+/// An event that is tested.
+pub(super) struct Tested<'a> {
+    known: &'a KnownSpans,
+    ring: &'a Ring,
+    event: &'a Descriptor,
+    /// The span that it is about, or in which it was recorded; 0 if there is none.
+    span: u64,
+    /// The event of a perf ring; `None` if it is a typed one.
+    record: Option<&'a PerfRecord>,
+    payload: Option<&'a [u8]>,
+    /// The decoded payload of a typed event.
+    value: OnceCell<Option<Value<'a>>>,
+}
+
+impl<'a> Tested<'a> {
+    pub(super) fn new(
+        known: &'a KnownSpans,
+        ring: &'a Ring,
+        event: &'a Descriptor,
+        record: Option<&'a PerfRecord>,
+        payload: Option<&'a [u8]>,
+    ) -> Self {
+        Self { known, ring, event, span: ring.span_id(event), record, payload, value: OnceCell::new() }
+    }
+
+    pub(super) fn call_site(&self) -> Option<&'a CallSite> {
+        perf::site(&self.record?.content)
+    }
+
+    /// Returns true if one of these is the name of its thread, or the system's number of it.
+    pub(super) fn is_of_thread(&self, names: &[String]) -> bool {
+        let Some(record) = self.record else { return false };
+        let tid = record.thread.os_thread_id.map(|tid| tid.to_string());
+        let is_it = |name: &String| record.thread.name.as_ref() == Some(name) || tid.as_ref() == Some(name);
+        names.iter().any(is_it)
+    }
+
+    fn known(&self, span: u64) -> Option<&'a KnownSpan> {
+        self.known.get(self.ring, span)
+    }
+
+    fn fields(&self) -> &'a [Field] {
+        match self.record.map(|record| &record.content) {
+            Some(
+                PerfContent::SpanNew { fields, .. }
+                | PerfContent::SpanRecord { fields, .. }
+                | PerfContent::Event { fields, .. },
+            ) => &fields.values,
+            _ => &[],
+        }
+    }
+}
+
+impl Subject for Tested<'_> {
+    fn any_span_name(&self, test: &mut dyn FnMut(&str) -> bool) -> bool {
+        let mut fits = |site: &CallSite| test(&site.name) || test(&format!("{}::{}", site.target, site.name));
+        let (mut span, mut rest) = (self.span, 1000);
+        while let Some(known) = self.known(span).filter(|_| rest > 0) {
+            if fits(&known.call_site) {
+                return true;
+            }
+            // In a damaged ring a span can be its own ancestor.
+            (span, rest) = (known.parent, rest - 1);
+        }
+        false
+    }
+
+    fn event_name(&self, take: &mut dyn FnMut(&str)) {
+        match self.record.map(|record| &record.content) {
+            None => take(self.ring.decoder.name(self.event.event_type).unwrap_or_default()),
+            Some(PerfContent::Event { call_site, .. } | PerfContent::Marker { call_site, .. }) => take(&call_site.name),
+            Some(_) => {}
+        }
+    }
+
+    fn target(&self) -> Option<&str> {
+        let site = self.call_site()?;
+        if is_log_record(site)
+            && let Some(FieldValue::Str(target)) =
+                self.fields().iter().find(|it| &*it.name == "log.target").map(|it| &it.value)
+        {
+            return Some(target);
+        }
+        Some(&site.target)
+    }
+
+    fn thread_name(&self, take: &mut dyn FnMut(&str)) {
+        if let Some(name) = self.record.and_then(|record| record.thread.name.as_deref()) {
+            take(name);
+        }
+    }
+
+    fn level(&self) -> Option<CallSiteLevel> {
+        match &self.record?.content {
+            PerfContent::Event { call_site, .. } => Some(call_site.level),
+            _ => None,
+        }
+    }
+
+    fn closed_after_nanos(&self) -> Option<u64> {
+        let PerfContent::SpanClose { .. } = self.record?.content else { return None };
+        Some(self.event.record_epoch_nanos.saturating_sub(self.known(self.span)?.since_nanos?))
+    }
+
+    fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
+        if self.record.is_some() {
+            let of_span = || self.known(self.span).map_or(&[][..], |known| &known.fields).iter();
+            let field = self.fields().iter().chain(of_span()).find(|field| &*field.name == path);
+            return field.into_iter().for_each(|field| Operand::with_field(&field.value, take));
+        }
+        let (decoder, code) = (&self.ring.decoder, self.event.event_type);
+        let value = self.value.get_or_init(|| self.payload.map(|payload| decoder.decode(code, payload)));
+        if let Some(value) = value.as_ref().and_then(|value| value.get(path)) {
+            return Operand::with_value(value, take);
+        }
+        if let Some(word) = self.ring.words.value_of(path, self.event.content_ext) {
+            take(Operand::Integer(word.into()));
+        }
+    }
+}
