@@ -8,9 +8,9 @@ use super::saved::{Saved, SavedArgs};
 use super::state::end_in_words;
 use super::table::NumberTable;
 use eventring_capture::EndReason;
+use eventring_export::full_name;
 pub(super) use eventring_export::numbers::time;
 use eventring_export::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
-use eventring_report::compare::full_name;
 use std::io::{self, Write};
 
 /// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost while capturing, or payloads; what was overwritten before is no failure
+    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
 }

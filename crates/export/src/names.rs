@@ -23,12 +23,16 @@ impl Names {
     pub(super) fn of_span(self, id: SpanId, call_site: Option<&CallSite>) -> Cow<'_, str> {
         match call_site {
             None => format!("span {id}").into(),
-            Some(site) if self == Self::Target && !site.target.is_empty() => {
-                format!("{}::{}", site.target, site.name).into()
-            }
+            Some(site) if self == Self::Target => full_name(&site.name, &site.target).into(),
             Some(site) => Cow::Borrowed(&site.name),
         }
     }
+}
+
+/// Returns the name of a span with its target before it, as the program shows and reads it: `shop::db::query`.
+#[must_use]
+pub fn full_name(name: &str, target: &str) -> String {
+    if target.is_empty() { name.to_owned() } else { format!("{target}::{name}") }
 }
 
 /// The names that spans of several targets share. Such a name is shown with its target.
@@ -60,9 +64,6 @@ impl SharedNames {
     /// Returns the name, with its target before it if others share it.
     #[must_use]
     pub fn shown<'n>(&self, name: &'n str, target: &str) -> Cow<'n, str> {
-        match self.0.contains(name) && !target.is_empty() {
-            true => format!("{target}::{name}").into(),
-            false => name.into(),
-        }
+        if self.0.contains(name) { full_name(name, target).into() } else { name.into() }
     }
 }

@@ -1,6 +1,6 @@
 //! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
 
-use super::{Names, SharedNames, Weight};
+use super::{Names, SharedNames, Weight, full_name};
 use eventring::tracing::{CallSite, IdMap, Span};
 use eventring_capture::recording::PerDescription;
 use std::collections::BTreeMap;
@@ -172,8 +172,8 @@ impl Stacks {
     /// Gives each frame the name under which it is shown. Names in `shared` get their targets.
     pub fn name_frames(&mut self, shared: &SharedNames) {
         let frame_of = |(name, target): &(String, String)| match self.shown {
-            Names::Target if !target.is_empty() => frame(&format!("{target}::{name}")),
-            _ => frame(&shared.shown(name, target)),
+            Names::Target => frame(&full_name(name, target)),
+            Names::Name => frame(&shared.shown(name, target)),
         };
         self.frames = self.names.iter().map(frame_of).collect();
     }

@@ -106,9 +106,9 @@ pub struct InstructionSummary {
 }
 
 impl InstructionSummary {
-    /// Returns true if the counts are the same in each run of a program that does the same: each span was entered once, and so was each inside of it.
-    /// A span that is entered several times, as that of a future that is polled, has the instructions of a number of
-    /// polls that differs from run to run.
+    /// Returns true if the counts are the same in each run of a program that does the same: each span was entered
+    /// once, and so was each inside of it. A span that is entered several times, as that of a future that is polled,
+    /// has the instructions of a number of polls that differs from run to run.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.entered == self.spans && !self.has_polls_inside
@@ -151,9 +151,9 @@ impl Summary {
 
     /// Returns the summary as JSON: `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …],
     /// "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
-    /// "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}}, …], "events": [{"name",
-    /// "code", "count", "payload_bytes", "per_second"}, …], "lost", "overwritten_before", "lost_payloads",
-    /// "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    /// "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}}, …],
+    /// "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "lost", "overwritten_before",
+    /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self

@@ -45,6 +45,13 @@ impl BudgetResult {
     }
 }
 
+impl CapturedFigures {
+    /// Returns false if the number of a budget is one of instructions that differ from run to run by some percent.
+    fn is_exact(&self, budget: &Budget) -> bool {
+        !(budget.measure.is_of_instructions() && self.inexact.contains(&budget.span))
+    }
+}
+
 /// A number of the file, or a span that the file does not have.
 pub(super) struct CheckedBudget<'b> {
     span: &'b str,
@@ -80,7 +87,7 @@ pub(super) fn check<'b>(budgets: &'b [Budget], figures: &'b CapturedFigures, is_
             BudgetResult::Incomplete => is_exact || budget.measure.is_of_instructions(),
             BudgetResult::Exceeded | BudgetResult::Missing | BudgetResult::NotCounted => true,
         };
-        let is_exact = !(budget.measure.is_of_instructions() && figures.inexact.contains(&budget.span));
+        let is_exact = figures.is_exact(budget);
         CheckedBudget { span: &budget.span, budget: Some(budget), found, is_exact, result, has_failed }
     });
     let is_new = |name: &&String| !budgets.iter().any(|budget| budget.span == **name);
@@ -97,11 +104,11 @@ fn result(budget: &Budget, is_there: bool, found: Option<u64>, figures: &Capture
     };
     // An instruction that is not counted would pass for one that is saved.
     let is_partly_counted = figures.has_losses || figures.not_counted.contains_key(&budget.span);
-    // The instructions of such spans differ from run to run by some percent.
-    let is_inexact = budget.measure.is_of_instructions() && figures.inexact.contains(&budget.span);
     match () {
         () if budget.measure.is_of_instructions() && is_partly_counted => BudgetResult::Incomplete,
-        () if is_inexact && found.abs_diff(budget.number) <= budget.number / INEXACT_PART => BudgetResult::Kept,
+        () if !figures.is_exact(budget) && found.abs_diff(budget.number) <= budget.number / INEXACT_PART => {
+            BudgetResult::Kept
+        }
         () if budget.tolerance.order_of(budget.number, found).is_gt() => BudgetResult::Exceeded,
         () if !budget.tolerance.negative().order_of(budget.number, found).is_lt() => BudgetResult::Kept,
         // What was lost is no gain.

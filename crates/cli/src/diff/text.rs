@@ -78,12 +78,7 @@ fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
 
 /// Returns what one call takes on both sides, the difference, and the difference in percent.
 fn cells(span: &ComparedSpan, measure: Measure) -> [String; 4] {
-    let shown = |value: f64| match measure.is_time() {
-        true => time(value.round() as u64),
-        // A quotient of few instructions has decimals.
-        false if value < 100.0 && value.fract() != 0.0 => format!("{value:.2}"),
-        false => grouped(value.round() as u64),
-    };
+    let shown = |value: f64| measure.show(value);
     let signed = |change: f64| match change {
         0.0 => "0".to_owned(),
         change => format!("{}{}", if change > 0.0 { '+' } else { '-' }, shown(change.abs())),

@@ -4,7 +4,7 @@ use super::count::InstructionCount;
 use crate::format::{columns, counted, grouped, one_line};
 use crate::paint::{DIM, WARNING};
 use crate::summary::instructions;
-use eventring_report::compare::full_name;
+use eventring_export::full_name;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;

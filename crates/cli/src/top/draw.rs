@@ -10,7 +10,7 @@ use crate::format::{TimeFormat, bytes, counted, duration, one_line, rate};
 use crate::open::cut;
 use crate::state::end_in_words;
 use crate::summary::time;
-use eventring_export::SharedNames;
+use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -190,10 +190,7 @@ fn window_words(screen: &TopScreen, window: usize) -> String {
 }
 
 fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) {
-    let name = match detail.key.target.as_str() {
-        "" => one_line(&detail.key.name),
-        target => one_line(&format!("{target}::{}", detail.key.name)),
-    };
+    let name = one_line(&full_name(&detail.key.name, &detail.key.target));
     let [head, table] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     Line::styled(name, BOLD).render(head, buf);
     let rows = detail.windows.iter().enumerate().map(|(window, of_window)| {

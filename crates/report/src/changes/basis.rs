@@ -1,7 +1,7 @@
 //! The number by which the sums of a side are divided, so that captures of different length compare.
 
-use crate::compare::full_name;
 use crate::page::CaptureFigures;
+use eventring_export::full_name;
 use eventring_export::numbers::{counted, time};
 use std::fmt;
 

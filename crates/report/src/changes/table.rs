@@ -4,7 +4,7 @@ use super::{Basis, ComparisonReport};
 use crate::compare::{ComparedSpan, Measure};
 use crate::page::tables::{ROWS_MAX, name, rest};
 use crate::page::text::escape;
-use eventring_export::numbers::{grouped, percent_change, time};
+use eventring_export::numbers::percent_change;
 use std::fmt::Write as _;
 
 impl ComparisonReport<'_> {
@@ -79,14 +79,8 @@ impl ComparisonReport<'_> {
 
     /// Writes the values of both sides, and the change.
     fn cells(&self, out: &mut String, span: &ComparedSpan, measure: Measure) {
-        let show = |value: f64| match measure.is_time() {
-            true => time(value.round() as u64),
-            // A quotient of few instructions has decimals.
-            false if value < 100.0 && value.fract() != 0.0 => format!("{value:.2}"),
-            false => grouped(value.round() as u64),
-        };
         let (a, b) = (self.value(span, measure, 0), self.value(span, measure, 1));
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), show);
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| measure.show(value));
         let change = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a - 1.0);
         let class = match change {
             Some(change) if change > 0.0 => "more",

@@ -1,10 +1,10 @@
 //! Both sides, span by span.
 
-use super::measure::{Measure, SpanFigures, full_name};
+use super::measure::{Measure, SpanFigures};
 use super::side::{self, SideSpan};
 use super::significance;
-use eventring_export::Summary;
 use eventring_export::numbers::counted;
+use eventring_export::{Summary, full_name};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 

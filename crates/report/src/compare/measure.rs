@@ -1,6 +1,7 @@
 //! The measures of a span, and their values.
 
 use eventring_export::SpanSummary;
+use eventring_export::numbers::{grouped, time};
 
 /// A number that captures have for each span.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -106,6 +107,17 @@ impl Measure {
         )
     }
 
+    /// Returns a value, or a quotient of values, for people.
+    #[must_use]
+    pub fn show(self, value: f64) -> String {
+        match self.is_time() {
+            true => time(value.round() as u64),
+            // A quotient of few instructions has decimals.
+            false if value < 100.0 && value.fract() != 0.0 => format!("{value:.2}"),
+            false => grouped(value.round() as u64),
+        }
+    }
+
     /// Returns the measure by which the sum of this measure is divided for the value of one call. Returns `None` if
     /// this is no sum.
     pub(super) fn calls(self) -> Option<Self> {
@@ -164,10 +176,4 @@ impl From<&SpanSummary> for SpanFigures {
         };
         Self { values: Measure::ALL.map(value) }
     }
-}
-
-/// Returns the name of a span with its target before it, as the program shows and reads it: `shop::db::query`.
-#[must_use]
-pub fn full_name(name: &str, target: &str) -> String {
-    if target.is_empty() { name.to_owned() } else { format!("{target}::{name}") }
 }

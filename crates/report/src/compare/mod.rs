@@ -28,4 +28,4 @@ mod tests;
 pub use comparison::{ComparedSpan, Comparison};
 pub use exceeded::{ExceededLimit, LimitError};
 pub use limit::{ChangeAmount, ChangeLimit};
-pub use measure::{Measure, SpanFigures, full_name};
+pub use measure::{Measure, SpanFigures};
