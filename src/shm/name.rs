@@ -156,7 +156,8 @@ impl RingConfig {
     ///
     /// # Errors
     /// Returns the error [`BadConfig`](ShmErrorKind::BadConfig) if the string is malformed, the name begins with `@`, as
-    /// the addresses of servers do, or a shift is outside of its limits. The message names the string, the bad field, and what is allowed.
+    /// the addresses of servers do, or a shift is outside of its limits. The message names the string, the bad field,
+    /// and what is allowed.
     pub fn parse(config: impl AsRef<OsStr>, limits: &ConfigLimits) -> Result<Self, ShmError> {
         let config = config.as_ref();
         let bad = |found: fmt::Arguments<'_>| {

@@ -125,7 +125,7 @@ pub(crate) fn report_never_opened(stats: &CaptureStats) {
     }
 }
 
-/// What is said of events of shards that were not there when the capture looked for them.
+/// The words for events of shards that were not there when the capture looked for them.
 pub(crate) const NEVER_OPENED: &str = "were in shards that could not be opened";
 
 /// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for

@@ -112,8 +112,8 @@ fn check_one_ring(reader: &Reader, as_written: &Path) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, message))
 }
 
-/// Returns the name of the ring, as a file name with this extension. A ring of a server has no path: it is called what the user calls it,
-/// or, if the user has named only the program, by its content.
+/// Returns the name of the ring, as a file name with this extension. A ring of a server has no path: it is called what
+/// the user calls it, or, if the user has named only the program, by its content.
 fn output_name(reader: &Reader, as_written: &Path, extension: &str) -> PathBuf {
     let of_server = || as_written.to_str()?.rsplit_once('/').map(|(_, ring)| OsString::from(ring));
     let of_content = || Some(OsString::from(one_line(content_name(&reader.info())).replace('/', "_")));

@@ -317,7 +317,8 @@ impl<'a> SeenEvent<'a> {
         self.rings.words(self.ring)
     }
 
-    /// Returns the value of the extension word with this name or key ([`ExtWord::key`](eventring::schema::ExtWord::key)). Returns `None` if there is no such word, or if it has no
+    /// Returns the value of the extension word with this name or key
+    /// ([`ExtWord::key`](eventring::schema::ExtWord::key)). Returns `None` if there is no such word, or if it has no
     /// value.
     #[must_use]
     pub fn word(&self, name: &str) -> Option<u64> {

@@ -21,7 +21,8 @@ static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// The parts of the header's extension that a snapshot copies from its ring. They describe the events and their writer.
 /// State, window and chunks are not copied, because they belong to a live ring, and holes are not, because a snapshot
-/// has none. The words about shards tell that the snapshot is one shard of several. The names and the schema text are copied separately.
+/// has none. The words about shards tell that the snapshot is one shard of several. The names and the schema text are
+/// copied separately.
 const KEPT: [Range<usize>; 6] = [
     ext::WRITER_PID..ext::STATE,
     ext::SHARD_INDEX..ext::SHARD_COUNT + 8,

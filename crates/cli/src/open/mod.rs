@@ -126,25 +126,22 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
 
 /// Opens the rings. Perf rings of another schema are left out, unless all rings are such.
 pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
-    let mut rings = Vec::new();
+    let (mut rings, mut others) = (Vec::new(), Vec::new());
     for name in names {
         let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
         advice::check_not_a_shard(name, &ring)?;
-        rings.push(ring);
+        match advice::check_perf_schema(&ring) {
+            Ok(()) => rings.push(ring),
+            Err(error) => others.push(error),
+        }
     }
     if rings.is_empty() {
-        return Err(Failure::new(Exit::NotFound, "the program has no rings").into());
+        let none = || Failure::new(Exit::NotFound, "the program has no rings").into();
+        let other = others.into_iter().next();
+        return Err(other.map_or_else(none, |error| advice::on_perf(&names[0], error)));
     }
-    let (known, others): (Vec<Reader>, Vec<Reader>) =
-        rings.into_iter().partition(|ring| advice::check_perf_schema(ring).is_ok());
-    let mut errors = others.iter().filter_map(|ring| advice::check_perf_schema(ring).err());
-    if known.is_empty()
-        && let Some(error) = errors.next()
-    {
-        return Err(advice::on_perf(&names[0], error));
-    }
-    errors.for_each(|error| report_problem(false, &format!("left out: {error}")));
-    Ok(RingSet::options().from_readers(known))
+    others.iter().for_each(|error| report_problem(false, &format!("left out: {error}")));
+    Ok(RingSet::options().from_readers(rings))
 }
 
 /// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.

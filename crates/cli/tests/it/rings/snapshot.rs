@@ -234,7 +234,7 @@ fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
         assert!((before - 1_000_000..=after + 1_000_000).contains(&taken), "{before} {taken} {after}");
         assert!(run(&["info", argument(saved)]).out.contains(", taken on 20"), "{saved:?}");
     }
-    // Whoever made the kept one has not said when.
+    // The kept snapshot does not say when it was made.
     let kept = run(&["info", program::KEPT, "--json"]).json();
     assert!(kept["extension"]["snapshot_ts_ns"].is_null());
 }

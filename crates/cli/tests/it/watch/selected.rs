@@ -1,4 +1,4 @@
-//! What `watch` of live rings selects by what is in the events.
+//! `watch` of live rings selects events by their content.
 
 use crate::program::{argument, directory, place, program, run};
 use crate::terminal::Terminal;
@@ -135,7 +135,7 @@ fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
     drop(recorder);
     assert!(terminal.end().success());
     let written = String::from_utf8_lossy(&terminal.written);
-    let plain = anstream_text(&written);
+    let plain = anstream::adapter::strip_str(&written).to_string();
     let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
     let notes = plain.lines().filter_map(|line| line.strip_prefix("── ")?.split_once(" events not shown: "));
     assert!(notes.count() > 0, "no note in {} bytes", plain.len());
@@ -144,13 +144,6 @@ fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
     let before = |word: &str| number(words[words.iter().position(|it| it.starts_with(word)).unwrap() - 1]);
     assert_eq!(before("events") + before("more"), events + 1, "{summary}");
     assert!(before("more") > 100_000 && plain.contains("none lost"), "{summary}");
-}
-
-/// Returns the text of a terminal's output, without the sequences for colours.
-fn anstream_text(written: &str) -> String {
-    let mut parts = written.split("\u{1b}[");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
 #[test]
