@@ -4,7 +4,7 @@
 use super::fields;
 use super::wire::{begin, bytes, end, uint};
 use eventring::tracing::IdMap;
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 /// The largest number of bytes of a text that is interned. A longer text is written each time it occurs.
 const TEXT_BYTES_MAX: usize = 256;
@@ -74,7 +74,8 @@ impl Interner {
             // Readers name the arguments of a place that is not interned in another way.
             Kind::File => return Some(self.insert(kind, text)),
         };
-        let hash = self.sources.hasher().hash_one((kind as u8, text));
+        // A hasher without a random seed: a capture has one trace, byte for byte.
+        let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one((kind as u8, text));
         let once = &mut self.once[hash as usize % ONCE_MAX];
         if *once != hash {
             *once = hash;

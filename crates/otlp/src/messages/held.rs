@@ -115,7 +115,10 @@ impl HeldHappenings {
         &mut self,
         is_known: impl Fn(usize, SpanId) -> bool,
     ) -> Vec<((usize, SpanId), SpanHappenings)> {
-        let gone: Vec<_> = self.spans.keys().copied().filter(|(process, span)| !is_known(*process, *span)).collect();
+        let mut gone: Vec<_> =
+            self.spans.keys().copied().filter(|(process, span)| !is_known(*process, *span)).collect();
+        // A map has its own order; a recording is exported in one.
+        gone.sort_unstable();
         gone.into_iter().map(|key| (key, self.take(key.0, key.1))).collect()
     }
 
