@@ -252,6 +252,9 @@ macro_rules! ext_scope {
 /// Functions for the code that the macros expand to.
 #[doc(hidden)]
 pub mod support {
+    #[cfg(feature = "tracing")]
+    pub use crate::tracing::for_macros::*;
+
     use super::{EventPayload, EventType, PayloadOf, RecordsTo};
     use crate::global::{ActiveRecorder, identity};
     use crate::recorder::Recorder;

@@ -40,6 +40,18 @@ mod filter;
 mod read;
 mod record;
 
+/// What the macros of this crate expand to.
+#[doc(hidden)]
+pub mod for_macros {
+    pub use super::record::fields::{DebugOf, DisplayOf, FieldEncoder, FieldValues};
+    pub use super::record::site::MacroSite;
+    pub use tracing_core::callsite::Identifier;
+    pub use tracing_core::field::FieldSet;
+    pub use tracing_core::{Kind, Metadata};
+}
+
+pub use tracing_core::Level;
+
 pub use filter::filter::{FilterError, TargetFilter};
 pub use filter::filter_handle::FilterHandle;
 pub use filter::wish::Wish;
@@ -52,6 +64,7 @@ pub use read::{
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use record::builder::PerfRecorderBuilder;
 pub use record::counter::{Counter, CounterValue, Marker};
+pub use record::fields::RecordedValue;
 pub use record::global::PERF;
 pub use record::init::{
     CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
@@ -62,6 +75,7 @@ pub use record::layer::RecorderLayer;
 pub use record::recorder::{PerfRecorder, PerfStats};
 #[doc(hidden)]
 pub use record::replayed::{ReplayedRecorder, ring_with_tables};
+pub use record::scope::Scope;
 pub use record::setup_error::{SetupError, SetupErrorKind};
 pub use record::subscriber::RecorderSubscriber;
 pub use record::trigger::{trigger, trigger_on_panic};

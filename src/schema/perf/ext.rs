@@ -13,6 +13,15 @@ pub mod flags {
     /// The span was created before it could be recorded. The event's time is later than the creation of the span, and
     /// fields may be missing.
     pub const ADOPTED: u16 = 1 << 4;
+    /// SPAN_NEW: the span is a scope, a span of one thread.
+    pub const SCOPE: u16 = 1 << 5;
+    /// SPAN_NEW: the thread also enters the span, with this event.
+    pub const ENTERED: u16 = 1 << 6;
+    /// SPAN_EXIT: the span also closes, with this event.
+    pub const CLOSED: u16 = 1 << 7;
+    /// SPAN_EXIT of a scope: its guard was not dropped in time, so the scope ended with the span around it, or with its
+    /// thread.
+    pub const ENDED_WITH_PARENT: u16 = 1 << 8;
 }
 
 /// The content of the four extension words of a perf event.

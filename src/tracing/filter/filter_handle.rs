@@ -6,7 +6,7 @@ use crate::tracing::filter::effective::{EffectiveFilter, SpanDirective};
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::span_matches::SpanMatches;
 use crate::tracing::filter::switch::switch;
-use crate::tracing::filter::wish::{Wish, add_live_filter};
+use crate::tracing::filter::wish::{Wish, add_live_filter, judging_filters};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 use tracing_core::dispatcher::{Dispatch, WeakDispatch};
@@ -68,6 +68,9 @@ impl FilterHandle {
     pub fn new(filter: TargetFilter) -> Self {
         let mut changing = Changing::default();
         let filter = EffectiveFilter::new(filter, Vec::new(), &[], &mut changing.next_key);
+        if filter.judges_values() {
+            judging_filters::note();
+        }
         let shared = Arc::new(SharedFilter {
             judges_values: AtomicBool::new(filter.judges_values()),
             level_of_all: AtomicUsize::new(level_index(&filter)),
@@ -268,6 +271,9 @@ impl SharedFilter {
     fn store(&self, filter: EffectiveFilter) {
         let level_of_all = level_index(&filter);
         let judges_values = filter.judges_values();
+        if judges_values {
+            judging_filters::note();
+        }
         // Relaxed: the index is stored only under the lock.
         let next = 1 - self.current.load(Ordering::Relaxed);
         // `filters[next]` still holds the filter that was current before the last change, and threads may be using

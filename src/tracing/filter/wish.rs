@@ -65,6 +65,33 @@ pub(in crate::tracing) fn live_filters() -> Vec<FilterHandle> {
     lock().iter().filter_map(FilterHandle::from_weak).collect()
 }
 
+/// The filters with conditions on values of fields.
+pub(in crate::tracing) mod judging_filters {
+    use super::{FilterHandle, live_filters};
+    use crate::sync::{AtomicBool, Ordering};
+
+    static MAY_EXIST: AtomicBool = AtomicBool::new(false);
+
+    /// Notes that there is such a filter.
+    pub(in crate::tracing) fn note() {
+        // Relaxed, as `FilterHandle::judges_values`.
+        MAY_EXIST.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if there is, or has been, such a filter.
+    #[inline(always)]
+    pub(in crate::tracing) fn may_exist() -> bool {
+        MAY_EXIST.load(Ordering::Relaxed)
+    }
+
+    /// Calls `f` with each of these filters.
+    pub(in crate::tracing) fn for_each(f: impl Fn(&FilterHandle)) {
+        if may_exist() {
+            live_filters().iter().filter(|filter| filter.judges_values()).for_each(f);
+        }
+    }
+}
+
 impl FilterHandle {
     /// Returns the configured filter as text.
     pub(crate) fn configured(&self) -> String {

@@ -4,6 +4,7 @@
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::record::core::PerfCore;
+use crate::tracing::record::scope;
 use crate::tracing::record::shards::Assignment;
 use crate::tracing::record::thread;
 use std::cell::RefCell;
@@ -69,6 +70,7 @@ pub(super) fn change(recorder: &PerfCore, assignment: Assignment) {
 impl Drop for EndOfThread {
     fn drop(&mut self) {
         thread::with(|thread| {
+            scope::end_all(thread);
             thread.free_list.end(&SPAN_SLAB);
             thread.forget_last_ring();
             for assigned in self.0.get_mut().drain(..) {

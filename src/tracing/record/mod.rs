@@ -9,6 +9,7 @@
 //! | `span_stack/`, `span_map`, `open_spans` | which spans a thread is in, and which are open |
 //! | `call_sites`, `tables` | call sites and threads, in the tables of shard 0 |
 //! | `fields/`, `redact` | the values of fields as bytes, and those that are not to be recorded |
+//! | `scope/`, `site` | scopes, and the call sites of this crate's own macros |
 //! | `counter`, `trigger`, `instruction_count` | samples, marks, triggers, counts of instructions |
 //! | `replayed` | recording again what was captured |
 
@@ -27,9 +28,11 @@ pub(super) mod open_spans;
 pub(super) mod recorder;
 pub(super) mod redact;
 pub(super) mod replayed;
+pub(super) mod scope;
 pub(super) mod setup_error;
 pub(super) mod shards;
 pub(super) mod sink;
+pub(super) mod site;
 pub(super) mod span_map;
 pub(super) mod span_stack;
 pub(super) mod subscriber;

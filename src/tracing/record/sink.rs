@@ -48,6 +48,14 @@ impl Sink {
         }
     }
 
+    /// Returns true if this is the recorder in [`PERF`].
+    pub(super) fn is_of_perf(&self) -> bool {
+        match self {
+            Self::Global => true,
+            Self::Own(recorder) => PERF.installed().is_some_and(|perf| Arc::ptr_eq(&perf.core, &recorder.core)),
+        }
+    }
+
     /// Returns the state of the recorder if there is a recorder and it is switched on, and `None` otherwise.
     #[inline(always)]
     pub(super) fn recording(&self) -> Option<&Arc<PerfCore>> {

@@ -233,12 +233,24 @@ impl ThreadState {
         Some(entry)
     }
 
+    /// Enters a scope that has just been made. The caller has seen that there is [room](SpanStack::has_inline_room).
+    #[inline(always)]
+    pub(super) fn enter_new_scope(&self, span_id: u64, call_site_id: u32, owner: u32) {
+        self.span_stack.push_new_scope(span_id, call_site_id, owner);
+        set_current_span_id(span_id);
+    }
+
     /// Enters a span; see [`SpanStack::push`].
     #[inline(always)]
     pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) {
         if self.span_stack.push(span_id, local_id, call_site_id, owner, is_recorded) {
             set_current_span_id(span_id);
         }
+    }
+
+    /// Exits the span of this entry.
+    pub(super) fn exit_entry(&self, entry: &SpanEntry) {
+        self.exit(entry.local_id, entry.owner());
     }
 
     /// Exits a span; see [`SpanStack::pop`].

@@ -1,6 +1,6 @@
 //! The encoder of fields: a visitor that fills a buffer on the stack.
 
-use super::{EncodedFields, FieldLimits, Redactable};
+use super::{EncodedFields, FieldEncoder, FieldLimits, Redactable};
 use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
 use crate::tracing::record::thread::ThreadState;
 use arrayvec::ArrayVec;
@@ -100,8 +100,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
 
     /// Encodes a value of fixed size.
     #[inline(always)]
-    fn fixed<const K: usize>(&mut self, field: &Field, ty: ValueType, value: [u8; K]) {
-        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+    fn fixed<const K: usize>(&mut self, index: usize, ty: ValueType, value: [u8; K]) {
+        let Ok(index) = u8::try_from(index) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + K) {
             return self.no_room();
         }
@@ -116,8 +116,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
 
     /// Encodes a value of any length. A value that is too long is cut. `floor` gets the number of bytes that fit, and
     /// lowers this number until no character is split.
-    fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
-        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+    fn sized(&mut self, index: usize, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
+        let Ok(index) = u8::try_from(index) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
             return self.no_room();
         }
@@ -143,17 +143,17 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// Encodes the text that `write` formats. A text longer than `bytes_max` is cut.
     fn formatted(
         &mut self,
-        field: &Field,
+        index: usize,
         ty: ValueType,
         bytes_max: usize,
         write: impl FnOnce(&mut CappedText<'_, N>) -> fmt::Result,
     ) {
-        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+        let Ok(index) = u8::try_from(index) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
             return self.no_room();
         }
         let Some(_depth) = FormattingDepth::enter(self.thread) else {
-            return self.fixed(field, ValueType::NotFormatted, [NotFormatted::Nested as u8]);
+            return self.fixed(index.into(), ValueType::NotFormatted, [NotFormatted::Nested as u8]);
         };
         self.word |= FORMATTED;
         let start = self.bytes.len();
@@ -215,50 +215,46 @@ impl<'t, const N: usize> Encoder<'t, N> {
     }
 }
 
-impl<const N: usize> Redactable for Encoder<'_, N> {
-    fn redacted(&mut self, field: &Field) {
-        self.fixed(field, ValueType::NotFormatted, [NotFormatted::Redacted as u8]);
-    }
-}
-
-impl<const N: usize> Visit for Encoder<'_, N> {
-    #[inline]
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.fixed(field, ValueType::I64, value.to_le_bytes());
+impl<const N: usize> FieldEncoder for Encoder<'_, N> {
+    #[inline(always)]
+    fn i64(&mut self, index: usize, value: i64) {
+        self.fixed(index, ValueType::I64, value.to_le_bytes());
     }
 
-    #[inline]
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.fixed(field, ValueType::U64, value.to_le_bytes());
+    #[inline(always)]
+    fn u64(&mut self, index: usize, value: u64) {
+        self.fixed(index, ValueType::U64, value.to_le_bytes());
     }
 
-    fn record_i128(&mut self, field: &Field, value: i128) {
-        self.fixed(field, ValueType::I128, value.to_le_bytes());
+    fn i128(&mut self, index: usize, value: i128) {
+        self.fixed(index, ValueType::I128, value.to_le_bytes());
     }
 
-    fn record_u128(&mut self, field: &Field, value: u128) {
-        self.fixed(field, ValueType::U128, value.to_le_bytes());
+    fn u128(&mut self, index: usize, value: u128) {
+        self.fixed(index, ValueType::U128, value.to_le_bytes());
     }
 
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.fixed(field, ValueType::F64, value.to_le_bytes());
+    #[inline(always)]
+    fn f64(&mut self, index: usize, value: f64) {
+        self.fixed(index, ValueType::F64, value.to_le_bytes());
     }
 
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.fixed(field, ValueType::Bool, [value.into()]);
+    #[inline(always)]
+    fn bool(&mut self, index: usize, value: bool) {
+        self.fixed(index, ValueType::Bool, [value.into()]);
     }
 
     #[inline]
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.sized(field, ValueType::Str, value.as_bytes(), |end| value.floor_char_boundary(end));
+    fn str(&mut self, index: usize, value: &str) {
+        self.sized(index, ValueType::Str, value.as_bytes(), |end| value.floor_char_boundary(end));
     }
 
-    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
-        self.sized(field, ValueType::Bytes, value, |end| end);
+    fn bytes(&mut self, index: usize, value: &[u8]) {
+        self.sized(index, ValueType::Bytes, value, |end| end);
     }
 
-    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.formatted(field, ValueType::Error, self.limits.text_bytes_max, |text| {
+    fn error(&mut self, index: usize, value: &(dyn Error + 'static)) {
+        self.formatted(index, ValueType::Error, self.limits.text_bytes_max, |text| {
             write!(text, "{value}")?;
             let mut source = value.source();
             while let Some(error) = source {
@@ -269,12 +265,47 @@ impl<const N: usize> Visit for Encoder<'_, N> {
         });
     }
 
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let bytes_max = if field.name() == MESSAGE { self.limits.text_bytes_max } else { self.limits.debug_bytes_max };
+    fn debug(&mut self, index: usize, value: &dyn fmt::Debug) {
+        self.text(index, value, self.limits.debug_bytes_max);
+    }
+}
+
+impl<const N: usize> Encoder<'_, N> {
+    /// Encodes what `Debug` writes, at most `bytes_max` bytes of it.
+    fn text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize) {
         if bytes_max == 0 {
-            return self.fixed(field, ValueType::NotFormatted, [NotFormatted::SwitchedOff as u8]);
+            return self.fixed(index, ValueType::NotFormatted, [NotFormatted::SwitchedOff as u8]);
         }
-        self.formatted(field, ValueType::Debug, bytes_max, |text| write!(text, "{value:?}"));
+        self.formatted(index, ValueType::Debug, bytes_max, |text| write!(text, "{value:?}"));
+    }
+}
+
+impl<const N: usize> Redactable for Encoder<'_, N> {
+    fn redacted(&mut self, field: &Field) {
+        self.fixed(field.index(), ValueType::NotFormatted, [NotFormatted::Redacted as u8]);
+    }
+}
+
+macro_rules! visit_by_index {
+    ($($method:ident: $ty:ty => $encode:ident),*) => {
+        $(#[inline]
+        fn $method(&mut self, field: &Field, value: $ty) {
+            self.$encode(field.index(), value);
+        })*
+    };
+}
+
+impl<const N: usize> Visit for Encoder<'_, N> {
+    visit_by_index! {
+        record_i64: i64 => i64, record_u64: u64 => u64, record_i128: i128 => i128, record_u128: u128 => u128,
+        record_f64: f64 => f64, record_bool: bool => bool, record_str: &str => str, record_bytes: &[u8] => bytes,
+        record_error: &(dyn Error + 'static) => error
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let is_message = field.name() == MESSAGE;
+        let bytes_max = if is_message { self.limits.text_bytes_max } else { self.limits.debug_bytes_max };
+        self.text(field.index(), value, bytes_max);
     }
 }
 

@@ -13,7 +13,9 @@ use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::record::recorder::PerfRecorder;
+use crate::tracing::record::scope;
 use crate::tracing::record::sink::{Sink, record_empty, record_with_fields};
+use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_map::{MappedSpan, SpanMap};
 use crate::tracing::record::span_stack::next_owner;
 use crate::tracing::record::thread::{self, ThreadState};
@@ -82,7 +84,9 @@ impl RecorderLayer {
     }
 
     fn to(sink: Sink) -> Self {
-        Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new(), filter: None }
+        let owner = next_owner();
+        scope::set_owner(&sink, owner);
+        Self { sink, spans: SpanMap::new(), owner, stack: OnceLock::new(), filter: None }
     }
 
     /// Returns the layer's recorder. Returns `None` if the layer records to [`PERF`](crate::tracing::PERF) and no recorder is
@@ -196,6 +200,7 @@ where
     }
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        site::note(&self.sink, metadata, Answer::OfStack);
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
             thread::with(|thread| {
                 let _paused = thread.pause_count();

@@ -106,9 +106,14 @@ impl RecorderLayer {
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
         let current = context.current_span();
-        let Some(id) = current.id() else { return Some(0) };
-        let entry = thread.span_stack.current_and_recorded(self.owner)?;
-        (entry.local_id == id.into_u64()).then_some(entry.span_id)
+        let entry = thread.span_stack.current_and_recorded(self.owner);
+        match (current.id(), entry) {
+            // The registry knows nothing of scopes. They end before the thread exits the span around them.
+            (_, Some(entry)) if entry.is_scope() => Some(entry.span_id),
+            (None, _) => Some(0),
+            (Some(id), Some(entry)) => (entry.local_id == id.into_u64()).then_some(entry.span_id),
+            (Some(_), None) => None,
+        }
     }
 
     /// Returns the id of the thread's current span, or 0 if the thread has none. In the common case, the innermost

@@ -29,7 +29,23 @@ pub(super) const HIDDEN: u64 = 1 << 29;
 /// Bits of an entry's tag: the number of the owner, which is the subscriber or layer that the span belongs to.
 pub(super) const OWNER_MASK: u64 = HIDDEN - 1;
 
+/// Bit of the `local_id` of a scope's entry. No span of a subscriber has it.
+const SCOPE: u64 = 1 << 63;
+
+/// Returns the `local_id` of the entry of a scope.
+#[inline(always)]
+pub(in crate::tracing::record) const fn scope_local_id(span_id: u64) -> u64 {
+    span_id | SCOPE
+}
+
 impl SpanEntry {
+    /// Returns true for the entry of a scope. (A `Registry` gives any ids, but the spans of layers are known by their
+    /// `span_id`.)
+    #[inline(always)]
+    pub(in crate::tracing::record) fn is_scope(&self) -> bool {
+        self.local_id == scope_local_id(self.span_id)
+    }
+
     pub(super) const EMPTY: Self = Self { span_id: 0, local_id: 0, tag: 0 };
 
     /// Returns the call site of the span.
@@ -45,6 +61,10 @@ impl SpanEntry {
 
     pub(super) fn has_owner_of(&self, other: &Self) -> bool {
         (self.tag ^ other.tag) & OWNER_MASK == 0
+    }
+
+    pub(in crate::tracing::record) fn owner(&self) -> u32 {
+        (self.tag & OWNER_MASK) as u32
     }
 
     pub(super) fn is_of(&self, owner: u32) -> bool {

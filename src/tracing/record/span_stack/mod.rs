@@ -22,7 +22,7 @@ mod heap;
 
 use crate::span_slab::SPAN_SLAB;
 use entry::{DUPLICATE, EntryCell, HIDDEN, UNRECORDED};
-pub(super) use entry::{SpanEntry, next_owner};
+pub(super) use entry::{SpanEntry, next_owner, scope_local_id};
 use std::cell::Cell;
 
 /// Number of entries that lie in the thread's own state. Deeper entries lie on the heap.
@@ -60,6 +60,22 @@ impl SpanStack {
         cell.set(SpanEntry { span_id, local_id, tag: u64::from(call_site_id) << 32 | u64::from(owner) });
         self.len.set(len + 1);
         true
+    }
+
+    /// Returns true if [`Self::push_new_scope`] has room for an entry.
+    #[inline(always)]
+    pub(super) fn has_inline_room(&self) -> bool {
+        self.len.get() < INLINE
+    }
+
+    /// Adds an entry of a scope that has just been made, so it is no duplicate.
+    #[inline(always)]
+    pub(super) fn push_new_scope(&self, span_id: u64, call_site_id: u32, owner: u32) {
+        let len = self.len.get();
+        let Some(cell) = self.inline.get(len) else { return };
+        let tag = u64::from(call_site_id) << 32 | u64::from(owner);
+        cell.set(SpanEntry { span_id, local_id: scope_local_id(span_id), tag });
+        self.len.set(len + 1);
     }
 
     /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
@@ -230,6 +246,24 @@ impl SpanStack {
     /// Returns true if the thread is in an open span of `owner` for which `is_wanted` returns true.
     pub(super) fn any_of(&self, owner: u32, is_wanted: impl Fn(&SpanEntry) -> bool) -> bool {
         self.last_where(|entry| entry.is_of(owner) && entry.is_open() && is_wanted(entry)).is_some()
+    }
+
+    /// Returns the innermost entry of a scope.
+    pub(super) fn innermost_scope(&self) -> Option<SpanEntry> {
+        self.last_where(SpanEntry::is_scope)
+    }
+
+    /// Returns true if the thread is in the span with this `local_id`, and has begun scopes since it entered it.
+    pub(super) fn has_scope_above(&self, local_id: u64, owner: u32) -> bool {
+        let innermost = self.last_where(|entry| entry.is_scope() || entry.is(local_id, owner));
+        innermost.is_some_and(|entry| !entry.is(local_id, owner))
+            && self.last_where(|entry| entry.is(local_id, owner)).is_some()
+    }
+
+    /// Returns the entry of the current span of `owner`, scopes aside. Returns `None` if there is none.
+    pub(super) fn current_but_scopes(&self, owner: u32) -> Option<SpanEntry> {
+        let innermost = self.last_where(|entry| entry.is_of(owner) && !entry.is_duplicate() && !entry.is_scope());
+        innermost.filter(|entry| !entry.is_hidden() && entry.is_open())
     }
 
     /// Returns the entry of the current span of `owner`. Returns `None` if the thread has no current span of `owner`.

@@ -12,7 +12,9 @@ use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::open_spans::{self, SpanOwner, SpanSource};
 use crate::tracing::record::recorder::PerfRecorder;
+use crate::tracing::record::scope;
 use crate::tracing::record::sink::{Parent, Sink, record_with_fields};
+use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_stack::next_owner;
 use crate::tracing::record::thread::{self, ThreadState};
 use std::num::NonZeroU64;
@@ -73,7 +75,9 @@ impl RecorderSubscriber {
     fn to(sink: Sink) -> Self {
         let filter = FilterHandle::new(TargetFilter::all());
         filter.add_source(SpanSource { recorder: sink.own(), spans: SpanOwner::Subscriber });
-        Self { sink, filter, owner: next_owner() }
+        let owner = next_owner();
+        scope::set_owner(&sink, owner);
+        Self { sink, filter, owner }
     }
 
     /// Makes the subscriber record only the spans and events that `filter` accepts. Without this call it records all
@@ -159,9 +163,11 @@ impl Subscriber for RecorderSubscriber {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
             // There is no recorder, or it is switched off. When this changes, `tracing` asks again for all call
             // sites.
+            site::note(&self.sink, metadata, Answer::of(&Interest::never()));
             return Interest::never();
         };
         let interest = self.filter.interest(metadata);
+        site::note(&self.sink, metadata, Answer::of(&interest));
         if !interest.is_never() && recorder.belongs_to_this_process() {
             thread::with(|thread| {
                 let _paused = thread.pause_count();
@@ -269,7 +275,8 @@ impl Subscriber for RecorderSubscriber {
 
     fn current_span(&self) -> Current {
         thread::with(|thread| {
-            let Some(entry) = thread.span_stack.current(self.owner) else { return Current::none() };
+            // A scope is its thread's alone, so no handle of it is given away.
+            let Some(entry) = thread.span_stack.current_but_scopes(self.owner) else { return Current::none() };
             let metadata = CALL_SITES.metadata(SPAN_SLAB.call_site_id(entry.span_id));
             metadata.map_or_else(Current::none, |metadata| Current::new(Id::from_u64(entry.span_id), metadata))
         })

@@ -5,6 +5,7 @@ use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, encode_large};
+use crate::tracing::record::scope;
 use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::thread::ThreadState;
 use tracing_core::Event;
@@ -126,6 +127,7 @@ impl RecorderSubscriber {
     pub(super) fn exit_slow(&self, thread: &ThreadState, span: &Id) {
         let _paused = thread.pause_count();
         let Some(span_id) = recorded(span) else { return };
+        scope::end_above(thread, span_id, self.owner);
         let entry = thread.exit(span_id, self.owner);
         let call_site_id = entry.map_or_else(|| SPAN_SLAB.call_site_id(span_id), |entry| entry.call_site_id());
         self.sink.record_exit(thread, entry, PerfExt::of_span(span_id, call_site_id));

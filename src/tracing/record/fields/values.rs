@@ -1,0 +1,189 @@
+//! The values of the fields that this crate's own macros record. Their types are known at compile time, so no virtual
+//! call lies between a value and the encoder.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use tracing_core::field::{Field, Visit};
+use tracing_core::{Metadata, field};
+
+/// An encoder of fields. `index` is the index of the field in its call site, from 0.
+pub trait FieldEncoder {
+    /// Encodes a signed integer.
+    fn i64(&mut self, index: usize, value: i64);
+    /// Encodes an unsigned integer.
+    fn u64(&mut self, index: usize, value: u64);
+    /// Encodes a signed integer of 128 bits.
+    fn i128(&mut self, index: usize, value: i128);
+    /// Encodes an unsigned integer of 128 bits.
+    fn u128(&mut self, index: usize, value: u128);
+    /// Encodes a floating-point number.
+    fn f64(&mut self, index: usize, value: f64);
+    /// Encodes a truth value.
+    fn bool(&mut self, index: usize, value: bool);
+    /// Encodes a text.
+    fn str(&mut self, index: usize, value: &str);
+    /// Encodes bytes.
+    fn bytes(&mut self, index: usize, value: &[u8]);
+    /// Encodes an error with its sources, as text.
+    fn error(&mut self, index: usize, value: &(dyn Error + 'static));
+    /// Encodes what `Debug` writes.
+    fn debug(&mut self, index: usize, value: &dyn fmt::Debug);
+}
+
+/// A type whose values the macros [`scope!`](crate::scope) and those of [`log`](crate::log) record as fields: numbers,
+/// truth values, texts, bytes and errors. A value of another type is recorded as text, by `?value` (`Debug`) or `%value`
+/// (`Display`). An `Option` that is `None` is not recorded.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not recorded as a field as it is",
+    note = "record it as text: `field = ?value` (`Debug`) or `field = %value` (`Display`)"
+)]
+pub trait RecordedValue {
+    /// Passes the value to the encoder.
+    #[doc(hidden)]
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder);
+}
+
+macro_rules! recorded_value {
+    ($($ty:ty => $method:ident),* $(,)?) => {
+        $(impl RecordedValue for $ty {
+            #[inline(always)]
+            fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+                encoder.$method(index, (*self).into());
+            }
+        })*
+    };
+}
+
+recorded_value! {
+    i8 => i64, i16 => i64, i32 => i64, i64 => i64, u8 => u64, u16 => u64, u32 => u64, u64 => u64, i128 => i128,
+    u128 => u128, f32 => f64, f64 => f64, bool => bool
+}
+
+macro_rules! recorded_by {
+    ($($ty:ty => $method:ident, $value:ident: $as:expr);* $(;)?) => {
+        $(impl RecordedValue for $ty {
+            #[inline(always)]
+            fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+                let $value = self;
+                encoder.$method(index, $as);
+            }
+        })*
+    };
+}
+
+// No machine has more than 64 bits.
+recorded_by! {
+    isize => i64, value: *value as i64;
+    usize => u64, value: *value as u64;
+    char => str, value: value.encode_utf8(&mut [0; 4]);
+    str => str, value: value;
+    String => str, value: value;
+    Cow<'_, str> => str, value: value;
+    [u8] => bytes, value: value;
+    Vec<u8> => bytes, value: value;
+    fmt::Arguments<'_> => debug, value: value;
+    dyn Error + 'static => error, value: value;
+    dyn Error + Send + Sync + 'static => error, value: value;
+}
+
+impl<T: RecordedValue + ?Sized> RecordedValue for &T {
+    #[inline(always)]
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        (**self).encode(index, encoder);
+    }
+}
+
+impl<T: RecordedValue + ?Sized> RecordedValue for Box<T> {
+    #[inline(always)]
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        (**self).encode(index, encoder);
+    }
+}
+
+impl<T: RecordedValue> RecordedValue for Option<T> {
+    #[inline(always)]
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        if let Some(value) = self {
+            value.encode(index, encoder);
+        }
+    }
+}
+
+/// A value that is recorded as its `Debug` text.
+#[derive(Debug)]
+pub struct DebugOf<T>(pub T);
+
+impl<T: fmt::Debug> RecordedValue for DebugOf<T> {
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        encoder.debug(index, &self.0);
+    }
+}
+
+/// A value that is recorded as its `Display` text.
+#[derive(Debug)]
+pub struct DisplayOf<T>(pub T);
+
+impl<T: fmt::Display> RecordedValue for DisplayOf<T> {
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        encoder.debug(index, &field::display(&self.0));
+    }
+}
+
+/// The values of a call, as nested pairs `(first, (second, ()))`.
+pub trait FieldValues {
+    /// Passes the values to the encoder. The first has this index.
+    fn encode_all(&self, index: usize, encoder: &mut impl FieldEncoder);
+}
+
+impl FieldValues for () {
+    #[inline(always)]
+    fn encode_all(&self, _: usize, _: &mut impl FieldEncoder) {}
+}
+
+impl<V: RecordedValue, R: FieldValues> FieldValues for (V, R) {
+    #[inline(always)]
+    fn encode_all(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        self.0.encode(index, encoder);
+        self.1.encode_all(index + 1, encoder);
+    }
+}
+
+/// Passes the values to a visitor of `tracing`, which gets the fields of the call site.
+pub(in crate::tracing::record) fn visit_values(
+    values: &impl FieldValues,
+    metadata: &'static Metadata<'static>,
+    visitor: &mut dyn Visit,
+) {
+    values.encode_all(0, &mut VisitorEncoder { visitor, metadata });
+}
+
+/// A visitor of `tracing` as an encoder.
+struct VisitorEncoder<'v> {
+    visitor: &'v mut dyn Visit,
+    metadata: &'static Metadata<'static>,
+}
+
+impl VisitorEncoder<'_> {
+    fn with_field(&mut self, index: usize, visit: impl FnOnce(&mut dyn Visit, &Field)) {
+        if let Some(field) = self.metadata.fields().iter().nth(index) {
+            visit(self.visitor, &field);
+        }
+    }
+}
+
+macro_rules! visited {
+    ($($method:ident: $ty:ty => $visit:ident),*) => {
+        $(fn $method(&mut self, index: usize, value: $ty) {
+            self.with_field(index, |visitor, field| visitor.$visit(field, value));
+        })*
+    };
+}
+
+impl FieldEncoder for VisitorEncoder<'_> {
+    visited! {
+        i64: i64 => record_i64, u64: u64 => record_u64, i128: i128 => record_i128, u128: u128 => record_u128,
+        f64: f64 => record_f64, bool: bool => record_bool, str: &str => record_str, bytes: &[u8] => record_bytes,
+        error: &(dyn Error + 'static) => record_error, debug: &dyn fmt::Debug => record_debug
+    }
+}

@@ -1,0 +1,136 @@
+//! The begin of a scope.
+
+use super::owner;
+use crate::recorder::Recorder;
+use crate::schema::perf::{PerfEvent, PerfExt, flags};
+use crate::span_slab::SPAN_SLAB;
+use crate::tracing::filter::wish::judging_filters;
+use crate::tracing::record::core::PerfCore;
+use crate::tracing::record::end_of_thread;
+use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
+use crate::tracing::record::global::PERF;
+use crate::tracing::record::open_spans;
+use crate::tracing::record::sink::record_with_fields;
+use crate::tracing::record::site::MacroSite;
+use crate::tracing::record::span_stack::scope_local_id;
+use crate::tracing::record::thread::ThreadState;
+use std::sync::Arc;
+use tracing_core::field::Visit;
+
+/// Flags of the begin of a scope.
+const BEGIN: u16 = flags::SCOPE | flags::ENTERED;
+
+/// Begins a scope without fields. Returns its id. Returns `None` and changes nothing if the common path cannot.
+#[inline(always)]
+pub(super) fn try_begin(site: &'static MacroSite, thread: &ThreadState) -> Option<u64> {
+    let call_site_id = site.try_id()?;
+    let ring = thread.try_ring(&PERF.installed()?.core)?;
+    let (parent, span_id) = try_enter_new(thread, call_site_id)?;
+    let ids = u64::from(call_site_id) | thread.id_word();
+    match ring.core.try_record_empty(PerfEvent::SpanNew as u16, span_id, parent, ids, BEGIN.into()) {
+        Some(_) => Some(span_id),
+        None => Some(record_begin_slow(ring, span_id, parent, ids)),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn record_begin_slow(ring: &Recorder, span_id: u64, parent: u64, ids: u64) -> u64 {
+    ring.core.record_empty_slow(PerfEvent::SpanNew as u16, span_id, parent, ids, BEGIN.into());
+    span_id
+}
+
+/// Makes a span and enters it. Returns its parent and its id.
+#[inline(always)]
+fn try_enter_new(thread: &ThreadState, call_site_id: u32) -> Option<(u64, u64)> {
+    let owner = owner();
+    let parent = thread.span_stack.try_current(owner)?;
+    if !thread.span_stack.has_inline_room() {
+        return None;
+    }
+    let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
+    thread.enter_new_scope(span_id, call_site_id, owner);
+    Some((parent, span_id))
+}
+
+/// Begins a scope with fields. Returns its id, or 0 if it is not recorded.
+#[inline(always)]
+pub(super) fn begin_with_fields(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> u64 {
+    let Some((core, ring, call_site_id)) = try_prepare(site, thread) else { return begin_slow(site, thread, values) };
+    let Some(epoch_nanos) = ring.core.try_now() else { return begin_slow(site, thread, values) };
+    let mut encoder = SmallEncoder::new(thread, &core.limits);
+    visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), |_| {});
+    if encoder.is_too_small() {
+        return begin_slow(site, thread, values);
+    }
+    let fields = encoder.encoded(Some(epoch_nanos));
+    let Some((parent, span_id)) = try_enter_new(thread, call_site_id) else {
+        return begin_encoded(site, core, thread, fields);
+    };
+    let ext = PerfExt { related: parent, flags: BEGIN, ..PerfExt::of_span(span_id, call_site_id) };
+    record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    span_id
+}
+
+#[inline(always)]
+fn try_prepare(
+    site: &'static MacroSite,
+    thread: &ThreadState,
+) -> Option<(&'static Arc<PerfCore>, &'static Recorder, u32)> {
+    let call_site_id = site.try_id()?;
+    let core = &PERF.installed()?.core;
+    let ring = thread.try_ring(core)?;
+    // Only the slow path can leave values out, or judge the scope by them.
+    (core.redacted.is_empty() && !judging_filters::may_exist()).then_some((core, ring, call_site_id))
+}
+
+/// Begins a scope. Handles every case. Returns the id of the scope, or 0 if it is not recorded.
+#[cold]
+#[inline(never)]
+pub(super) fn begin_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> u64 {
+    let _paused = thread.pause_count();
+    let Some((core, _)) = site.wanted_id_slow() else { return 0 };
+    let metadata = site.metadata();
+    if metadata.fields().is_empty() {
+        return begin_encoded(site, core, thread, EncodedFields::NONE);
+    }
+    // This may record that the thread has started, so it comes before the fields, which take the time of this event.
+    let Some(ring) = thread.ring_of(core) else { return 0 };
+    let visit = |visitor: &mut dyn Visit| visit_values(values, metadata, visitor);
+    core.encode_fields(thread, ring, visit, |fields| match fields.has_panicked {
+        // The panic goes on, so there will be no guard.
+        true => 0,
+        false => begin_encoded(site, core, thread, fields),
+    })
+}
+
+/// Begins a scope whose fields are encoded.
+#[inline(never)]
+fn begin_encoded(
+    site: &'static MacroSite,
+    core: &Arc<PerfCore>,
+    thread: &ThreadState,
+    fields: EncodedFields<'_>,
+) -> u64 {
+    let Some((_, call_site_id)) = site.wanted_id_slow() else { return 0 };
+    let Some(ring) = thread.ring_of(core) else { return 0 };
+    let owner = owner();
+    let parent = thread.span_stack.current_of(owner);
+    end_of_thread::register();
+    let Some(span_id) = SPAN_SLAB.create::<false>(&thread.free_list, call_site_id) else {
+        core.count_lost_span();
+        return 0;
+    };
+    thread.enter(span_id, scope_local_id(span_id), call_site_id, owner, true);
+    // An event has one word for the parent and the instructions. So where these are counted, the enter is an event.
+    let instructions = thread.instructions();
+    let flags = if instructions == 0 { BEGIN } else { flags::SCOPE };
+    let ext = PerfExt { related: parent, flags, ..PerfExt::of_span(span_id, call_site_id) };
+    record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    judging_filters::for_each(|filter| open_spans::judge(filter, span_id, call_site_id, fields.payload));
+    if instructions > 0 {
+        let ext = PerfExt { related: instructions, ..PerfExt::of_span(span_id, call_site_id) };
+        core.record(thread, PerfEvent::SpanEnter, ext, &[]);
+    }
+    span_id
+}

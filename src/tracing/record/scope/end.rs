@@ -1,0 +1,84 @@
+//! The end of a scope.
+
+use super::owner;
+use crate::schema::perf::{PerfEvent, PerfExt, flags};
+use crate::span_slab::{Dropped, SPAN_SLAB};
+use crate::tracing::record::end_of_thread;
+use crate::tracing::record::global::PERF;
+use crate::tracing::record::sink::record_empty;
+use crate::tracing::record::span_stack::scope_local_id;
+use crate::tracing::record::thread::{self, ThreadState};
+
+/// Ends a scope of the calling thread.
+#[inline(always)]
+pub(super) fn end(span_id: u64) {
+    thread::with(|thread| {
+        if try_end(thread, span_id).is_none() {
+            end_slow(thread, span_id);
+        }
+    });
+}
+
+/// Ends the scope if it is the innermost entry of the span stack. Otherwise returns `None` and changes nothing.
+#[inline(always)]
+fn try_end(thread: &ThreadState, span_id: u64) -> Option<()> {
+    let ring = thread.try_ring(&PERF.installed()?.core)?;
+    let entry = thread.try_exit(scope_local_id(span_id), owner())?;
+    let call_site_id = entry.call_site_id();
+    if SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id).is_none() {
+        drop_handle_slow(thread, span_id);
+    }
+    let ext = PerfExt { flags: flags::CLOSED, ..PerfExt::of_span(span_id, call_site_id) };
+    record_empty(ring, thread, PerfEvent::SpanExit, ext);
+    Some(())
+}
+
+#[cold]
+#[inline(never)]
+fn drop_handle_slow(thread: &ThreadState, span_id: u64) {
+    SPAN_SLAB.drop_handle(&thread.free_list, span_id);
+}
+
+/// Ends a scope, wherever its entry is, after the scopes that were begun inside of it and never ended.
+#[cold]
+#[inline(never)]
+fn end_slow(thread: &ThreadState, span_id: u64) {
+    let _paused = thread.pause_count();
+    end_above(thread, scope_local_id(span_id), owner());
+    thread.exit(scope_local_id(span_id), owner());
+    close(thread, span_id, flags::CLOSED);
+}
+
+/// Ends the scopes that the thread has begun since it entered the span with this `local_id` and this `owner`. Call this
+/// before the thread exits the span. If the thread is not in the span, nothing happens.
+pub(in crate::tracing::record) fn end_above(thread: &ThreadState, local_id: u64, owner: u32) {
+    if thread.span_stack.has_scope_above(local_id, owner) {
+        end_scopes(thread, |thread| thread.span_stack.has_scope_above(local_id, owner));
+    }
+}
+
+/// Ends all scopes of a thread that ends.
+pub(in crate::tracing::record) fn end_all(thread: &ThreadState) {
+    end_scopes(thread, |_| true);
+}
+
+#[cold]
+#[inline(never)]
+fn end_scopes(thread: &ThreadState, is_wanted: impl Fn(&ThreadState) -> bool) {
+    while is_wanted(thread)
+        && let Some(scope) = thread.span_stack.innermost_scope()
+    {
+        thread.exit_entry(&scope);
+        close(thread, scope.span_id, flags::CLOSED | flags::ENDED_WITH_PARENT);
+    }
+}
+
+/// Closes a scope that the thread has exited, unless it is closed already. This is recorded even while recording is
+/// switched off: without the event, a reader would show the scope as open for ever.
+fn close(thread: &ThreadState, span_id: u64, flags: u16) {
+    end_of_thread::register();
+    let Dropped::Last(call_site_id) = SPAN_SLAB.drop_handle(&thread.free_list, span_id) else { return };
+    let Some(recorder) = PERF.installed() else { return };
+    let ext = PerfExt { related: thread.instructions(), flags, ..PerfExt::of_span(span_id, call_site_id) };
+    recorder.core.record(thread, PerfEvent::SpanExit, ext, &[]);
+}

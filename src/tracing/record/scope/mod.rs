@@ -1,0 +1,105 @@
+//! Scopes: spans of one thread, which the macro [`scope!`](crate::scope) begins and the drop of a guard ends.
+//!
+//! A scope is a span that its thread enters when it is made, and that closes when the thread leaves it. So two events
+//! are enough: SPAN_NEW with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`. Everything else is that of
+//! spans: the ids and cells of the slab, the entries of the span stack, parents and children. A scope is an entry of the
+//! subscriber or layer that records to [`PERF`](crate::tracing::PERF), so the two see each other's spans.
+//!
+//! A guard that is forgotten, or dropped after the scope's parent, ends nothing: the scope has ended with its parent,
+//! at the latest with its thread. Its SPAN_EXIT then has the flag `ENDED_WITH_PARENT`.
+
+mod begin;
+mod end;
+mod macros;
+
+use crate::sync::{AtomicUsize, Ordering};
+use crate::tracing::record::fields::FieldValues;
+use crate::tracing::record::sink::Sink;
+use crate::tracing::record::site::MacroSite;
+use crate::tracing::record::thread;
+pub(super) use end::{end_above, end_all};
+use std::marker::PhantomData;
+
+/// A scope of the calling thread. It ends when this guard is dropped. [`scope!`](crate::scope) begins one.
+///
+/// A scope belongs to its thread, so the guard cannot be sent to another one. A future that holds the guard over an
+/// `.await` may go on on another thread, so it is no `Send` future. Give such a future a span instead:
+/// `future.instrument(tracing::info_span!("parse"))`.
+///
+/// A guard that is forgotten ([`std::mem::forget`]), or that is dropped after the guard of a scope or span around it,
+/// ends nothing: the scope ends with that outer one, or with the thread.
+#[must_use = "a scope ends when its guard is dropped"]
+#[derive(Debug)]
+pub struct Scope {
+    /// The id of the scope in the ring; 0 if it is not recorded.
+    span_id: u64,
+    _not_send: PhantomData<not_send::ScopesDoNotCrossAwaitGiveTheFutureASpanInstead>,
+}
+
+mod not_send {
+    /// The compiler names this type where a guard would move to another thread.
+    #[derive(Debug)]
+    pub struct ScopesDoNotCrossAwaitGiveTheFutureASpanInstead(
+        #[allow(dead_code, reason = "it is not `Send`")] *const (),
+    );
+}
+
+/// The owner of the entries of scopes in the span stack: the subscriber or layer that records to `PERF`. 0 if there is
+/// none.
+static OWNER: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes a subscriber or layer that records to this sink the owner of scopes, if the sink is the one in `PERF`.
+pub(super) fn set_owner(sink: &Sink, owner: u32) {
+    if sink.is_of_perf() {
+        // Relaxed: the number is all that there is.
+        OWNER.store(owner as usize, Ordering::Relaxed);
+    }
+}
+
+#[inline(always)]
+fn owner() -> u32 {
+    OWNER.load(Ordering::Relaxed) as u32
+}
+
+impl Scope {
+    /// Returns a scope that is not recorded.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub const fn off() -> Self {
+        Self { span_id: 0, _not_send: PhantomData }
+    }
+
+    /// Begins a scope without fields. The call site is not off.
+    #[doc(hidden)]
+    #[inline]
+    pub fn begin(site: &'static MacroSite) -> Self {
+        let span_id = thread::with(|thread| match begin::try_begin(site, thread) {
+            Some(span_id) => span_id,
+            None => begin::begin_slow(site, thread, &()),
+        });
+        Self { span_id, ..Self::off() }
+    }
+
+    /// Begins a scope with fields. The call site is not off.
+    #[doc(hidden)]
+    #[inline]
+    pub fn begin_with(site: &'static MacroSite, values: &impl FieldValues) -> Self {
+        let span_id = thread::with(|thread| begin::begin_with_fields(site, thread, values));
+        Self { span_id, ..Self::off() }
+    }
+
+    /// Returns the id of the scope, with which readers name it; `None` if the scope is not recorded.
+    #[must_use]
+    pub fn id(&self) -> Option<u64> {
+        Some(self.span_id).filter(|id| *id != 0)
+    }
+}
+
+impl Drop for Scope {
+    #[inline]
+    fn drop(&mut self) {
+        if self.span_id != 0 {
+            end::end(self.span_id);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The call sites of this crate's own macros for the perf ring: `scope!`, and those of the module `log`.
+//!
+//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and wishes decide
+//! about it, and `tracing` tells it when one of them changes. But what the macros record goes to the recorder in [`PERF`]
+//! alone. So only the subscriber or layer that records there has a say: it notes its answer while `tracing` asks it.
+
+use crate::locked_section::LockedSection;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
+use crate::tracing::record::core::PerfCore;
+use crate::tracing::record::global::PERF;
+use crate::tracing::record::sink::Sink;
+use std::cell::Cell;
+use std::ptr;
+use std::sync::Arc;
+use tracing_core::Metadata;
+use tracing_core::callsite::{Callsite, register};
+use tracing_core::dispatcher::get_default;
+use tracing_core::subscriber::Interest;
+
+/// Values of [`MacroSite::state`].
+const UNKNOWN: usize = 0;
+const OFF: usize = 1;
+/// The answer depends on the spans that the thread is in: each time, the thread's subscriber is asked.
+const ASK: usize = 2;
+const ON: usize = 3;
+
+/// The call site of a macro of this crate. Each use of such a macro has one, in a static.
+#[derive(Debug)]
+pub struct MacroSite {
+    state: AtomicUsize,
+    /// The id of the call site, or [`NO_CALL_SITE`] until it is known.
+    id: AtomicUsize,
+    metadata: &'static Metadata<'static>,
+}
+
+/// What a subscriber or layer that records to [`PERF`] says of a call site.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// A subscriber's own answer.
+    Own(usize),
+    /// A layer has been asked. A filter around the layer may still say something else, so the answer of the whole stack
+    /// counts.
+    OfStack,
+}
+
+/// True once a subscriber or layer that records to [`PERF`] was asked. Until then nobody filters, and everything is
+/// recorded.
+static HAS_SINK: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The call site that `tracing` asked about last on this thread, by the address of its metadata, and the answer.
+    static ANSWER: Cell<(usize, Option<Answer>)> = const { Cell::new((0, None)) };
+}
+
+impl Answer {
+    /// Returns the answer of a subscriber with this interest.
+    pub(super) fn of(interest: &Interest) -> Self {
+        Self::Own(state_of(interest))
+    }
+}
+
+fn state_of(interest: &Interest) -> usize {
+    match interest {
+        interest if interest.is_always() => ON,
+        interest if interest.is_sometimes() => ASK,
+        _ => OFF,
+    }
+}
+
+/// Notes what a subscriber or layer answers, if it records to [`PERF`]. Call this whenever `tracing` asks it about a call
+/// site.
+pub(super) fn note(sink: &Sink, metadata: &'static Metadata<'static>, answer: Answer) {
+    if !sink.is_of_perf() {
+        return;
+    }
+    // Relaxed: nothing else is ordered by it. A site that sees the old value is asked again when the sink is in use.
+    HAS_SINK.store(true, Ordering::Relaxed);
+    let site = ptr::from_ref(metadata).addr();
+    let of_others = Some(ANSWER.get()).filter(|(of, _)| *of == site).and_then(|(_, answer)| answer);
+    let all = match (of_others, answer) {
+        (Some(Answer::Own(other)), Answer::Own(this)) => Answer::Own(other.max(this)),
+        (Some(Answer::Own(ON)), Answer::OfStack) => Answer::Own(ON),
+        _ => answer,
+    };
+    ANSWER.set((site, Some(all)));
+}
+
+impl MacroSite {
+    /// Makes the call site with this description.
+    #[must_use]
+    pub const fn new(metadata: &'static Metadata<'static>) -> Self {
+        Self { state: AtomicUsize::new(UNKNOWN), id: AtomicUsize::new(NO_CALL_SITE as usize), metadata }
+    }
+
+    /// Returns true if nothing is to be recorded here. This costs one relaxed load and a branch.
+    #[inline(always)]
+    pub fn is_off(&self) -> bool {
+        // Relaxed: the state publishes no other memory.
+        self.state.load(Ordering::Relaxed) == OFF
+    }
+
+    /// Returns the id of the call site, if it is known and everything from here is wanted. Otherwise returns `None`, and
+    /// the caller takes the slow path.
+    #[inline(always)]
+    pub(super) fn try_id(&self) -> Option<u32> {
+        if self.state.load(Ordering::Relaxed) != ON {
+            return None;
+        }
+        // Acquire, pairs with the release in `learn_id`: the tables have the call site.
+        match self.id.load(Ordering::Acquire) as u32 {
+            NO_CALL_SITE => None,
+            id => Some(id),
+        }
+    }
+
+    /// Returns the recorder in [`PERF`] and the id of the call site, if this call is to be recorded. Registers the call
+    /// site at its first call, which takes locks. Inside a locked section, a call site that is not registered yet is not
+    /// recorded.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wanted_id_slow(&'static self) -> Option<(&'static Arc<PerfCore>, u32)> {
+        // In a forked child no lock may be taken: another thread may have held it at the fork.
+        if PERF.installed().is_some_and(|recorder| !recorder.belongs_to_this_process()) {
+            return None;
+        }
+        if self.state.load(Ordering::Relaxed) == UNKNOWN {
+            // The registration allocates, and the allocator may come here.
+            let _section = LockedSection::enter()?;
+            // Of several threads, the first registers the call site. The others ask meanwhile.
+            let first = self.state.compare_exchange(UNKNOWN, ASK, Ordering::Relaxed, Ordering::Relaxed);
+            if first.is_ok() {
+                register(self);
+            }
+        }
+        let core = &PERF.active()?.core;
+        let is_wanted = match self.state.load(Ordering::Relaxed) {
+            ON => true,
+            ASK => !HAS_SINK.load(Ordering::Relaxed) || get_default(|dispatch| dispatch.enabled(self.metadata)),
+            _ => false,
+        };
+        is_wanted.then(|| (core, self.learn_id(core)))
+    }
+
+    fn learn_id(&self, core: &PerfCore) -> u32 {
+        let id = core.call_site_id(self.metadata);
+        // Release, pairs with the acquire in `try_id`: the tables of all recorders have the call site already.
+        self.id.store(id as usize, Ordering::Release);
+        id
+    }
+
+    /// Returns the description.
+    #[must_use]
+    pub fn metadata(&self) -> &'static Metadata<'static> {
+        self.metadata
+    }
+}
+
+impl Callsite for MacroSite {
+    /// `tracing` calls this after it has asked all subscribers, whenever a filter, a wish or the recorder changes.
+    fn set_interest(&self, of_all: Interest) {
+        let site = ptr::from_ref(self.metadata).addr();
+        let (of, answer) = ANSWER.replace((0, None));
+        let state = match answer.filter(|_| of == site) {
+            _ if PERF.active().is_none() => OFF,
+            Some(Answer::Own(state)) => state,
+            Some(Answer::OfStack) => state_of(&of_all),
+            None if HAS_SINK.load(Ordering::Relaxed) => OFF,
+            None => ON,
+        };
+        self.state.store(state, Ordering::Relaxed);
+    }
+
+    fn metadata(&self) -> &Metadata<'_> {
+        self.metadata
+    }
+}
+
+/// Makes the call site of a macro: an expression that is a `&'static MacroSite`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __macro_site {
+    ($kind:ident, name: $name:expr, target: $target:expr, level: $level:expr, fields: $fields:expr) => {{
+        static META: $crate::__private::Metadata<'static> = $crate::__private::Metadata::new(
+            $name,
+            $target,
+            $level,
+            ::core::option::Option::Some(::core::file!()),
+            ::core::option::Option::Some(::core::line!()),
+            ::core::option::Option::Some(::core::module_path!()),
+            $crate::__private::FieldSet::new($fields, $crate::__private::Identifier(&SITE)),
+            $crate::__private::Kind::$kind,
+        );
+        static SITE: $crate::__private::MacroSite = $crate::__private::MacroSite::new(&META);
+        &SITE
+    }};
+}
